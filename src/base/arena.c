@@ -1,0 +1,129 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* base: a bump allocator over a list of zeroed chunks. */
+#define LR_ROOM "base"
+#include "src/base/arena.h"
+
+#include <errno.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#define CHUNK_MIN (32u << 10)
+#define ALIGN     _Alignof(max_align_t)
+
+struct chunk {
+	struct chunk *next;
+	size_t used, size;
+	_Alignas(max_align_t) unsigned char data[];
+};
+
+struct lr_arena {
+	struct chunk *head;
+};
+
+struct lr_arena *lr_arena_new(void)
+{
+	return calloc(1, sizeof(struct lr_arena));
+}
+
+void lr_arena_free(struct lr_arena *a)
+{
+	if (!a)
+		return;
+	int saved = errno;
+	for (struct chunk *c = a->head, *next; c; c = next) {
+		next = c->next;
+		free(c);
+	}
+	free(a);
+	errno = saved;
+}
+
+void *lr_alloc(struct lr_arena *a, size_t size)
+{
+	if (size > SIZE_MAX / 2)
+		return NULL;
+	size = (size + ALIGN - 1) & ~(ALIGN - 1);
+
+	struct chunk *c = a->head;
+	if (!c || c->size - c->used < size) {
+		size_t want = size > CHUNK_MIN ? size : CHUNK_MIN;
+		/* calloc: fresh pages from the kernel are zero already and are not touched twice.
+		 */
+		c = calloc(1, sizeof(*c) + want);
+		if (!c)
+			return NULL;
+		c->size = want;
+		c->next = a->head;
+		a->head = c;
+	}
+	void *p = c->data + c->used;
+	c->used += size;
+	return p;
+}
+
+void *lr_alloc_n(struct lr_arena *a, size_t n, size_t size)
+{
+	size_t total;
+
+	if (__builtin_mul_overflow(n, size, &total))
+		return NULL;
+	return lr_alloc(a, total ? total : 1);
+}
+
+char *lr_strndup(struct lr_arena *a, const char *s, size_t n)
+{
+	size_t len = strnlen(s, n);
+	char *p = lr_alloc(a, len + 1);
+
+	if (p)
+		memcpy(p, s, len);
+	return p;
+}
+
+char *lr_strdup(struct lr_arena *a, const char *s)
+{
+	return lr_strndup(a, s, strlen(s));
+}
+
+char *lr_strfv(struct lr_arena *a, const char *fmt, va_list ap)
+{
+	va_list again;
+
+	va_copy(again, ap);
+	int n = vsnprintf(NULL, 0, fmt, again);
+	va_end(again);
+	if (n < 0)
+		return NULL;
+	char *p = lr_alloc(a, (size_t)n + 1);
+	if (p)
+		vsnprintf(p, (size_t)n + 1, fmt, ap);
+	return p;
+}
+
+char *lr_strf(struct lr_arena *a, const char *fmt, ...)
+{
+	va_list ap;
+
+	va_start(ap, fmt);
+	char *p = lr_strfv(a, fmt, ap);
+	va_end(ap);
+	return p;
+}
+
+void *lr_grow(struct lr_arena *a, void *v, size_t n, size_t size)
+{
+	/* Full exactly at 0, 4, 8, 16, 32, ... elements. */
+	if (v && (n < 4 || (n & (n - 1))))
+		return v;
+	if (v && n > SIZE_MAX / 2 / size)
+		return NULL;
+
+	size_t capacity = n < 4 ? 4 : n * 2;
+	void *bigger = lr_alloc_n(a, capacity, size);
+	if (bigger && n)
+		memcpy(bigger, v, n * size);
+	return bigger;
+}

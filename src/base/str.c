@@ -1,0 +1,118 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* base: strings and numbers; see str.h. */
+#include "src/base/str.h"
+
+#include <errno.h>
+#include <limits.h>
+
+bool lr_has_suffix(const char *s, const char *suffix)
+{
+	size_t n = strlen(s), m = strlen(suffix);
+
+	return n >= m && memcmp(s + n - m, suffix, m) == 0;
+}
+
+int lr_parse_u64(const char *s, uint64_t *ret)
+{
+	uint64_t v = 0;
+
+	if (!*s)
+		return -EINVAL;
+	for (; *s; s++) {
+		if (*s < '0' || *s > '9')
+			return -EINVAL;
+		if (__builtin_mul_overflow(v, 10, &v) ||
+		    __builtin_add_overflow(v, (uint64_t)(*s - '0'), &v))
+			return -ERANGE;
+	}
+	*ret = v;
+	return 0;
+}
+
+int lr_parse_i64(const char *s, int64_t *ret)
+{
+	bool minus = *s == '-';
+	uint64_t v;
+	int r = lr_parse_u64(s + minus, &v);
+
+	if (r < 0)
+		return r;
+	if (v > (uint64_t)INT64_MAX + minus)
+		return -ERANGE;
+	*ret = minus ? (int64_t)(0 - v) : (int64_t)v;
+	return 0;
+}
+
+int lr_parse_u32(const char *s, uint32_t *ret)
+{
+	uint64_t v;
+	int r = lr_parse_u64(s, &v);
+
+	if (r < 0)
+		return r;
+	if (v > UINT32_MAX)
+		return -ERANGE;
+	*ret = (uint32_t)v;
+	return 0;
+}
+
+const struct lr_name *lr_name_find(const struct lr_name *table, size_t n, const char *name)
+{
+	size_t low = 0, high = n;
+
+	while (low < high) {
+		size_t mid = (low + high) / 2;
+		int c = strcmp(name, table[mid].name);
+		if (c == 0)
+			return &table[mid];
+		if (c < 0)
+			high = mid;
+		else
+			low = mid + 1;
+	}
+	return NULL;
+}
+
+const char *lr_name_of(const struct lr_name *table, size_t n, uint64_t value)
+{
+	for (size_t i = 0; i < n; i++)
+		if (table[i].value == value)
+			return table[i].name;
+	return NULL;
+}
+
+void lr_path_clean(const char *path, char *out)
+{
+	size_t n = 0; /* bytes of out in use; "" stands for "/" until the end */
+
+	while (*path) {
+		size_t len = strcspn(path, "/");
+		if (len == 2 && path[0] == '.' && path[1] == '.') {
+			while (n > 0 && out[--n] != '/')
+				;
+		} else if (len > 0 && !(len == 1 && path[0] == '.')) {
+			out[n++] = '/';
+			memcpy(out + n, path, len);
+			n += len;
+		}
+		path += len;
+		path += *path == '/';
+	}
+	if (n == 0)
+		out[n++] = '/';
+	out[n] = '\0';
+}
+
+bool lr_has_word(const char *text, const char *word)
+{
+	size_t len = strlen(word);
+
+	while (*text) {
+		size_t n = strcspn(text, " \n");
+		if (n == len && memcmp(text, word, n) == 0)
+			return true;
+		text += n;
+		text += strspn(text, " \n");
+	}
+	return false;
+}

@@ -1,0 +1,50 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* base: small string and number helpers. All pure; none allocates. */
+#ifndef LR_BASE_STR_H
+#define LR_BASE_STR_H
+
+#include <stdbool.h>
+#include <stdint.h>
+#include <string.h>
+
+#include "src/base/err.h"
+
+#define LR_ARRAY_SIZE(a) (sizeof(a) / sizeof((a)[0]))
+
+static inline bool lr_streq(const char *a, const char *b)
+{
+	return strcmp(a, b) == 0;
+}
+static inline bool lr_has_prefix(const char *s, const char *prefix)
+{
+	return strncmp(s, prefix, strlen(prefix)) == 0;
+}
+bool lr_has_suffix(const char *s, const char *suffix);
+
+/* Whole-string decimal numbers: no sign for u64, no space, no trailing text. -EINVAL, -ERANGE. */
+int lr_parse_u64(const char *s, uint64_t *ret) LR_MUST_CHECK;
+int lr_parse_i64(const char *s, int64_t *ret) LR_MUST_CHECK;
+int lr_parse_u32(const char *s, uint32_t *ret) LR_MUST_CHECK;
+
+/*
+ * A name -> value table, sorted by name (strcmp order; checked in the unit tests), searched by
+ * bisection. NULL when unknown.
+ */
+struct lr_name {
+	const char *name;
+	uint64_t value;
+};
+const struct lr_name *lr_name_find(const struct lr_name *table, size_t n, const char *name);
+/* First name with that value, or NULL. */
+const char *lr_name_of(const struct lr_name *table, size_t n, uint64_t value);
+
+/*
+ * Cleans a path by text alone: joins repeated slashes, drops ".", resolves ".." without leaving
+ * the root. Relative input is taken as if below "/". out needs strlen(path) + 2 bytes.
+ */
+void lr_path_clean(const char *path, char *out);
+
+/* Walks comma-free text fields: true if `word` is one of the space- or newline-separated words. */
+bool lr_has_word(const char *text, const char *word);
+
+#endif

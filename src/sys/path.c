@@ -1,0 +1,191 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* sys: opening and making paths below a root; see path.h. */
+#include "src/sys/path.h"
+
+#include <dirent.h>
+#include <errno.h>
+#include <limits.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <sys/vfs.h>
+#include <unistd.h>
+
+#include "src/base/fd.h"
+#include "src/base/str.h"
+#include "src/sys/path_walk.h"
+#include "src/sys/syscalls.h"
+
+/* A racing rename makes the kernel give up with EAGAIN; it says itself that a retry may succeed. */
+#define RACE_RETRIES 16
+
+bool lr_path_no_openat2;
+
+static int open_below(int rootfd, const char *path, int flags, mode_t mode, bool links)
+{
+	struct open_how how = {
+		.flags = (unsigned)(flags | O_CLOEXEC),
+		.mode = flags & O_CREAT ? mode : 0,
+		.resolve =
+			RESOLVE_IN_ROOT | RESOLVE_NO_MAGICLINKS | (links ? 0 : RESOLVE_NO_SYMLINKS),
+	};
+	int fd = -ENOSYS;
+
+	for (int i = 0; !lr_path_no_openat2 && i < RACE_RETRIES; i++) {
+		fd = lr_openat2(rootfd, path, &how);
+		if (fd != -EAGAIN)
+			break;
+	}
+	if (fd == -ENOSYS || fd == -EPERM)
+		return lr_path_walk(rootfd, path, flags, mode, links);
+	return fd;
+}
+
+int lr_open_in(int rootfd, const char *path, int flags, mode_t mode)
+{
+	return open_below(rootfd, path, flags, mode, true);
+}
+
+int lr_open_in_nolinks(int rootfd, const char *path, int flags, mode_t mode)
+{
+	return open_below(rootfd, path, flags, mode, false);
+}
+
+static int open_dir(int rootfd, const char *path)
+{
+	return lr_open_in(rootfd, path, O_PATH | O_DIRECTORY, 0);
+}
+
+int lr_mkdir_in(int rootfd, const char *path, mode_t mode)
+{
+	int fd = open_dir(rootfd, path);
+	if (fd != -ENOENT)
+		return fd;
+
+	/* Make what is missing, front to back. Each prefix is resolved from the root again, so a
+	 * link that appears meanwhile still cannot lead outside. */
+	char prefix[PATH_MAX];
+	size_t len = strlen(path);
+	if (len >= sizeof(prefix))
+		return -ENAMETOOLONG;
+
+	LR_CLEANUP_FD int dir = open_dir(rootfd, "/");
+	if (dir < 0)
+		return dir;
+	for (size_t i = 0; i < len;) {
+		i += strspn(path + i, "/");
+		size_t start = i;
+		i += strcspn(path + i, "/");
+		if (i == start)
+			break;
+		memcpy(prefix, path, i);
+		prefix[i] = '\0';
+
+		int below = open_dir(rootfd, prefix);
+		if (below == -ENOENT) {
+			if (mkdirat(dir, prefix + start, mode) < 0 && errno != EEXIST)
+				return -errno;
+			below = open_dir(rootfd, prefix);
+		}
+		if (below < 0)
+			return below;
+		lr_close(dir);
+		dir = below;
+	}
+	return lr_take_fd(&dir);
+}
+
+int lr_mkfile_in(int rootfd, const char *path, mode_t mode)
+{
+	int fd = lr_open_in(rootfd, path, O_PATH, 0);
+	if (fd != -ENOENT)
+		return fd;
+
+	const char *slash = strrchr(path, '/');
+	const char *name = slash ? slash + 1 : path;
+	char dir[PATH_MAX] = "/";
+	if (!*name || lr_streq(name, ".") || lr_streq(name, ".."))
+		return -EINVAL;
+	if (slash > path) {
+		if ((size_t)(slash - path) >= sizeof(dir))
+			return -ENAMETOOLONG;
+		memcpy(dir, path, (size_t)(slash - path));
+		dir[slash - path] = '\0';
+	}
+	LR_CLEANUP_FD int dirfd = lr_mkdir_in(rootfd, dir, 0755);
+	if (dirfd < 0)
+		return dirfd;
+	/* O_EXCL takes no link for an answer, so a dangling one is an error, not a way out. */
+	LR_CLEANUP_FD int made =
+		openat(dirfd, name, O_CREAT | O_EXCL | O_WRONLY | O_NOFOLLOW | O_CLOEXEC, mode);
+	if (made < 0 && errno != EEXIST)
+		return -errno;
+	return lr_open_in(rootfd, path, O_PATH, 0);
+}
+
+long lr_fs_magic(int fd)
+{
+	struct statfs sfs;
+
+	return fstatfs(fd, &sfs) < 0 ? -errno : (long)sfs.f_type;
+}
+
+int lr_mkdir_p(const char *path, mode_t mode)
+{
+	if (mkdir(path, mode) == 0 || errno == EEXIST)
+		return 0;
+	if (errno != ENOENT)
+		return -errno;
+
+	char prefix[PATH_MAX];
+	const char *slash = strrchr(path, '/');
+	if (!slash || slash == path)
+		return -ENOENT;
+	if ((size_t)(slash - path) >= sizeof(prefix))
+		return -ENAMETOOLONG;
+	memcpy(prefix, path, (size_t)(slash - path));
+	prefix[slash - path] = '\0';
+	int r = lr_mkdir_p(prefix, mode);
+	if (r < 0)
+		return r;
+	return mkdir(path, mode) == 0 || errno == EEXIST ? 0 : -errno;
+}
+
+static int remove_below(int parent, const char *name, dev_t dev)
+{
+	if (unlinkat(parent, name, 0) == 0 || errno == ENOENT)
+		return 0;
+	if (errno != EISDIR && errno != EPERM)
+		return -errno;
+
+	int fd = openat(parent, name, O_DIRECTORY | O_RDONLY | O_NOFOLLOW | O_CLOEXEC);
+	if (fd < 0)
+		return -errno;
+	LR_CLEANUP_DIR DIR *dir = fdopendir(fd);
+	if (!dir) {
+		int r = -errno;
+		lr_close(fd);
+		return r;
+	}
+	struct stat st;
+	if (fstat(fd, &st) < 0)
+		return -errno;
+	if (st.st_dev != dev)
+		return -EXDEV;
+	for (struct dirent *e; (e = readdir(dir));) {
+		if (lr_streq(e->d_name, ".") || lr_streq(e->d_name, ".."))
+			continue;
+		int r = remove_below(fd, e->d_name, dev);
+		if (r < 0)
+			return r;
+	}
+	return unlinkat(parent, name, AT_REMOVEDIR) < 0 && errno != ENOENT ? -errno : 0;
+}
+
+int lr_remove_tree(int dirfd, const char *name)
+{
+	struct stat st;
+
+	if (fstatat(dirfd, name, &st, AT_SYMLINK_NOFOLLOW) < 0)
+		return errno == ENOENT ? 0 : -errno;
+	return remove_below(dirfd, name, st.st_dev);
+}

@@ -1,0 +1,65 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* sys: process identity; see proc.h. */
+#include "src/sys/proc.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "src/base/fd.h"
+#include "src/sys/syscalls.h"
+
+int lr_proc_stat(pid_t pid, struct lr_proc_stat *ret)
+{
+	char path[32], buf[1024];
+
+	snprintf(path, sizeof(path), "/proc/%d/stat", pid);
+	ssize_t n = lr_read_file_at(AT_FDCWD, path, buf, sizeof(buf));
+	if (n == -ENOENT)
+		return -ESRCH;
+	if (n < 0)
+		return (int)n;
+
+	/* The command name may hold spaces and parentheses: fields start after the last one. */
+	char *p = strrchr(buf, ')');
+	if (!p || p[1] != ' ')
+		return -EIO;
+	p += 2;
+	struct lr_proc_stat st = {.state = *p};
+	st.ppid = (pid_t)strtol(p + 1, &p, 10);
+	for (int field = 5; field < 22; field++) {
+		p = strchr(p + 1, ' ');
+		if (!p)
+			return -EIO;
+	}
+	st.start_time = strtoull(p, NULL, 10);
+	*ret = st;
+	return 0;
+}
+
+int lr_proc_alive(pid_t pid, uint64_t start_time)
+{
+	struct lr_proc_stat st;
+	int r = lr_proc_stat(pid, &st);
+
+	if (r == -ESRCH)
+		return 0;
+	if (r < 0)
+		return r;
+	return st.start_time == start_time && st.state != 'Z' && st.state != 'X';
+}
+
+int lr_proc_pidfd(pid_t pid, uint64_t start_time)
+{
+	/* Open first, compare after: if the start time matches now, the descriptor, which was
+	 * taken before, cannot belong to a later process of that number. */
+	LR_CLEANUP_FD int fd = lr_pidfd_open(pid, 0);
+	if (fd < 0)
+		return fd == -EINVAL ? -ESRCH : fd;
+	int alive = lr_proc_alive(pid, start_time);
+	if (alive < 0)
+		return alive;
+	return alive ? lr_take_fd(&fd) : -ESRCH;
+}

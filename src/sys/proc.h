@@ -1,0 +1,27 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* sys: identity of processes: pid plus start time, so that a recycled pid is never taken for ours.
+ */
+#ifndef LR_SYS_PROC_H
+#define LR_SYS_PROC_H
+
+#include <stdint.h>
+#include <sys/types.h>
+
+#include "src/base/err.h"
+
+struct lr_proc_stat {
+	pid_t ppid;
+	char state;          /* 'R', 'S', 'Z', 'X', ... */
+	uint64_t start_time; /* clock ticks since boot (field 22 of proc_pid_stat(5)) */
+};
+
+/* 0, -ESRCH when there is no such process, or another -errno. */
+int lr_proc_stat(pid_t pid, struct lr_proc_stat *ret) LR_MUST_CHECK;
+
+/* A pidfd for exactly that process: -ESRCH if it is gone, a zombie, or the pid was recycled. */
+int lr_proc_pidfd(pid_t pid, uint64_t start_time) LR_MUST_CHECK;
+
+/* 1 if that very process lives (a zombie does not), 0 if not, or -errno. */
+int lr_proc_alive(pid_t pid, uint64_t start_time) LR_MUST_CHECK;
+
+#endif

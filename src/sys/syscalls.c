@@ -1,0 +1,92 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* sys: raw system calls; see syscalls.h. */
+#include "src/sys/syscalls.h"
+
+#include <errno.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+
+static inline int ret(long r)
+{
+	return r < 0 ? -errno : (int)r;
+}
+
+int lr_openat2(int dirfd, const char *path, const struct open_how *how)
+{
+	return ret(syscall(SYS_openat2, dirfd, path, how, sizeof(*how)));
+}
+
+pid_t lr_clone3(const struct clone_args *args, size_t size)
+{
+	return ret(syscall(SYS_clone3, args, size));
+}
+
+int lr_open_tree(int dirfd, const char *path, unsigned flags)
+{
+	return ret(syscall(SYS_open_tree, dirfd, path, flags));
+}
+
+int lr_move_mount(int from_fd, const char *from, int to_fd, const char *to, unsigned flags)
+{
+	return ret(syscall(SYS_move_mount, from_fd, from, to_fd, to, flags));
+}
+
+int lr_mount_setattr(int dirfd, const char *path, unsigned flags, struct mount_attr *attr)
+{
+	return ret(syscall(SYS_mount_setattr, dirfd, path, flags, attr, sizeof(*attr)));
+}
+
+int lr_fsopen(const char *fs, unsigned flags)
+{
+	return ret(syscall(SYS_fsopen, fs, flags));
+}
+
+int lr_fsconfig(int fd, unsigned cmd, const char *key, const void *value, int aux)
+{
+	return ret(syscall(SYS_fsconfig, fd, cmd, key, value, aux));
+}
+
+int lr_fsmount(int fd, unsigned flags, unsigned attr_flags)
+{
+	return ret(syscall(SYS_fsmount, fd, flags, attr_flags));
+}
+
+int lr_pivot_root(const char *new_root, const char *put_old)
+{
+	return ret(syscall(SYS_pivot_root, new_root, put_old));
+}
+
+int lr_pidfd_open(pid_t pid, unsigned flags)
+{
+	return ret(syscall(SYS_pidfd_open, pid, flags));
+}
+
+int lr_pidfd_send_signal(int pidfd, int sig)
+{
+	return ret(syscall(SYS_pidfd_send_signal, pidfd, sig, NULL, 0));
+}
+
+int lr_close_range(unsigned first, unsigned last, unsigned flags)
+{
+	return ret(syscall(SYS_close_range, first, last, flags));
+}
+
+int lr_memfd_create(const char *name, unsigned flags)
+{
+	return ret(syscall(SYS_memfd_create, name, flags));
+}
+
+int lr_execveat(int dirfd, const char *path, char *const argv[], char *const envp[], int flags)
+{
+	return ret(syscall(SYS_execveat, dirfd, path, argv, envp, flags));
+}
+
+int lr_setns(int fd, int nstype)
+{
+	return ret(syscall(SYS_setns, fd, nstype));
+}
+
+int lr_unshare(int flags)
+{
+	return ret(syscall(SYS_unshare, flags));
+}

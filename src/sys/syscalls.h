@@ -1,0 +1,56 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * sys: the system calls that Debian 12's libc does not wrap, or wraps with a trap. All return a
+ * result >= 0 or -errno; none allocates; all are safe after clone. Structures and constants come
+ * from this header, so that no other file has to combine <sys/mount.h> and <linux/mount.h>.
+ */
+#ifndef LR_SYS_SYSCALLS_H
+#define LR_SYS_SYSCALLS_H
+
+#include <fcntl.h>
+#include <linux/openat2.h>
+#include <linux/sched.h>
+#include <sched.h>
+#include <signal.h>
+#include <stdint.h>
+#include <sys/mount.h>
+#include <sys/types.h>
+
+int lr_openat2(int dirfd, const char *path, const struct open_how *how);
+pid_t lr_clone3(const struct clone_args *args, size_t size); /* fork-like: args->stack must be 0 */
+
+/* Mount API. mount_attr is glibc's struct mount_attr (<sys/mount.h>). */
+int lr_open_tree(int dirfd, const char *path, unsigned flags);
+int lr_move_mount(int from_fd, const char *from, int to_fd, const char *to, unsigned flags);
+int lr_mount_setattr(int dirfd, const char *path, unsigned flags, struct mount_attr *attr);
+int lr_fsopen(const char *fs, unsigned flags);
+int lr_fsconfig(int fd, unsigned cmd, const char *key, const void *value, int aux);
+int lr_fsmount(int fd, unsigned flags, unsigned attr_flags);
+int lr_pivot_root(const char *new_root, const char *put_old);
+
+int lr_pidfd_open(pid_t pid, unsigned flags);
+int lr_pidfd_send_signal(int pidfd, int sig);
+int lr_close_range(unsigned first, unsigned last, unsigned flags);
+int lr_memfd_create(const char *name, unsigned flags);
+int lr_execveat(int dirfd, const char *path, char *const argv[], char *const envp[], int flags);
+int lr_setns(int fd, int nstype);
+int lr_unshare(int flags);
+
+/* What older headers lack; values are kernel ABI. */
+#ifndef MFD_EXEC
+#define MFD_EXEC 0x0010U
+#endif
+#ifndef MFD_NOEXEC_SEAL
+#define MFD_NOEXEC_SEAL 0x0008U
+#endif
+#ifndef CLONE_NEWTIME
+#define CLONE_NEWTIME 0x00000080
+#endif
+#ifndef MOUNT_ATTR_NOSYMFOLLOW
+#define MOUNT_ATTR_NOSYMFOLLOW 0x00200000
+#endif
+#ifndef CLOSE_RANGE_CLOEXEC
+#define CLOSE_RANGE_CLOEXEC (1U << 2)
+#endif
+
+#endif
