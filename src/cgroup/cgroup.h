@@ -1,0 +1,316 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * cgroup: control groups v1, hybrid and v2, driven through the file system.
+ *
+ * Contract. A container's cgroup lives through four steps:
+ *
+ *   probe   what is mounted on this host                       (reads, once per start)
+ *   plan    config.json + probe -> directories, writes, rules  (pure)
+ *   create  parent process: directories, limits, device rules  (undoes everything on failure)
+ *   join    the container's first process moves itself in      (or is born there by clone3)
+ *
+ * What remains is a `struct lr_cgroup_ref`: plain strings that the container's record keeps, and
+ * all that the later verbs (exec, pause, kill, update, events, delete) need. A ref read back from
+ * a record is verified before anything is done through it: no operation here ever touches the
+ * root of a hierarchy or a path with "..".
+ *
+ * Limits that cannot be honoured are errors that name the property, the controller and the
+ * remedy; the properties that the specification lets a runtime ignore are reported by lr_warn.
+ *
+ * Join speed. Writing a pid to cgroup.procs takes a system-wide rwsem whose writer waits for an
+ * RCU grace period (5-7 ms on an idle machine). A thread that moves only itself, by writing "0" to
+ * the v1 file `tasks`, skips it (~15 µs), and so does being born in the cgroup (CLONE_INTO_CGROUP).
+ * The join functions use these; the caller passes lr_cgroup_clone_fd to clone3.
+ */
+#ifndef LR_CGROUP_H
+#define LR_CGROUP_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <sys/types.h>
+
+#include "libocispec/config.h"
+#include "src/base/arena.h"
+#include "src/base/err.h"
+
+/* ---- what the host has ------------------------------------------------------------------- */
+
+enum lr_cgroup_mode {
+	LR_CGROUP_NONE,   /* nothing mounted, or cgroups disabled for this container */
+	LR_CGROUP_V1,     /* one hierarchy per controller */
+	LR_CGROUP_HYBRID, /* v1 controllers, and a v2 tree without controllers beside them */
+	LR_CGROUP_V2,
+};
+
+struct lr_cgroup_hierarchy {
+	const char *name;       /* "memory", "cpu,cpuacct", "name=systemd"; "" for the v2 tree */
+	const char *mountpoint; /* absolute */
+	const char *own; /* the caller's own cgroup as a path below mountpoint ("/", "/user/x");
+			    NULL: not looked up, done when a relative cgroupsPath asks for it */
+};
+
+struct lr_cgroup_layout {
+	enum lr_cgroup_mode mode;
+	struct lr_cgroup_hierarchy *hierarchies;
+	size_t n;
+};
+
+/*
+ * Looks at /sys/fs/cgroup: one statfs(2) on v2, one directory listing and a statfs per entry on
+ * v1; /proc/self/mountinfo only when that finds nothing. A host without cgroups is not an error
+ * (mode LR_CGROUP_NONE). 0, -ENOMEM or another -errno.
+ */
+int lr_cgroup_probe(struct lr_arena *arena, struct lr_cgroup_layout **ret,
+		    struct lr_err *err) LR_MUST_CHECK;
+
+/* Fills hierarchies[].own from /proc/self/cgroup and /proc/self/mountinfo. */
+int lr_cgroup_probe_own(struct lr_arena *arena, struct lr_cgroup_layout *layout,
+			struct lr_err *err) LR_MUST_CHECK;
+
+/* ---- plan ---------------------------------------------------------------------------------- */
+
+enum lr_cgroup_manager { LR_CGROUP_CGROUPFS, LR_CGROUP_SYSTEMD, LR_CGROUP_DISABLED };
+
+struct lr_cgroup_opts {
+	const char *id; /* the container's */
+	enum lr_cgroup_manager manager;
+	bool rootless; /* hierarchies that cannot be written are left out when nothing asks for them
+			*/
+	bool terminal; /* process.terminal: /dev/console (5:1) stays usable */
+};
+
+/* Where a container's processes are: strings only, kept in its record. n == 0: nowhere. */
+struct lr_cgroup_place {
+	const char *hierarchy; /* as lr_cgroup_hierarchy.name */
+	const char *path;      /* absolute directory */
+};
+
+struct lr_cgroup_ref {
+	enum lr_cgroup_mode mode;
+	size_t n;
+	struct lr_cgroup_place *v;
+	const char *relative; /* the cgroupsPath as resolved: "/docker/<id>" */
+};
+
+struct lr_cgroup_plan; /* in the arena */
+
+/*
+ * Compiles linux.cgroupsPath (NULL or "": "/<id>", rootless: "<id>" below the caller's own cgroup)
+ * and linux.resources (may be NULL). Absolute paths start at each hierarchy's mount point,
+ * relative ones at the caller's own cgroup there (on v2 at its parent, as a cgroup with processes
+ * cannot have controllers for its children); ".." is refused. Pure, but for lr_cgroup_probe_own
+ * when a path is relative and the layout does not have it yet, and a look for systemd with that
+ * manager.
+ */
+int lr_cgroup_plan(const char *cgroups_path, const struct oci_resources *resources,
+		   struct lr_cgroup_layout *layout, const struct lr_cgroup_opts *opts,
+		   struct lr_arena *arena, struct lr_cgroup_plan **ret,
+		   struct lr_err *err) LR_MUST_CHECK;
+
+/* Final once lr_cgroup_create has returned (rootless hierarchies may drop out there). */
+const struct lr_cgroup_ref *lr_cgroup_plan_ref(const struct lr_cgroup_plan *plan);
+
+/* ---- create and join ------------------------------------------------------------------------ */
+
+/*
+ * In the parent, before clone. -EBUSY when a cgroup of that name has processes; an empty one is
+ * reused (and thawed). On failure every directory made here is gone again.
+ */
+int lr_cgroup_create(struct lr_cgroup_plan *plan, struct lr_err *err) LR_MUST_CHECK;
+
+/*
+ * A directory descriptor for CLONE_INTO_CGROUP in the v2 tree, or LR_NOFD when there is none (v1)
+ * or being born there would fail (pids.limit 0). The caller closes it. When clone3 answers ENOSYS,
+ * EINVAL, E2BIG, EACCES, EOPNOTSUPP, EBUSY or EAGAIN with it: clone without, and pass
+ * already_in_v2 = false below.
+ */
+int lr_cgroup_clone_fd(const struct lr_cgroup_plan *plan);
+int lr_cgroup_ref_clone_fd(const struct lr_cgroup_ref *ref);
+
+/*
+ * The calling process, which must have one thread, enters the cgroup in every hierarchy. Needs
+ * the host's cgroup mounts (before pivot_root) and the host's credentials.
+ */
+int lr_cgroup_join_self(const struct lr_cgroup_plan *plan, bool already_in_v2,
+			struct lr_err *err) LR_MUST_CHECK;
+
+/* From outside; slow (see above). For restored processes and tests. */
+int lr_cgroup_join_pid(const struct lr_cgroup_ref *ref, pid_t pid,
+		       struct lr_err *err) LR_MUST_CHECK;
+
+/* How an exec'd process enters a container's cgroup. */
+struct lr_cgroup_join {
+	bool already_in_v2; /* born there by lr_cgroup_ref_clone_fd (no sub-cgroup given) */
+	const char *const *subpaths; /* --cgroup: "path" for all or "ctrl[,ctrl]:path" for some
+					hierarchies (v1), relative to the container's */
+	size_t n;
+	pid_t init_pid; /* in the caller's pid namespace; 0: no fall back */
+};
+
+/*
+ * Like lr_cgroup_join_self. When v2 refuses (EBUSY, ENOENT, EOPNOTSUPP: a nested service manager
+ * moved the container's processes into sub-cgroups) and no sub-cgroup was asked for, joins the
+ * cgroup in which init_pid is now. `how` may be NULL.
+ */
+int lr_cgroup_join_ref_self(const struct lr_cgroup_ref *ref, const struct lr_cgroup_join *how,
+			    struct lr_err *err) LR_MUST_CHECK;
+
+/* ---- the living container ----------------------------------------------------------------- */
+
+/*
+ * Stops or continues every process. Waits (bounded, about 5 s) until the kernel says it is done;
+ * when freezing does not finish, the cgroup is thawed again and -ETIMEDOUT returned. -EOPNOTSUPP
+ * without a freezer.
+ */
+int lr_cgroup_freeze(const struct lr_cgroup_ref *ref, bool frozen,
+		     struct lr_err *err) LR_MUST_CHECK;
+
+/* 1 when a freeze was asked for, 0 when not (or no cgroup is left), or -errno. */
+int lr_cgroup_is_frozen(const struct lr_cgroup_ref *ref);
+
+/*
+ * Signals every process of the tree, sub-cgroups included, the caller excepted. SIGKILL reaches
+ * processes that are being forked meanwhile and thaws a paused container; other signals leave it
+ * paused. 0 also when there is nobody.
+ */
+int lr_cgroup_signal_all(const struct lr_cgroup_ref *ref, int sig,
+			 struct lr_err *err) LR_MUST_CHECK;
+
+/* Process ids of the whole tree in the caller's pid namespace, sorted, unique. */
+int lr_cgroup_pids(const struct lr_cgroup_ref *ref, struct lr_arena *arena, pid_t **ret, size_t *n,
+		   struct lr_err *err) LR_MUST_CHECK;
+
+/*
+ * Removes the trees, sub-cgroups included. Processes still there are killed when `kill` says so,
+ * else they make it -EBUSY after a bounded wait (about 5 s). Success when nothing is there.
+ */
+int lr_cgroup_destroy(const struct lr_cgroup_ref *ref, bool kill, struct lr_err *err) LR_MUST_CHECK;
+
+/*
+ * `update`: writes what is present in *resources and nothing else. Device rules are never touched
+ * here, whatever *resources holds (a manager that echoes the whole specification must not take
+ * away a GPU): that is lr_cgroup_update_devices.
+ */
+int lr_cgroup_update(const struct lr_cgroup_ref *ref, const struct oci_resources *resources,
+		     struct lr_arena *arena, struct lr_err *err) LR_MUST_CHECK;
+int lr_cgroup_update_devices(const struct lr_cgroup_ref *ref,
+			     const struct oci_device_cgroups *devices, bool terminal,
+			     struct lr_arena *arena, struct lr_err *err) LR_MUST_CHECK;
+
+/* ---- statistics ------------------------------------------------------------------------------ */
+
+struct lr_cgroup_kv {
+	const char *key;
+	uint64_t value;
+};
+
+struct lr_cgroup_psi_line {
+	double avg10, avg60, avg300; /* percent */
+	uint64_t total;              /* microseconds */
+};
+
+struct lr_cgroup_psi {
+	bool present;
+	struct lr_cgroup_psi_line some, full;
+};
+
+struct lr_cgroup_mem {
+	uint64_t usage, max, limit, failcnt; /* bytes; limit UINT64_MAX: none */
+};
+
+struct lr_cgroup_blkio_entry {
+	uint64_t major, minor, value;
+	const char *op; /* "Read", "Write", "Total", ...; "" where the file has none */
+};
+
+struct lr_cgroup_blkio_list {
+	struct lr_cgroup_blkio_entry *v;
+	size_t n;
+};
+
+struct lr_cgroup_hugetlb_stats {
+	const char *page_size; /* "2MB" */
+	uint64_t usage, max, failcnt;
+};
+
+struct lr_cgroup_rdma_stats {
+	const char *device;
+	uint64_t hca_handles, hca_objects; /* UINT32_MAX: "max" */
+};
+
+/* Whatever the host does not count is zero, empty or NULL. */
+struct lr_cgroup_stats {
+	struct {
+		uint64_t total, kernel, user; /* nanoseconds */
+		struct {
+			uint64_t *v; /* nanoseconds, one per possible CPU; v1 only */
+			size_t n;
+		} percpu, percpu_kernel, percpu_user;
+		uint64_t periods, throttled_periods, throttled_time; /* ns */
+		struct lr_cgroup_psi psi;
+	} cpu;
+	struct {
+		bool present;
+		const char *cpus, *mems; /* lists as the kernel prints them: "0-3" */
+		uint64_t cpu_exclusive, mem_exclusive, mem_hardwall, memory_migrate,
+			memory_spread_page, memory_spread_slab, memory_pressure, sched_load_balance;
+		int64_t sched_relax_domain_level;
+	} cpuset;
+	struct {
+		bool present;
+		uint64_t cache;
+		struct lr_cgroup_mem usage, swap, kernel, kernel_tcp; /* swap: memory + swap */
+		bool use_hierarchy;
+		struct {
+			struct lr_cgroup_kv *v;
+			size_t n;
+		} stat; /* memory.stat, in the kernel's order */
+		uint64_t oom_kill;
+		struct lr_cgroup_psi psi;
+	} memory;
+	struct {
+		bool present;
+		uint64_t current, limit; /* limit 0: none, as runc reports it */
+	} pids;
+	struct {
+		struct lr_cgroup_blkio_list io_service_bytes, io_serviced, io_queued,
+			io_service_time, io_wait_time, io_merged, io_time, sectors;
+		struct lr_cgroup_psi psi;
+	} blkio;
+	struct {
+		struct lr_cgroup_hugetlb_stats *v;
+		size_t n;
+	} hugetlb;
+	struct {
+		struct lr_cgroup_rdma_stats *v;
+		size_t n;
+	} rdma_current, rdma_limit;
+};
+
+int lr_cgroup_stats(const struct lr_cgroup_ref *ref, struct lr_arena *arena,
+		    struct lr_cgroup_stats **ret, struct lr_err *err) LR_MUST_CHECK;
+
+/* ---- out-of-memory events ------------------------------------------------------------------ */
+
+struct lr_cgroup_oom {
+	int fd;          /* poll for POLLIN */
+	int aux;         /* private */
+	bool v2;         /* private */
+	uint64_t seen;   /* private */
+	char path[4096]; /* private: the directory watched */
+};
+#define LR_CGROUP_OOM_INIT                                                                         \
+	{                                                                                          \
+		.fd = -EBADF, .aux = -EBADF                                                        \
+	}
+
+/* -EOPNOTSUPP without a memory controller. */
+int lr_cgroup_oom_open(const struct lr_cgroup_ref *ref, struct lr_cgroup_oom *oom,
+		       struct lr_err *err) LR_MUST_CHECK;
+/* After POLLIN: the number of OOM events since the last call (v1: at least; 0: something else
+ * happened), or -ENODEV when the cgroup is gone or empty for good. */
+int lr_cgroup_oom_read(struct lr_cgroup_oom *oom);
+void lr_cgroup_oom_close(struct lr_cgroup_oom *oom);
+
+#endif
