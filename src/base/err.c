@@ -37,10 +37,10 @@ int lr_err_set(struct lr_err *err, int code, const char *room, bool with_strerro
 	return -code;
 }
 
-int lr_err_at(struct lr_err *err, const char *fmt, ...)
+int lr_err_add_path(struct lr_err *err, const char *fmt, ...)
 {
 	if (!err)
-		return 0;
+		return -EIO;
 	if (!err->path[0]) {
 		va_list ap;
 		va_start(ap, fmt);
@@ -50,19 +50,19 @@ int lr_err_at(struct lr_err *err, const char *fmt, ...)
 	return -err->code;
 }
 
-int lr_err_step(struct lr_err *err, const char *step)
+int lr_err_add_step(struct lr_err *err, const char *step)
 {
 	if (!err)
-		return 0;
+		return -EIO;
 	if (!err->step[0])
 		snprintf(err->step, sizeof(err->step), "%s", step);
 	return -err->code;
 }
 
-int lr_err_hint(struct lr_err *err, const char *fmt, ...)
+int lr_err_add_hint(struct lr_err *err, const char *fmt, ...)
 {
 	if (!err)
-		return 0;
+		return -EIO;
 	if (!err->hint[0]) {
 		va_list ap;
 		va_start(ap, fmt);

@@ -12,6 +12,7 @@
 #ifndef LR_BASE_ERR_H
 #define LR_BASE_ERR_H
 
+#include <errno.h>
 #include <stdbool.h>
 #include <stddef.h>
 
@@ -35,16 +36,26 @@ struct lr_err {
  * lr_err_at/_step/_hint. `code` is a positive errno. lr_fail takes the room from the LR_ROOM macro
  * of the calling file.
  */
-#define lr_fail(err, code, ...) lr_err_set((err), (code), LR_ROOM, true, __VA_ARGS__)
+#define lr_fail(err, code, ...) lr_negative(lr_err_set((err), (code), LR_ROOM, true, __VA_ARGS__))
 /* The same without ": strerror(code)" at the end, where the message says it all. */
-#define lr_refuse(err, code, ...) lr_err_set((err), (code), LR_ROOM, false, __VA_ARGS__)
+#define lr_refuse(err, code, ...)                                                                  \
+	lr_negative(lr_err_set((err), (code), LR_ROOM, false, __VA_ARGS__))
 int lr_err_set(struct lr_err *err, int code, const char *room, bool with_strerror, const char *fmt,
 	       ...) LR_PRINTF(5, 6);
 
+/* An error is negative, whatever errno held; the compiler may rely on it. */
+static inline int lr_negative(int r)
+{
+	return r < 0 ? r : -EIO;
+}
+
 /* Add the JSON path / the step / the hint if none is set yet. Return -err->code, for tail calls. */
-int lr_err_at(struct lr_err *err, const char *fmt, ...) LR_PRINTF(2, 3);
-int lr_err_step(struct lr_err *err, const char *step);
-int lr_err_hint(struct lr_err *err, const char *fmt, ...) LR_PRINTF(2, 3);
+#define lr_err_at(...)   lr_negative(lr_err_add_path(__VA_ARGS__))
+#define lr_err_hint(...) lr_negative(lr_err_add_hint(__VA_ARGS__))
+#define lr_err_step(...) lr_negative(lr_err_add_step(__VA_ARGS__))
+int lr_err_add_path(struct lr_err *err, const char *fmt, ...) LR_PRINTF(2, 3);
+int lr_err_add_hint(struct lr_err *err, const char *fmt, ...) LR_PRINTF(2, 3);
+int lr_err_add_step(struct lr_err *err, const char *step);
 
 /* Forget what was recorded (a fallback is about to be tried). */
 void lr_err_clear(struct lr_err *err);

@@ -1,0 +1,308 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* store: the directories of the containers; see store.h. */
+#define LR_ROOM "store"
+#include "src/store/store.h"
+
+#include <dirent.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <limits.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/file.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "src/base/fd.h"
+#include "src/base/str.h"
+#include "src/store/record.h"
+#include "src/sys/path.h"
+
+#define RECORD     "record"
+#define RECORD_TMP "record.tmp"
+
+int lr_store_open(const char *root, bool create, struct lr_arena *a, struct lr_store *ret,
+		  struct lr_err *err)
+{
+	/* Most calls find it there: try to open before making anything. */
+	int fd = open(root, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+	if (fd < 0 && errno == ENOENT && create) {
+		int r = lr_mkdir_p(root, 0711);
+		if (r < 0) {
+			lr_fail(err, -r, "make the runtime's root directory %s", root);
+			return lr_err_hint(err, "give another one by --root");
+		}
+		fd = open(root, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+	}
+	if (fd < 0) {
+		lr_fail(err, errno, "open the runtime's root directory %s", root);
+		return errno == ENOENT ? -ENOENT : lr_err_hint(err, "give another one by --root");
+	}
+	const char *path = root;
+	if (root[0] != '/') {
+		char real[PATH_MAX];
+		path = realpath(root, real) ? lr_strdup(a, real) : NULL;
+	}
+	if (!path) {
+		lr_close(fd);
+		return lr_fail(err, errno, "resolve %s", root);
+	}
+	*ret = (struct lr_store){.fd = fd, .path = path};
+	return 0;
+}
+
+void lr_store_close(struct lr_store *s)
+{
+	s->fd = lr_close(s->fd);
+}
+
+int lr_store_check_id(const char *id, struct lr_err *err)
+{
+	static const char ok[] =
+		"abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_+-.";
+
+	/* A first dot is refused: "..", and entries of the runtime's own. */
+	size_t len = strlen(id);
+	if (len > 0 && len <= LR_STORE_ID_MAX && id[0] != '.' && strspn(id, ok) == len)
+		return 0;
+	lr_refuse(err, EINVAL, "invalid container id \"%.64s\"", id);
+	return lr_err_hint(
+		err, "letters, digits, '_', '+', '-' and, not first, '.'; at most %d characters",
+		LR_STORE_ID_MAX);
+}
+
+static int unknown(const char *id, struct lr_err *err)
+{
+	return lr_refuse(err, ENOENT, "container \"%s\" does not exist", id);
+}
+
+static int lock(int fd, struct lr_err *err)
+{
+	while (flock(fd, LOCK_EX) < 0)
+		if (errno != EINTR)
+			return lr_fail(err, errno, "lock the container");
+	return 0;
+}
+
+int lr_store_create(const struct lr_store *s, const char *id, struct lr_entry *ret,
+		    struct lr_err *err)
+{
+	int r = lr_store_check_id(id, err);
+	if (r < 0)
+		return r;
+	if (mkdirat(s->fd, id, 0700) < 0) {
+		if (errno == EEXIST)
+			return lr_refuse(err, EEXIST, "container with id %s already exists", id);
+		lr_fail(err, errno, "make %s/%s", s->path, id);
+		return lr_err_hint(err, "give another root directory by --root");
+	}
+	LR_CLEANUP_FD int dir = openat(s->fd, id, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
+	if (dir < 0) {
+		lr_fail(err, errno, "open %s/%s", s->path, id);
+		unlinkat(s->fd, id, AT_REMOVEDIR);
+		return -err->code;
+	}
+	r = lock(dir, err);
+	if (r < 0)
+		return r;
+	*ret = (struct lr_entry){.dir = lr_take_fd(&dir), .record = LR_NOFD, .id = id, .store = s};
+	return 0;
+}
+
+int lr_store_lock(const struct lr_store *s, const char *id, struct lr_entry *ret,
+		  struct lr_err *err)
+{
+	int r = lr_store_check_id(id, err);
+	if (r < 0)
+		return r;
+	LR_CLEANUP_FD int dir = openat(s->fd, id, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
+	if (dir < 0)
+		return errno == ENOENT ? unknown(id, err)
+				       : lr_fail(err, errno, "open %s/%s", s->path, id);
+	r = lock(dir, err);
+	if (r < 0)
+		return r;
+	/* Somebody may have removed it while we waited: then the lock is on a dead directory. */
+	struct stat held, now;
+	if (fstat(dir, &held) < 0 || fstatat(s->fd, id, &now, AT_SYMLINK_NOFOLLOW) < 0 ||
+	    held.st_ino != now.st_ino)
+		return unknown(id, err);
+	*ret = (struct lr_entry){
+		.dir = lr_take_fd(&dir),
+		.record = LR_NOFD,
+		.id = id,
+		.store = s,
+	};
+	return 0;
+}
+
+void lr_store_unlock(struct lr_entry *e)
+{
+	e->record = lr_close(e->record);
+	e->dir = lr_close(e->dir);
+}
+
+int lr_store_write(struct lr_entry *e, const struct lr_record *r, const char *config, size_t len,
+		   struct lr_arena *a, struct lr_err *err)
+{
+	size_t size;
+	void *bytes = lr_record_encode(r, config, len, a, &size);
+	if (!bytes)
+		return lr_fail(err, ENOMEM, "encode the record");
+
+	LR_CLEANUP_FD int fd = openat(e->dir, RECORD_TMP,
+				      O_RDWR | O_CREAT | O_TRUNC | O_NOFOLLOW | O_CLOEXEC, 0600);
+	if (fd < 0)
+		return lr_fail(err, errno, "create %s/%s/record", e->store->path, e->id);
+	ssize_t n = lr_write_full(fd, bytes, size);
+	if (n < 0)
+		return lr_fail(err, (int)-n, "write %s/%s/record", e->store->path, e->id);
+	if (renameat(e->dir, RECORD_TMP, e->dir, RECORD) < 0)
+		return lr_fail(err, errno, "rename the record");
+	lr_close(e->record);
+	e->record = lr_take_fd(&fd);
+	return 0;
+}
+
+int lr_store_update(struct lr_entry *e, const struct lr_record *r, struct lr_err *err)
+{
+	struct record_live live = {r->start_time, r->pid, r->flags};
+
+	if (e->record < 0)
+		e->record = openat(e->dir, RECORD, O_RDWR | O_NOFOLLOW | O_CLOEXEC);
+	if (e->record < 0 ||
+	    pwrite(e->record, &live, sizeof(live), RECORD_LIVE_OFFSET) != sizeof(live))
+		return lr_fail(err, errno, "update the record of %s", e->id);
+	return 0;
+}
+
+static int read_record(int fd, struct lr_arena *a, char **bytes, size_t *size, uid_t *owner,
+		       struct lr_err *err)
+{
+	struct stat st;
+
+	if (fstat(fd, &st) < 0)
+		return lr_fail(err, errno, "stat the record");
+	if (!S_ISREG(st.st_mode) || st.st_size > RECORD_MAX)
+		return lr_refuse(err, EPROTO, "the record is not a file of ours");
+	*bytes = lr_alloc(a, (size_t)st.st_size + 1);
+	if (!*bytes)
+		return lr_fail(err, ENOMEM, "read the record");
+	ssize_t n = lr_read_full(fd, *bytes, (size_t)st.st_size);
+	if (n < 0)
+		return lr_fail(err, (int)-n, "read the record");
+	*size = (size_t)n;
+	*owner = st.st_uid;
+	return 0;
+}
+
+int lr_store_load(const struct lr_store *s, const char *id, struct lr_arena *a,
+		  struct lr_record *ret, const char **config, size_t *config_len,
+		  struct lr_err *err)
+{
+	int r = lr_store_check_id(id, err);
+	if (r < 0)
+		return r;
+
+	char path[LR_STORE_ID_MAX + sizeof("/" RECORD)];
+	snprintf(path, sizeof(path), "%s/" RECORD, id);
+	LR_CLEANUP_FD int fd = openat(s->fd, path, O_RDONLY | O_NOFOLLOW | O_CLOEXEC);
+	if (fd < 0) {
+		int why = errno;
+		if (why == ENOENT && faccessat(s->fd, id, F_OK, AT_SYMLINK_NOFOLLOW) == 0)
+			return lr_refuse(err, ENODATA,
+					 "container \"%s\" was never created completely", id);
+		return why == ENOENT ? unknown(id, err)
+				     : lr_fail(err, why, "open %s/%s", s->path, path);
+	}
+	char *bytes;
+	size_t size;
+	uid_t owner;
+	r = read_record(fd, a, &bytes, &size, &owner, err);
+	if (r >= 0)
+		r = lr_record_decode(bytes, size, a, ret, config, config_len, err);
+	if (r < 0)
+		return r;
+	ret->owner = owner;
+	return 0;
+}
+
+int lr_store_remove(struct lr_entry *e, struct lr_err *err)
+{
+	int r = lr_remove_tree(e->store->fd, e->id);
+
+	if (r < 0)
+		return lr_fail(err, -r, "remove %s/%s", e->store->path, e->id);
+	lr_store_unlock(e);
+	return 0;
+}
+
+static int by_name(const void *a, const void *b)
+{
+	return strcmp(*(const char *const *)a, *(const char *const *)b);
+}
+
+int lr_store_list(const struct lr_store *s, struct lr_arena *a, struct oci_strv *ret,
+		  struct lr_err *err)
+{
+	int fd = openat(s->fd, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+	LR_CLEANUP_DIR DIR *dir = fd < 0 ? NULL : fdopendir(fd);
+	struct oci_strv ids = {0};
+
+	if (!dir) {
+		lr_fail(err, errno, "list %s", s->path);
+		lr_close(fd);
+		return -err->code;
+	}
+	for (struct dirent *e; (e = readdir(dir));) {
+		if (lr_store_check_id(e->d_name, NULL) < 0 ||
+		    (e->d_type != DT_DIR && e->d_type != DT_UNKNOWN))
+			continue;
+		ids.v = lr_grow(a, ids.v, ids.n, sizeof(*ids.v));
+		if (!ids.v || !(ids.v[ids.n] = lr_strdup(a, e->d_name)))
+			return lr_fail(err, ENOMEM, "list %s", s->path);
+		ids.n++;
+	}
+	if (ids.n)
+		qsort(ids.v, ids.n, sizeof(*ids.v), by_name);
+	*ret = ids;
+	return 0;
+}
+
+int lr_store_fifo_make(struct lr_entry *e, struct lr_err *err)
+{
+	if (mkfifoat(e->dir, LR_STORE_FIFO, 0600) < 0)
+		return lr_fail(err, errno, "make the start fifo");
+	/* Open both ways: the reader then never sees an end of file, and opening does not block. */
+	int fd = openat(e->dir, LR_STORE_FIFO, O_RDWR | O_CLOEXEC);
+	return fd < 0 ? lr_fail(err, errno, "open the start fifo") : fd;
+}
+
+static int fifo_open(int dirfd, const char *path)
+{
+	int fd = openat(dirfd, path, O_WRONLY | O_NONBLOCK | O_NOFOLLOW | O_CLOEXEC);
+
+	return fd < 0 ? -errno : fd;
+}
+
+int lr_store_fifo_waits(const struct lr_store *s, const char *id)
+{
+	char path[LR_STORE_ID_MAX + sizeof("/" LR_STORE_FIFO)];
+
+	snprintf(path, sizeof(path), "%s/" LR_STORE_FIFO, id);
+	LR_CLEANUP_FD int fd = fifo_open(s->fd, path);
+	if (fd >= 0)
+		return 1;
+	return fd == -ENOENT || fd == -ENXIO ? 0 : fd;
+}
+
+int lr_store_fifo_open(const struct lr_entry *e)
+{
+	return fifo_open(e->dir, LR_STORE_FIFO);
+}
+
+void lr_store_fifo_remove(const struct lr_entry *e)
+{
+	unlinkat(e->dir, LR_STORE_FIFO, 0);
+}

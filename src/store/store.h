@@ -1,0 +1,133 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * store: the container's record on disk, one directory a container below the runtime's root:
+ *
+ *	ROOT/ID/record     what the runtime knows (format below)
+ *	ROOT/ID/start      fifo: somebody reads it while the container waits for `start`
+ *	ROOT/ID/seccomp    the compiled filter, for exec (src/seccomp owns the format)
+ *
+ * Format of `record`, version 1: a header of 64 bytes (struct header in record.c; this machine's
+ *byte order, the file never leaves it), then two JSON texts: `body` (what state, kill and delete
+ *need) and `config` (what exec and the hooks of start and delete need: a config.json with the rest
+ *left out). Written as a whole by rename; only pid, start time and flags of the header change
+ *later, by one write of 16 bytes in place.
+ *
+ * The record comes first and goes last: what it names (cgroups, processes) is made after it
+ * and removed before it, so `delete --force` finds everything whenever the runtime was killed.
+ * Writers hold the lock of the directory; readers need none.
+ */
+#ifndef LR_STORE_STORE_H
+#define LR_STORE_STORE_H
+
+#include <stdbool.h>
+#include <stdint.h>
+#include <sys/types.h>
+
+#include "libocispec/config.h"
+#include "src/base/arena.h"
+#include "src/base/err.h"
+
+#define LR_STORE_ID_MAX  1024
+#define LR_STORE_FIFO    "start"
+#define LR_STORE_SECCOMP "seccomp"
+
+enum {
+	LR_RECORD_STARTED = 1,  /* by `run`, which has no fifo: the program was let go */
+	LR_RECORD_CREATING = 2, /* create has not finished */
+};
+
+struct lr_record {
+	/* header */
+	pid_t pid; /* 0: no process yet */
+	uint64_t start_time;
+	uint32_t flags; /* LR_RECORD_* */
+
+	/* body */
+	const char *id;
+	const char *oci_version;
+	const char *bundle;  /* absolute */
+	const char *rootfs;  /* absolute */
+	const char *created; /* RFC 3339, UTC, nanoseconds */
+	struct oci_map annotations;
+	uint32_t namespaces;     /* CLONE_NEW* of those that are not the host's */
+	int32_t cgroup_mode;     /* enum lr_cgroup_mode */
+	const char *cgroup_path; /* cgroupsPath as resolved; NULL: no cgroup */
+	struct oci_map cgroups;  /* hierarchy -> absolute directory */
+	struct oci_strv rdt;     /* what src/rdt made, for its removal */
+	bool has_seccomp;
+
+	/* directory, not on disk */
+	uid_t owner;
+};
+
+struct lr_store {
+	int fd;           /* the root directory */
+	const char *path; /* absolute */
+};
+
+/* An entry that is open for change. */
+struct lr_entry {
+	int dir;    /* holds the lock */
+	int record; /* LR_NOFD until written or loaded */
+	const char *id;
+	const struct lr_store *store;
+};
+#define LR_ENTRY_NONE                                                                              \
+	{                                                                                          \
+		.dir = LR_NOFD, .record = LR_NOFD                                                  \
+	}
+
+/* Opens the root, and makes it (0711) if `create`. -EACCES, -EROFS, ... with a hint. */
+int lr_store_open(const char *root, bool create, struct lr_arena *a, struct lr_store *ret,
+		  struct lr_err *err) LR_MUST_CHECK;
+void lr_store_close(struct lr_store *s);
+
+/* [A-Za-z0-9_+-][A-Za-z0-9_+.-]*, at most LR_STORE_ID_MAX. -EINVAL. */
+int lr_store_check_id(const char *id, struct lr_err *err) LR_MUST_CHECK;
+
+/* A new, locked, empty entry. -EEXIST if there is one. */
+int lr_store_create(const struct lr_store *s, const char *id, struct lr_entry *ret,
+		    struct lr_err *err) LR_MUST_CHECK;
+/* Locks an existing entry (waits for whoever changes it). -ENOENT. */
+int lr_store_lock(const struct lr_store *s, const char *id, struct lr_entry *ret,
+		  struct lr_err *err) LR_MUST_CHECK;
+void lr_store_unlock(struct lr_entry *e); /* closes; NULL-safe fields */
+
+/* Writes the whole record. `config`: JSON text. */
+int lr_store_write(struct lr_entry *e, const struct lr_record *r, const char *config, size_t len,
+		   struct lr_arena *a, struct lr_err *err) LR_MUST_CHECK;
+/* Header only: pid, start_time and flags of *r. */
+int lr_store_update(struct lr_entry *e, const struct lr_record *r,
+		    struct lr_err *err) LR_MUST_CHECK;
+
+/*
+ * Reads a record; *config (if given) receives the JSON text of the second part. -ENOENT: no such
+ * container; -ENODATA: the entry is there, but creation was cut off before anything was
+ * recorded (nothing else exists then); -EPROTO: not a record of ours.
+ */
+int lr_store_load(const struct lr_store *s, const char *id, struct lr_arena *a,
+		  struct lr_record *ret, const char **config, size_t *config_len,
+		  struct lr_err *err) LR_MUST_CHECK;
+
+/* Removes the directory of a locked entry. Idempotent. */
+int lr_store_remove(struct lr_entry *e, struct lr_err *err) LR_MUST_CHECK;
+
+/* Ids, sorted. Entries that are no containers (dot files) are left out. */
+int lr_store_list(const struct lr_store *s, struct lr_arena *a, struct oci_strv *ret,
+		  struct lr_err *err) LR_MUST_CHECK;
+
+/*
+ * The start fifo. `make` returns it open for reading and writing, for init to block on; `waits`
+ * says whether a process does (1/0); `open` returns it for writing one byte, -ENXIO if nobody
+ * waits.
+ */
+int lr_store_fifo_make(struct lr_entry *e, struct lr_err *err) LR_MUST_CHECK;
+int lr_store_fifo_waits(const struct lr_store *s, const char *id) LR_MUST_CHECK;
+int lr_store_fifo_open(const struct lr_entry *e) LR_MUST_CHECK;
+void lr_store_fifo_remove(const struct lr_entry *e);
+
+/* Exposed for the fuzzer: a record file's bytes. */
+int lr_record_decode(const void *bytes, size_t size, struct lr_arena *a, struct lr_record *ret,
+		     const char **config, size_t *config_len, struct lr_err *err) LR_MUST_CHECK;
+
+#endif
