@@ -71,7 +71,7 @@ struct oci_mounts {
 
 struct oci_console_size {
 	uint16_t height; /* rows */
-	uint16_t width;	 /* columns */
+	uint16_t width;  /* columns */
 };
 
 struct oci_user {
@@ -281,7 +281,7 @@ struct oci_block_io {
 
 struct oci_hugepage_limit {
 	const char *page_size; /* "2MB" */
-	uint64_t limit;	       /* bytes */
+	uint64_t limit;        /* bytes */
 };
 
 struct oci_hugepage_limits {

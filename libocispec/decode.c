@@ -1,2 +1,117 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+/* libocispec: the decoders of whole documents, and reading their files; see ocispec.h. */
+#define LR_ROOM "ocispec"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
 #include "libocispec/ocispec.h"
+#include "libocispec/tables.h"
+#include "libocispec/validate.h"
+#include "src/base/fd.h"
+
+static int decode(const struct oci_type *type, const char *what, const char *text, size_t len,
+		  struct lr_arena *arena, void **ret, struct lr_err *err)
+{
+	const struct lr_json_source src = {
+		.text = text, .len = len, .max = OCI_CONFIG_MAX, .what = what};
+	void *object = lr_alloc(arena, type->size);
+	int rc;
+
+	if (!object)
+		return lr_refuse(err, ENOMEM, "out of memory");
+	rc = oci_table_decode(type, &src, arena, object, err);
+	if (rc == 0)
+		*ret = object;
+	return rc;
+}
+
+int oci_config_decode(const char *text, size_t len, struct lr_arena *arena,
+		      const struct oci_config **ret, struct lr_err *err)
+{
+	void *object;
+	int rc = decode(&oci_config_type, "config.json", text, len, arena, &object, err);
+
+	if (rc == 0)
+		rc = oci_validate_config(object, err);
+	if (rc == 0)
+		*ret = object;
+	return rc;
+}
+
+int oci_process_decode(const char *text, size_t len, struct lr_arena *arena,
+		       const struct oci_process **ret, struct lr_err *err)
+{
+	void *object;
+	int rc = decode(&oci_process_type, "process.json", text, len, arena, &object, err);
+
+	if (rc == 0)
+		rc = oci_validate_process(object, "process.json", "", err);
+	if (rc == 0)
+		*ret = object;
+	return rc;
+}
+
+int oci_resources_decode(const char *text, size_t len, struct lr_arena *arena,
+			 const struct oci_resources **ret, struct lr_err *err)
+{
+	void *object;
+	int rc = decode(&oci_resources_type, "resources", text, len, arena, &object, err);
+
+	if (rc == 0)
+		*ret = object;
+	return rc;
+}
+
+int oci_state_decode(const char *text, size_t len, struct lr_arena *arena,
+		     const struct oci_state **ret, struct lr_err *err)
+{
+	void *object;
+	int rc = decode(&oci_state_type, "state", text, len, arena, &object, err);
+
+	if (rc == 0)
+		*ret = object;
+	return rc;
+}
+
+int oci_features_decode(const char *text, size_t len, struct lr_arena *arena,
+			const struct oci_features **ret, struct lr_err *err)
+{
+	void *object;
+	int rc = decode(&oci_features_type, "features", text, len, arena, &object, err);
+
+	if (rc == 0)
+		*ret = object;
+	return rc;
+}
+
+int oci_read_file(int dirfd, const char *path, struct lr_arena *arena, char **text, size_t *len,
+		  struct lr_err *err)
+{
+	/* O_NONBLOCK: a FIFO in its place must not make us wait for a writer. */
+	LR_CLEANUP_FD int fd = openat(dirfd, path, O_RDONLY | O_CLOEXEC | O_NOCTTY | O_NONBLOCK);
+	struct stat st;
+	ssize_t n;
+	char *buf;
+
+	if (fd < 0)
+		return lr_fail(err, errno, "cannot open \"%s\"", path);
+	if (fstat(fd, &st) < 0)
+		return lr_fail(err, errno, "cannot stat \"%s\"", path);
+	if (!S_ISREG(st.st_mode))
+		return lr_refuse(err, EINVAL, "\"%s\" is not a regular file", path);
+	if (st.st_size > (off_t)OCI_CONFIG_MAX)
+		return lr_refuse(err, EFBIG, "\"%s\" is larger than %u MiB", path,
+				 OCI_CONFIG_MAX >> 20);
+	buf = lr_alloc(arena, (size_t)st.st_size + 1);
+	if (!buf)
+		return lr_refuse(err, ENOMEM, "out of memory");
+	n = lr_read_full(fd, buf, (size_t)st.st_size);
+	if (n < 0)
+		return lr_fail(err, (int)-n, "cannot read \"%s\"", path);
+	*text = buf;
+	*len = (size_t)n;
+	return 0;
+}

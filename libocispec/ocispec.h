@@ -20,9 +20,9 @@
 #include "src/base/arena.h"
 #include "src/base/err.h"
 
-#define OCI_VERSION "1.3.0"	 /* what `spec` and `state` say */
-#define OCI_VERSION_MIN "1.0.0"	 /* what `features` says */
-#define OCI_CONFIG_MAX (16u << 20) /* bytes; larger files are refused before parsing */
+#define OCI_VERSION     "1.3.0"     /* what `spec` and `state` say */
+#define OCI_VERSION_MIN "1.0.0"     /* what `features` says */
+#define OCI_CONFIG_MAX  (16u << 20) /* bytes; larger files are refused before parsing */
 
 /* 0 or -errno (-EINVAL, -EFBIG, -ENOMEM) with *err filled. *ret is untouched on failure. */
 int oci_config_decode(const char *text, size_t len, struct lr_arena *arena,
@@ -40,8 +40,7 @@ int oci_features_decode(const char *text, size_t len, struct lr_arena *arena,
 char *oci_config_encode(const struct oci_config *c, bool indent, struct lr_arena *arena,
 			size_t *len);
 char *oci_process_encode(const struct oci_process *p, struct lr_arena *arena, size_t *len);
-char *oci_state_encode(const struct oci_state *s, bool indent, struct lr_arena *arena,
-		       size_t *len);
+char *oci_state_encode(const struct oci_state *s, bool indent, struct lr_arena *arena, size_t *len);
 char *oci_container_process_state_encode(const struct oci_container_process_state *s,
 					 struct lr_arena *arena, size_t *len);
 char *oci_features_encode(const struct oci_features *f, bool indent, struct lr_arena *arena,

@@ -12,7 +12,7 @@ struct oci_state {
 	const char *oci_version;
 	const char *id;
 	const char *status; /* "creating", "created", "running", "paused", "stopped" */
-	int64_t pid;	    /* 0 when there is no process; then left out for hooks, 0 for callers */
+	int64_t pid;        /* 0 when there is no process; then left out for hooks, 0 for callers */
 	const char *bundle; /* absolute path */
 	const char *rootfs; /* runc's addition: absolute path; NULL: left out */
 	const char *created; /* runc's addition: RFC 3339 with nanoseconds; NULL: left out */

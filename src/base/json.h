@@ -114,10 +114,26 @@ void lr_json_null(struct lr_json_writer *w);
 void lr_json_raw(struct lr_json_writer *w, const char *text, size_t len);
 
 /* Key and value at once. */
-void lr_json_kstr(struct lr_json_writer *w, const char *key, const char *s);
-void lr_json_kint(struct lr_json_writer *w, const char *key, int64_t v);
-void lr_json_kuint(struct lr_json_writer *w, const char *key, uint64_t v);
-void lr_json_kbool(struct lr_json_writer *w, const char *key, bool v);
+static inline void lr_json_kstr(struct lr_json_writer *w, const char *key, const char *s)
+{
+	lr_json_key(w, key);
+	lr_json_str(w, s);
+}
+static inline void lr_json_kint(struct lr_json_writer *w, const char *key, int64_t v)
+{
+	lr_json_key(w, key);
+	lr_json_int(w, v);
+}
+static inline void lr_json_kuint(struct lr_json_writer *w, const char *key, uint64_t v)
+{
+	lr_json_key(w, key);
+	lr_json_uint(w, v);
+}
+static inline void lr_json_kbool(struct lr_json_writer *w, const char *key, bool v)
+{
+	lr_json_key(w, key);
+	lr_json_bool(w, v);
+}
 
 /*
  * The text, in the arena, NUL-terminated and without a final newline; *len (if given) without the
