@@ -1,0 +1,87 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * cli: main. Parse, seal, open the log, dispatch, report. The order matters to callers: the log is
+ * open before anything can fail that they would want to read about.
+ */
+#define LR_ROOM ""
+#include <errno.h>
+#include <fcntl.h>
+#include <poll.h>
+#include <unistd.h>
+
+#include "src/cli/args.h"
+#include "src/cli/help.h"
+#include "src/cli/log_sink.h"
+#include "src/sys/selfexe.h"
+
+/*
+ * A caller may have closed 0, 1 or 2; the next descriptor opened would take that number and be
+ * handed to the container as its standard input or output. One poll tells of all three.
+ */
+static int guard_stdio(struct lr_err *err)
+{
+	struct pollfd fds[3] = {{.fd = 0}, {.fd = 1}, {.fd = 2}};
+	bool closed = false;
+
+	(void)poll(fds, 3, 0);
+	for (int i = 0; i < 3; i++)
+		closed |= (fds[i].revents & POLLNVAL) != 0;
+	while (closed) {
+		int fd = open("/dev/null", O_RDWR);
+		if (fd < 0)
+			return lr_fail(err, errno, "/dev/null");
+		if (fd > 2) {
+			close(fd);
+			break;
+		}
+	}
+	return 0;
+}
+
+static int dispatch(const struct lr_cli_args *args, struct lr_err *err)
+{
+	LR_CLEANUP_BUF struct lr_cli_buf out = {0};
+
+	if (lr_cli_flag(args, LR_OPT_VERSION)) {
+		lr_cli_version(&out);
+		return lr_cli_flush(&out, err);
+	}
+	if (!args->verb || lr_cli_flag(args, LR_OPT_HELP)) {
+		lr_cli_help(args->verb, &out);
+		return lr_cli_flush(&out, err);
+	}
+	int r = lr_cli_check_operands(args, err);
+	return r < 0 ? r : args->verb->run(args, err);
+}
+
+static int exit_status(int r, const struct lr_cli_args *args, const struct lr_err *err)
+{
+	if (r >= 0)
+		return r;
+	if (err->exit_code)
+		return err->exit_code;
+	return args->verb ? args->verb->fail : 1;
+}
+
+int main(int argc, char **argv)
+{
+	struct lr_cli_args args = {0};
+	struct lr_err err = {0};
+
+	int r = guard_stdio(&err);
+	if (r == 0)
+		r = lr_cli_parse(argc, argv, &args, &err);
+	if (r == 0 && args.verb && args.verb->seal && !lr_cli_flag(&args, LR_OPT_HELP))
+		r = lr_selfexe_seal(argv, environ, &err);
+
+	int opened = lr_cli_log_open(&args, r < 0 ? NULL : &err);
+	if (r == 0)
+		r = opened;
+	if (r == 0)
+		r = dispatch(&args, &err);
+	if (r < 0)
+		lr_cli_report(&err);
+	int status = exit_status(r, &args, &err);
+	lr_cli_args_free(&args);
+	return status;
+}
