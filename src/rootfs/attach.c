@@ -1,0 +1,109 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* rootfs: the rootfs becomes a mount of the new mount namespace; see rootfs.h. */
+#define LR_ROOM "rootfs"
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "src/base/log.h"
+#include "src/rootfs/internal.h"
+#include "src/sys/syscalls.h"
+
+/*
+ * Sets the propagation of the mount that the rootfs lies on. Only the root of a mount takes it
+ * (EINVAL elsewhere), so it is tried from the rootfs upwards: no mountinfo is read.
+ */
+static int set_parent(const struct lr_rootfs_plan *plan, struct lr_err *err)
+{
+	if (chdir(plan->path) < 0)
+		return lr_fail(err, errno, "root directory %s", plan->path);
+	struct stat here, up;
+	if (stat(".", &here) < 0)
+		return lr_fail(err, errno, "root directory %s", plan->path);
+	for (;;) {
+		if (mount(NULL, ".", NULL, plan->parent_flags, NULL) == 0)
+			return 0;
+		if (errno != EINVAL)
+			return lr_fail(err, errno, "stopping propagation above %s", plan->path);
+		if (chdir("..") < 0 || stat(".", &up) < 0)
+			return lr_fail(err, errno, "directory above %s", plan->path);
+		if (up.st_dev == here.st_dev && up.st_ino == here.st_ino)
+			return lr_fail(err, EINVAL, "no mount holds %s", plan->path);
+		here = up;
+	}
+}
+
+static int fail_attach(const struct lr_rootfs_plan *plan, int r, struct lr_err *err)
+{
+	lr_fail(err, -r, "root directory %s", plan->path);
+	lr_err_at(err, "root.path");
+	if (r == -ENOENT || r == -ENOTDIR)
+		return lr_err_hint(err,
+				   "root.path is taken from the bundle and must be a directory");
+	if (r == -EACCES)
+		return lr_err_hint(err, "root of the user namespace needs search permission on "
+					"every directory above it");
+	return r;
+}
+
+static int attach_bind(const struct lr_rootfs_plan *plan, struct lr_err *err)
+{
+	if (mount(plan->dir, plan->dir, NULL, MS_BIND | MS_REC, NULL) < 0)
+		return fail_attach(plan, -errno, err);
+	int fd = open(plan->dir, O_PATH | O_DIRECTORY | O_CLOEXEC);
+	return fd < 0 ? fail_attach(plan, -errno, err) : fd;
+}
+
+static int attach_tree(const struct lr_rootfs_plan *plan, struct lr_err *err)
+{
+	LR_CLEANUP_FD int fd = lr_open_tree(AT_FDCWD, plan->dir,
+					    OPEN_TREE_CLONE | OPEN_TREE_CLOEXEC | AT_RECURSIVE);
+	if (lr_rootfs_not_offered(fd))
+		return attach_bind(plan, err);
+	if (fd < 0)
+		return fail_attach(plan, fd, err);
+	int r = lr_move_mount(fd, "", AT_FDCWD, plan->dir, MOVE_MOUNT_F_EMPTY_PATH);
+	if (lr_rootfs_not_offered(r))
+		return attach_bind(plan, err);
+	return r < 0 ? fail_attach(plan, r, err) : lr_take_fd(&fd);
+}
+
+int lr_rootfs_attach(const struct lr_rootfs_plan *plan, struct lr_rootfs_state *state,
+		     struct lr_err *err)
+{
+	if (!plan->new_mount_ns) {
+		int fd = open(plan->dir, O_PATH | O_DIRECTORY | O_CLOEXEC);
+		if (fd < 0)
+			return fail_attach(plan, -errno, err);
+		state->rootfd = fd;
+		return 0;
+	}
+
+	if (mount(NULL, "/", NULL, plan->attach_flags, NULL) < 0) {
+		int code = errno;
+		lr_fail(err, code, "setting the propagation of the host's mounts");
+		if (code == EINVAL)
+			lr_err_hint(err,
+				    "the root directory of the runtime is no mount: does it run "
+				    "in a chroot?");
+		return -code;
+	}
+	if (plan->parent_flags) {
+		int r = set_parent(plan, err);
+		if (r < 0)
+			return r;
+	}
+	int fd = attach_tree(plan, err);
+	if (fd < 0)
+		return fd;
+	state->rootfd = fd;
+	lr_debug("rootfs: %s attached", plan->path);
+	return 0;
+}
+
+void lr_rootfs_state_close(struct lr_rootfs_state *s)
+{
+	if (!s)
+		return;
+	s->rootfd = lr_close(s->rootfd);
+	s->oldfd = lr_close(s->oldfd);
+}

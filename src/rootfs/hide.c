@@ -1,0 +1,164 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * rootfs: --no-pivot leaves the host's tree mounted under the container's root, where a process
+ * with enough capabilities can uncover it. What gives power over the host, its proc and sysfs, is
+ * detached first. This is the only place that reads mountinfo: nobody starts containers from an
+ * initramfs a thousand times a second.
+ */
+#define LR_ROOM "rootfs"
+#include <limits.h>
+#include <stdio.h>
+#include <sys/mount.h>
+#include <unistd.h>
+
+#include "src/base/str.h"
+#include "src/rootfs/internal.h"
+#include "src/sys/procfs.h"
+
+#define LINE_MAX_BYTES (4 * PATH_MAX) /* two paths with some escapes, and options */
+#define MOUNTS_MAX     100000         /* fs.mount-max of the kernel */
+
+struct scan {
+	int fd;
+	size_t start, end;
+	char buf[2 * LINE_MAX_BYTES];
+};
+
+/* The next line without its newline; NULL at the end (*r 0) or on an error. */
+static char *next_line(struct scan *s, int *r)
+{
+	for (;;) {
+		char *nl = memchr(s->buf + s->start, '\n', s->end - s->start);
+		if (nl) {
+			char *line = s->buf + s->start;
+			*nl = '\0';
+			s->start = (size_t)(nl - s->buf) + 1;
+			return line;
+		}
+		memmove(s->buf, s->buf + s->start, s->end - s->start);
+		s->end -= s->start;
+		s->start = 0;
+		*r = s->end == sizeof(s->buf) ? -EFBIG : 0;
+		if (*r < 0)
+			return NULL;
+		ssize_t n = read(s->fd, s->buf + s->end, sizeof(s->buf) - s->end);
+		if (n < 0 && errno == EINTR)
+			continue;
+		if (n <= 0) {
+			*r = n < 0 ? -errno : 0;
+			return NULL;
+		}
+		s->end += (size_t)n;
+	}
+}
+
+/* \040 and friends, in place. */
+static void unescape(char *s)
+{
+	char *out = s;
+
+	while (*s) {
+		if (s[0] == '\\' && s[1] >= '0' && s[1] <= '3' && s[2] >= '0' && s[2] <= '7' &&
+		    s[3] >= '0' && s[3] <= '7') {
+			*out++ = (char)((s[1] - '0') << 6 | (s[2] - '0') << 3 | (s[3] - '0'));
+			s += 4;
+		} else {
+			*out++ = *s++;
+		}
+	}
+	*out = '\0';
+}
+
+/* The mount point if the line is a proc or sysfs, or NULL. proc_pid_mountinfo(5): fields 5 (mount
+ * point) and the first behind " - " (type). */
+static char *kernel_fs(char *line)
+{
+	char *type = strstr(line, " - ");
+	if (!type)
+		return NULL;
+	type += 3;
+	if (!lr_has_prefix(type, "proc ") && !lr_has_prefix(type, "sysfs "))
+		return NULL;
+	char *point = line;
+	for (int field = 1; field < 5; field++) {
+		point = strchr(point, ' ');
+		if (!point)
+			return NULL;
+		point++;
+	}
+	char *end = strchr(point, ' ');
+	if (!end)
+		return NULL;
+	*end = '\0';
+	unescape(point);
+	return point;
+}
+
+static bool is_below(const char *path, const char *dir)
+{
+	size_t n = strlen(dir);
+
+	return lr_streq(dir, "/") ||
+	       (strncmp(path, dir, n) == 0 && (path[n] == '\0' || path[n] == '/'));
+}
+
+/* True: it is gone. False: it is covered, and its line stays. */
+static int hide(const char *point, struct lr_err *err)
+{
+	if (mount(NULL, point, NULL, MS_SLAVE | MS_REC, NULL) < 0)
+		return lr_fail(err, errno, "stopping propagation of the host's %s", point);
+	if (umount2(point, MNT_DETACH) == 0)
+		return true;
+	/* Locked: it came with the mount namespace of a more privileged user namespace. */
+	if (errno != EINVAL && errno != EPERM)
+		return lr_fail(err, errno, "detaching the host's %s", point);
+	if (mount("tmpfs", point, "tmpfs", MS_RDONLY, "nr_inodes=1") == 0 || errno == ENOTDIR)
+		return false;
+	return lr_fail(err, errno, "covering the host's %s", point);
+}
+
+/* Hides the first that counts, past `skip` of them. 1: one is gone; 0: one is covered; -ENOENT: no
+ * more. */
+static int hide_next(int procfd, const char *root, size_t skip, struct lr_err *err)
+{
+	struct scan s = {.fd = LR_NOFD};
+	int r;
+
+	LR_CLEANUP_FD int fd = lr_procfs_openat(procfd, "self/mountinfo", O_RDONLY);
+	if (fd < 0)
+		return lr_fail(err, -fd, "opening the list of mounts");
+	s.fd = fd;
+	for (char *line; (line = next_line(&s, &r));) {
+		char *point = kernel_fs(line);
+		if (!point || is_below(point, root))
+			continue;
+		if (skip-- == 0)
+			return hide(point, err);
+	}
+	return r < 0 ? lr_fail(err, -r, "reading the list of mounts") : -ENOENT;
+}
+
+int lr_rootfs_hide_host(int rootfd, struct lr_err *err)
+{
+	char root[PATH_MAX], link[32];
+
+	LR_CLEANUP_FD int procfd = lr_procfs_open(err);
+	if (procfd < 0)
+		return procfd;
+	snprintf(link, sizeof(link), "self/fd/%d", rootfd);
+	ssize_t n = readlinkat(procfd, link, root, sizeof(root) - 1);
+	if (n < 0)
+		return lr_fail(err, errno, "finding where the root file system is mounted");
+	root[n] = '\0';
+
+	size_t covered = 0;
+	for (int i = 0; i < MOUNTS_MAX; i++) {
+		int r = hide_next(procfd, root, covered, err);
+		if (r == -ENOENT)
+			return 0;
+		if (r < 0)
+			return r;
+		covered += r == 0;
+	}
+	return lr_refuse(err, EAGAIN, "the host's mounts do not come to an end");
+}

@@ -1,0 +1,143 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* rootfs: entering the new root, and leaving the old one; see rootfs.h. */
+#define LR_ROOM "rootfs"
+#include <sys/statvfs.h>
+#include <unistd.h>
+
+#include "src/base/log.h"
+#include "src/rootfs/internal.h"
+#include "src/sys/syscalls.h"
+
+#ifndef ST_NOSYMFOLLOW
+#define ST_NOSYMFOLLOW 0x2000 /* Linux 5.10; what statfs(2) says of MS_NOSYMFOLLOW */
+#endif
+#ifndef MS_NOSYMFOLLOW
+#define MS_NOSYMFOLLOW 256
+#endif
+
+/* Did attach leave any mount of the host's shared? */
+static bool host_is_deaf(const struct lr_rootfs_plan *plan)
+{
+	return plan->attach_flags & MS_REC && !(plan->attach_flags & MS_SHARED);
+}
+
+/*
+ * pivot_root(".", "."): the old root ends stacked on the new one, and no directory is needed to put
+ * it in (pivot_root(2), NOTES).
+ */
+static int pivot(const struct lr_rootfs_plan *plan, const struct lr_rootfs_state *state,
+		 struct lr_err *err)
+{
+	int r = lr_pivot_root(".", ".");
+	if (r < 0) {
+		lr_fail(err, -r, "pivot_root to %s", plan->path);
+		if (r == -EINVAL)
+			lr_err_hint(err, "if the host runs from its initramfs, use --no-pivot");
+		return r;
+	}
+	if (host_is_deaf(plan))
+		return 0;
+	/* Unmounting the host's tree must not reach the host. */
+	if (fchdir(state->oldfd) < 0 || mount(NULL, ".", NULL, MS_SLAVE | MS_REC, NULL) < 0 ||
+	    fchdir(state->rootfd) < 0)
+		return lr_fail(err, errno, "stopping propagation of the host's root");
+	return 0;
+}
+
+/* For a root that pivot_root cannot leave. The host's tree stays mounted below, out of reach of
+ * paths; its proc and sysfs, which would give power over the host, do not. */
+static int move_root(const struct lr_rootfs_plan *plan, int rootfd, struct lr_err *err)
+{
+	int r = lr_rootfs_hide_host(rootfd, err);
+	if (r < 0)
+		return r;
+	/* What is mounted on a shared "/" shows on the host. */
+	if (!host_is_deaf(plan) && mount(NULL, "/", NULL, MS_SLAVE, NULL) < 0)
+		return lr_fail(err, errno, "stopping propagation of the host's root");
+	if (mount(".", "/", NULL, MS_MOVE, NULL) < 0)
+		return lr_fail(err, errno, "moving %s to the root", plan->path);
+	if (chroot(".") < 0)
+		return lr_fail(err, errno, "chroot to %s", plan->path);
+	return 0;
+}
+
+int lr_rootfs_pivot(const struct lr_rootfs_plan *plan, struct lr_rootfs_state *state,
+		    struct lr_err *err)
+{
+	if (plan->masked.n || !host_is_deaf(plan)) {
+		state->oldfd = open("/", O_PATH | O_DIRECTORY | O_CLOEXEC);
+		if (state->oldfd < 0)
+			return lr_fail(err, errno, "opening the host's root");
+	}
+	if (fchdir(state->rootfd) < 0)
+		return lr_fail(err, errno, "entering %s", plan->path);
+
+	int r = 0;
+	if (plan->new_mount_ns && plan->no_pivot)
+		r = move_root(plan, state->rootfd, err);
+	else if (plan->new_mount_ns)
+		r = pivot(plan, state, err);
+	else if (chroot(".") < 0)
+		r = lr_fail(err, errno, "chroot to %s", plan->path);
+	if (r < 0)
+		return lr_err_step(err, "pivot");
+	lr_debug("rootfs: %s is the root", plan->path);
+	return 0;
+}
+
+int lr_rootfs_remount_ro(const char *path)
+{
+	static const struct {
+		unsigned long st, ms;
+	} flags[] = {
+		{ST_NOSUID, MS_NOSUID},           {ST_NODEV, MS_NODEV},
+		{ST_NOEXEC, MS_NOEXEC},           {ST_NOATIME, MS_NOATIME},
+		{ST_NODIRATIME, MS_NODIRATIME},   {ST_RELATIME, MS_RELATIME},
+		{ST_NOSYMFOLLOW, MS_NOSYMFOLLOW},
+	};
+	struct statvfs st;
+
+	if (statvfs(path, &st) < 0)
+		return -errno;
+	unsigned long ms = MS_REMOUNT | MS_BIND | MS_RDONLY;
+	for (size_t i = 0; i < sizeof(flags) / sizeof(flags[0]); i++) {
+		if (st.f_flag & flags[i].st)
+			ms |= flags[i].ms;
+	}
+	return mount(NULL, path, NULL, ms, NULL) < 0 ? -errno : 0;
+}
+
+static int make_readonly(struct lr_err *err)
+{
+	struct mount_attr attr = {.attr_set = MOUNT_ATTR_RDONLY};
+	int r = lr_mount_setattr(AT_FDCWD, "/", 0, &attr);
+
+	if (lr_rootfs_not_offered(r))
+		r = lr_rootfs_remount_ro("/");
+	if (r < 0) {
+		lr_fail(err, -r, "making the root file system read-only");
+		return lr_err_at(err, "root.readonly");
+	}
+	return 0;
+}
+
+int lr_rootfs_finish(const struct lr_rootfs_plan *plan, struct lr_rootfs_state *state,
+		     struct lr_err *err)
+{
+	state->oldfd = lr_close(state->oldfd);
+	if (!plan->new_mount_ns)
+		return 0;
+	/* The working directory is the new root, but unmounting "." takes what is on top. */
+	if (!plan->no_pivot && umount2(".", MNT_DETACH) < 0)
+		return lr_fail(err, errno, "detaching the host's root");
+	if (plan->readonly) {
+		int r = make_readonly(err);
+		if (r < 0)
+			return r;
+	}
+	if (plan->final_flags && mount(NULL, "/", NULL, plan->final_flags, NULL) < 0) {
+		lr_fail(err, errno, "setting the propagation of the root file system");
+		return lr_err_at(err, "linux.rootfsPropagation");
+	}
+	return 0;
+}

@@ -1,0 +1,135 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* rootfs: masked and read-only paths; see rootfs.h for why here and why so. */
+#define LR_ROOM "rootfs"
+#include <sys/stat.h>
+#include <sys/sysmacros.h>
+#include <unistd.h>
+
+#include "src/base/log.h"
+#include "src/rootfs/internal.h"
+#include "src/sys/syscalls.h"
+
+/* In the host's tree, the working directory while paths are masked. */
+#define NULL_FILE "dev/null"
+#define EMPTY_DIR "proc" /* the empty tmpfs covers this one: every host has it */
+
+static bool is_missing(int r)
+{
+	return r == -ENOENT || r == -ENOTDIR;
+}
+
+static int check_null(int oldfd, struct lr_err *err)
+{
+	struct stat st;
+
+	if (fstatat(oldfd, NULL_FILE, &st, AT_SYMLINK_NOFOLLOW) < 0)
+		return lr_fail(err, errno, "the host's /dev/null, to mask files with");
+	if (!S_ISCHR(st.st_mode) || st.st_rdev != makedev(1, 3)) {
+		lr_refuse(err, ENODEV, "the host's /dev/null is not character device 1:3");
+		return lr_err_hint(err, "files are masked with it: repair /dev on the host");
+	}
+	return 0;
+}
+
+static int mount_empty(const struct lr_rootfs_plan *plan, struct lr_err *err)
+{
+	/* Where attach or pivot left "/" shared, --no-pivot has made only "/" itself a slave.
+	 * EINVAL: nothing is mounted on it, so "/" counts. */
+	if (plan->no_pivot && mount(NULL, EMPTY_DIR, NULL, MS_SLAVE, NULL) < 0 && errno != EINVAL)
+		return lr_fail(err, errno, "stopping propagation of the host's /proc");
+	if (mount("tmpfs", EMPTY_DIR, "tmpfs", MS_RDONLY | MS_NOSUID | MS_NODEV | MS_NOEXEC,
+		  plan->empty_data) < 0)
+		return lr_fail(err, errno, "an empty tmpfs, to mask directories with");
+	return 0;
+}
+
+/* 0 or -errno; *have_empty remembers the one tmpfs of this container. */
+static int mask(const struct lr_rootfs_plan *plan, const char *path, bool *have_empty,
+		struct lr_err *err)
+{
+	if (mount(NULL_FILE, path, NULL, MS_BIND, NULL) == 0)
+		return 0;
+	if (errno == ENOENT)
+		return 0;
+	/* ENOTDIR: `path` is a directory, or leads through a file. */
+	if (errno != ENOTDIR)
+		return lr_fail(err, errno, "masking %s", path);
+	if (!*have_empty) {
+		int r = mount_empty(plan, err);
+		if (r < 0)
+			return r;
+		*have_empty = true;
+	}
+	if (mount(EMPTY_DIR, path, NULL, MS_BIND, NULL) < 0 && !is_missing(-errno))
+		return lr_fail(err, errno, "masking %s", path);
+	return 0;
+}
+
+static int mask_all(const struct lr_rootfs_plan *plan, int oldfd, struct lr_err *err)
+{
+	bool have_empty = false;
+	int r = check_null(oldfd, err);
+
+	if (r < 0)
+		return r;
+	if (fchdir(oldfd) < 0)
+		return lr_fail(err, errno, "entering the host's root");
+	for (size_t i = 0; i < plan->masked.n; i++) {
+		r = mask(plan, plan->masked.v[i], &have_empty, err);
+		if (r < 0)
+			return lr_err_at(err, "linux.maskedPaths[%zu]", i);
+	}
+	if (chdir("/") < 0)
+		return lr_fail(err, errno, "returning to the container's root");
+	return 0;
+}
+
+static int readonly_bind(const char *path)
+{
+	if (mount(path, path, NULL, MS_BIND | MS_REC, NULL) < 0)
+		return -errno;
+	return lr_rootfs_remount_ro(path);
+}
+
+/*
+ * The bind is read-only, with everything below it, before anybody can see it; nosuid, nodev and
+ * the like stay as they are. Kernels without mount_setattr(2) (before 5.12) get what runc does:
+ * the mount itself, not those below.
+ */
+static int readonly_tree(const char *path)
+{
+	struct mount_attr attr = {.attr_set = MOUNT_ATTR_RDONLY};
+
+	LR_CLEANUP_FD int fd =
+		lr_open_tree(AT_FDCWD, path, OPEN_TREE_CLONE | OPEN_TREE_CLOEXEC | AT_RECURSIVE);
+	if (fd < 0)
+		return lr_rootfs_not_offered(fd) ? readonly_bind(path) : fd;
+	int r = lr_mount_setattr(fd, "", AT_EMPTY_PATH | AT_RECURSIVE, &attr);
+	if (lr_rootfs_not_offered(r))
+		return readonly_bind(path);
+	if (r < 0)
+		return r;
+	r = lr_move_mount(fd, "", AT_FDCWD, path, MOVE_MOUNT_F_EMPTY_PATH | MOVE_MOUNT_T_SYMLINKS);
+	return lr_rootfs_not_offered(r) ? readonly_bind(path) : r;
+}
+
+int lr_rootfs_protect(const struct lr_rootfs_plan *plan, struct lr_rootfs_state *state,
+		      struct lr_err *err)
+{
+	if (plan->masked.n) {
+		int r = mask_all(plan, state->oldfd, err);
+		if (r < 0)
+			return lr_err_step(err, "protect");
+	}
+	for (size_t i = 0; i < plan->readonly_paths.n; i++) {
+		const char *path = plan->readonly_paths.v[i];
+		int r = readonly_tree(path);
+		if (r < 0 && !is_missing(r)) {
+			lr_fail(err, -r, "making %s read-only", path);
+			lr_err_at(err, "linux.readonlyPaths[%zu]", i);
+			return lr_err_step(err, "protect");
+		}
+	}
+	lr_debug("rootfs: %zu paths masked, %zu read-only", plan->masked.n, plan->readonly_paths.n);
+	return 0;
+}

@@ -1,0 +1,106 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * rootfs: the container's root directory, and what is covered in it.
+ *
+ * Takes: root, linux.rootfsPropagation, linux.maskedPaths, linux.readonlyPaths.
+ *
+ * Order in the container's first process:
+ *
+ *   lr_rootfs_attach     host mounts stop propagating, the rootfs becomes a mount with a descriptor
+ *     (mounts, lr_rootfs_open_dev, devices, lr_rootfs_dev_links, console, createContainer hooks)
+ *   lr_rootfs_pivot      it becomes "/"; the host's tree is still there, behind state->oldfd
+ *   lr_rootfs_protect    masked and read-only paths
+ *   lr_rootfs_finish     the host's tree goes, root.readonly, final propagation
+ *
+ * Paths are masked after the pivot, so that links in the image resolve as the container will see
+ * them, and before the host's tree goes, so that what they are covered with comes from the host:
+ * its /dev/null, checked to be device 1:3 (CVE-2025-31133), and one empty read-only tmpfs shared by
+ * all directories. That costs one mount(2) a path.
+ *
+ * Nothing else may run in the container's mount namespace between pivot and finish.
+ */
+#ifndef LR_ROOTFS_H
+#define LR_ROOTFS_H
+
+#include <stdbool.h>
+#include <stddef.h>
+
+#include "libocispec/config.h"
+#include "src/base/arena.h"
+#include "src/base/err.h"
+#include "src/base/fd.h"
+
+struct lr_rootfs_opts {
+	const char *bundle;      /* absolute path; a relative root.path starts here */
+	const char *mount_label; /* SELinux context for the empty mount, or NULL */
+	bool no_pivot;           /* --no-pivot: the host's root is a ramfs */
+	bool new_mount_ns;       /* false: none, or a joined one; then chroot only */
+};
+
+struct lr_rootfs_plan {
+	const char *path;       /* of the rootfs, absolute, as the host sees it */
+	const char *dir;        /* the same with "/." at its end: only a directory will do */
+	const char *empty_data; /* mount options of the empty tmpfs */
+	struct oci_strv masked;
+	struct oci_strv readonly_paths;
+	unsigned long attach_flags; /* propagation of all the host's mounts, see propagation.c */
+	unsigned long parent_flags; /* of the mount the rootfs lies on; 0: need not be touched */
+	unsigned long final_flags;  /* of the container's root; 0: as it is */
+	bool readonly;
+	bool no_pivot;
+	bool new_mount_ns;
+};
+
+/* Descriptors of one set-up; both O_PATH and close-on-exec. */
+struct lr_rootfs_state {
+	int rootfd; /* the container's root: what other rooms work below */
+	int oldfd;  /* the host's root, between pivot and finish, when needed */
+};
+#define LR_ROOTFS_STATE_INIT                                                                       \
+	{                                                                                          \
+		.rootfd = LR_NOFD, .oldfd = LR_NOFD                                                \
+	}
+
+void lr_rootfs_state_close(struct lr_rootfs_state *s); /* NULL-safe; keeps errno */
+
+/*
+ * Pure. Any of masked, readonly and propagation may be NULL. The plan keeps pointers into the
+ * specification, whose arena must live as long. -EINVAL (unknown propagation, a path that is not
+ * absolute, a request that needs a mount namespace without one) or -ENOMEM.
+ */
+int lr_rootfs_plan(const struct oci_root *root, const char *propagation,
+		   const struct oci_strv *masked, const struct oci_strv *readonly,
+		   const struct lr_rootfs_opts *opts, struct lr_arena *arena,
+		   const struct lr_rootfs_plan **ret, struct lr_err *err) LR_MUST_CHECK;
+
+/* All of the following make system calls only, allocate nothing, and run in the container's first
+ * process, as root of the user namespace that owns its mount namespace. */
+
+/* Fills state->rootfd. Every mount of the namespace stops propagating to the host, unless
+ * linux.rootfsPropagation asks for it. */
+int lr_rootfs_attach(const struct lr_rootfs_plan *plan, struct lr_rootfs_state *state,
+		     struct lr_err *err) LR_MUST_CHECK;
+
+/* A close-on-exec O_PATH descriptor of the container's /dev, made if missing. A symbolic link
+ * there is refused (CVE-2026-41579). The caller closes it. */
+int lr_rootfs_open_dev(int rootfd, struct lr_err *err) LR_MUST_CHECK;
+
+/* /dev/fd, stdin, stdout, stderr, core (if the kernel has /proc/kcore) and ptmx. What exists stays,
+ * but for ptmx, which must lead to the container's own devpts. Only when the config does not bind
+ * a /dev of the host's: lr_device_needs_dev. */
+int lr_rootfs_dev_links(int devfd, struct lr_err *err) LR_MUST_CHECK;
+
+/* Makes state->rootfd "/"; the working directory is "/" then. */
+int lr_rootfs_pivot(const struct lr_rootfs_plan *plan, struct lr_rootfs_state *state,
+		    struct lr_err *err) LR_MUST_CHECK;
+
+/* Covers plan->masked and plan->readonly_paths; those that do not exist are passed over. Needs no
+ * /proc. The working directory is "/" afterwards. */
+int lr_rootfs_protect(const struct lr_rootfs_plan *plan, struct lr_rootfs_state *state,
+		      struct lr_err *err) LR_MUST_CHECK;
+
+/* The host's mounts are out of reach from here on. Closes state->oldfd. */
+int lr_rootfs_finish(const struct lr_rootfs_plan *plan, struct lr_rootfs_state *state,
+		     struct lr_err *err) LR_MUST_CHECK;
+
+#endif
