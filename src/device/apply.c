@@ -1,0 +1,224 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* device: making the nodes; see device.h. */
+#define LR_ROOM "device"
+#include <errno.h>
+#include <stdio.h>
+#include <sys/stat.h>
+#include <sys/syscall.h>
+#include <sys/sysmacros.h>
+#include <unistd.h>
+
+#include "src/base/fd.h"
+#include "src/base/log.h"
+#include "src/base/str.h"
+#include "src/device/device.h"
+#include "src/sys/path.h"
+#include "src/sys/syscalls.h"
+
+#ifndef SYS_fchmodat2
+#define SYS_fchmodat2 452 /* Linux 6.6; the same number everywhere but on alpha */
+#endif
+
+#define FD_PATH_MAX 32
+
+static char *fd_path(char buf[FD_PATH_MAX], int fd)
+{
+	snprintf(buf, FD_PATH_MAX, "/proc/self/fd/%d", fd);
+	return buf;
+}
+
+static bool is_asked(const struct lr_device *d, const struct stat *st)
+{
+	return (st->st_mode & S_IFMT) == (d->mode & S_IFMT) &&
+	       (S_ISFIFO(d->mode) || st->st_rdev == d->rdev);
+}
+
+static bool is_settled(const struct lr_device *d, const struct stat *st)
+{
+	return (st->st_mode & 07777) == (d->mode & 07777) && st->st_uid == d->uid &&
+	       st->st_gid == d->gid;
+}
+
+static int refuse_other(const struct lr_device *d, const struct stat *st, struct lr_err *err)
+{
+	char have[48] = "no device";
+
+	if (S_ISCHR(st->st_mode) || S_ISBLK(st->st_mode))
+		snprintf(have, sizeof(have), "%s device %u:%u",
+			 S_ISCHR(st->st_mode) ? "character" : "block", major(st->st_rdev),
+			 minor(st->st_rdev));
+	else if (S_ISLNK(st->st_mode))
+		snprintf(have, sizeof(have), "a symbolic link");
+	lr_refuse(err, EEXIST, "%s exists and is %s, not the device asked for", d->path, have);
+	return lr_err_hint(err, "remove it from the image or from the mounts of the config");
+}
+
+/* An O_PATH descriptor takes neither fchmod(2) nor, before 6.6, fchmodat(2). */
+static int chmod_fd(int fd, mode_t mode)
+{
+	char path[FD_PATH_MAX];
+
+	if (syscall(SYS_fchmodat2, fd, "", mode, AT_EMPTY_PATH) == 0)
+		return 0;
+	if (errno != ENOSYS && errno != EPERM)
+		return -errno;
+	return chmod(fd_path(path, fd), mode) < 0 ? -errno : 0;
+}
+
+/* A device that was bound here is the host's: its owner and mode are not ours to change. */
+static bool is_mount(int fd)
+{
+	struct statx stx;
+
+	return statx(fd, "", AT_EMPTY_PATH | AT_SYMLINK_NOFOLLOW, 0, &stx) == 0 &&
+	       stx.stx_attributes & STATX_ATTR_MOUNT_ROOT;
+}
+
+/* Owner and mode, through a descriptor that was checked. */
+static int settle(int dirfd, const struct lr_device *d, struct lr_err *err)
+{
+	struct stat st;
+
+	LR_CLEANUP_FD int fd = openat(dirfd, d->name, O_PATH | O_NOFOLLOW | O_CLOEXEC);
+	if (fd < 0 || fstat(fd, &st) < 0)
+		return lr_fail(err, errno, "opening %s", d->path);
+	if (!is_asked(d, &st))
+		return refuse_other(d, &st, err);
+	if (is_mount(fd))
+		return 0;
+	if ((st.st_uid != d->uid || st.st_gid != d->gid) &&
+	    fchownat(fd, "", d->uid, d->gid, AT_EMPTY_PATH) < 0)
+		return lr_fail(err, errno, "changing the owner of %s to %u:%u", d->path, d->uid,
+			       d->gid);
+	/* After chown(2), which takes setuid bits away. */
+	int r = chmod_fd(fd, d->mode & 07777);
+	return r < 0 ? lr_fail(err, -r, "changing the mode of %s", d->path) : 0;
+}
+
+/* The host's device: where the config says, or by its number. >= 0 or -errno. A mount of its own
+ * (`detached`) or only a reference. */
+static int open_host(const struct lr_device *d, bool detached)
+{
+	char by_number[48];
+	struct stat st;
+
+	snprintf(by_number, sizeof(by_number), "/dev/%s/%u:%u", S_ISCHR(d->mode) ? "char" : "block",
+		 major(d->rdev), minor(d->rdev));
+	const char *paths[] = {d->path, by_number};
+	int r = -ENODEV;
+	for (size_t i = 0; i < LR_ARRAY_SIZE(paths); i++) {
+		LR_CLEANUP_FD int fd = LR_NOFD;
+		if (detached) {
+			fd = lr_open_tree(AT_FDCWD, paths[i], OPEN_TREE_CLONE | OPEN_TREE_CLOEXEC);
+		} else {
+			fd = open(paths[i], O_PATH | O_CLOEXEC);
+			fd = fd < 0 ? -errno : fd;
+		}
+		if (fd == -ENOSYS || fd == -EPERM)
+			return fd;
+		if (fd >= 0 && fstat(fd, &st) == 0 && is_asked(d, &st))
+			return lr_take_fd(&fd);
+		if (fd < 0 && fd != -ENOENT)
+			r = fd;
+	}
+	return r;
+}
+
+/* Both by descriptor: neither path can be exchanged on the way. */
+static int bind_onto(const struct lr_device *d, int target)
+{
+	char from[FD_PATH_MAX], to[FD_PATH_MAX];
+
+	LR_CLEANUP_FD int fd = open_host(d, true);
+	if (fd >= 0)
+		return lr_move_mount(fd, "", target, "",
+				     MOVE_MOUNT_F_EMPTY_PATH | MOVE_MOUNT_T_EMPTY_PATH);
+	if (fd != -ENOSYS && fd != -EPERM)
+		return fd;
+	fd = open_host(d, false);
+	if (fd < 0)
+		return fd;
+	return mount(fd_path(from, fd), fd_path(to, target), NULL, MS_BIND, NULL) < 0 ? -errno : 0;
+}
+
+static int bind_host(int dirfd, const struct lr_device *d, struct lr_err *err)
+{
+	struct stat st;
+
+	LR_CLEANUP_FD int made =
+		openat(dirfd, d->name, O_CREAT | O_EXCL | O_RDONLY | O_NOFOLLOW | O_CLOEXEC, 0644);
+	if (made < 0 && errno != EEXIST)
+		return lr_fail(err, errno, "making a file to bind %s on", d->path);
+	LR_CLEANUP_FD int target = openat(dirfd, d->name, O_PATH | O_NOFOLLOW | O_CLOEXEC);
+	if (target < 0 || fstat(target, &st) < 0)
+		return lr_fail(err, errno, "opening %s", d->path);
+	if (is_asked(d, &st))
+		return 0;
+	if (!S_ISREG(st.st_mode))
+		return refuse_other(d, &st, err);
+
+	int r = bind_onto(d, target);
+	if (r == -ENODEV || r == -ENOENT) {
+		lr_refuse(err, ENODEV,
+			  "%s can only be bound from the host, which has no %s device "
+			  "%u:%u there",
+			  d->path, S_ISCHR(d->mode) ? "character" : "block", major(d->rdev),
+			  minor(d->rdev));
+		return lr_err_hint(err, "devices cannot be made in a user namespace or without "
+					"CAP_MKNOD");
+	}
+	if (r < 0)
+		return lr_fail(err, -r, "binding the host's device to %s", d->path);
+	if (fstatat(dirfd, d->name, &st, AT_SYMLINK_NOFOLLOW) < 0)
+		return lr_fail(err, errno, "checking %s", d->path);
+	return is_asked(d, &st) ? 0 : refuse_other(d, &st, err);
+}
+
+static int make(int dirfd, const struct lr_device *d, bool bind, struct lr_err *err)
+{
+	struct stat st;
+
+	if (bind && !S_ISFIFO(d->mode))
+		return bind_host(dirfd, d, err);
+	if (mknodat(dirfd, d->name, d->mode, d->rdev) < 0 && errno != EEXIST) {
+		if (errno == EPERM && !S_ISFIFO(d->mode))
+			return bind_host(dirfd, d, err);
+		return lr_fail(err, errno, "making %s", d->path);
+	}
+	if (fstatat(dirfd, d->name, &st, AT_SYMLINK_NOFOLLOW) < 0)
+		return lr_fail(err, errno, "checking %s", d->path);
+	if (!is_asked(d, &st))
+		return refuse_other(d, &st, err);
+	return is_settled(d, &st) ? 0 : settle(dirfd, d, err);
+}
+
+static int apply_one(const struct lr_device_plan *plan, const struct lr_device *d, int rootfd,
+		     int devfd, struct lr_err *err)
+{
+	int base = d->in_dev ? devfd : rootfd;
+
+	if (!d->dir[0])
+		return make(base, d, plan->bind, err);
+	LR_CLEANUP_FD int dirfd = lr_mkdir_in(base, d->dir, 0755);
+	if (dirfd < 0)
+		return lr_fail(err, -dirfd, "making the directory of %s", d->path);
+	return make(dirfd, d, plan->bind, err);
+}
+
+int lr_device_apply(const struct lr_device_plan *plan, int rootfd, int devfd, struct lr_err *err)
+{
+	if (plan->n == 0)
+		return 0;
+
+	mode_t mask = umask(0);
+	int r = 0;
+	for (size_t i = 0; i < plan->n && r == 0; i++) {
+		r = apply_one(plan, &plan->v[i], rootfd, devfd, err);
+		if (r < 0 && plan->v[i].index >= 0)
+			lr_err_add_path(err, "linux.devices[%zd]", plan->v[i].index);
+	}
+	umask(mask);
+	if (r == 0)
+		lr_debug("device: %zu devices %s", plan->n, plan->bind ? "bound" : "made");
+	return r;
+}
