@@ -179,3 +179,11 @@ const struct lr_cli_opt *lr_cli_opt_letter(uint8_t verb, char letter)
 	}
 	return NULL;
 }
+
+const char *lr_cli_opt_name(enum lr_cli_opt_id id)
+{
+	for (size_t i = 0; i < lr_cli_n_opts; i++)
+		if (lr_cli_opts[i].id == id)
+			return lr_cli_opts[i].name;
+	return "?";
+}

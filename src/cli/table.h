@@ -195,6 +195,8 @@ const struct lr_cli_verb *lr_cli_verb_find(const char *name);
 /* The option of that long name (n bytes) that the verb takes, or NULL. */
 const struct lr_cli_opt *lr_cli_opt_find(uint8_t verb, const char *name, size_t n);
 const struct lr_cli_opt *lr_cli_opt_letter(uint8_t verb, char letter);
+/* The long name of an option, for messages. */
+const char *lr_cli_opt_name(enum lr_cli_opt_id id);
 
 static inline bool lr_cli_takes(const struct lr_cli_opt *o, uint8_t verb)
 {
