@@ -77,12 +77,14 @@ static int check_version(const char *version, struct lr_err *err)
 
 	if (!oci_is_semver(version, &major)) {
 		lr_refuse(err, EINVAL, "\"%s\" is not a version like 1.2.0", version);
-		return lr_err_at(err, "ociVersion");
+		lr_err_at(err, "ociVersion");
+		return -EINVAL;
 	}
 	if (major != 1) {
 		lr_refuse(err, EINVAL, "version %s of the specification is not supported", version);
 		lr_err_hint(err, "any 1.x is");
-		return lr_err_at(err, "ociVersion");
+		lr_err_at(err, "ociVersion");
+		return -EINVAL;
 	}
 	return 0;
 }
@@ -92,12 +94,14 @@ int oci_validate_process(const struct oci_process *p, const char *what, const ch
 {
 	if (p->cwd[0] != '/') {
 		lr_err_set(err, EINVAL, what, false, "\"%s\" must be an absolute path", p->cwd);
-		return lr_err_at(err, "%scwd", prefix);
+		lr_err_at(err, "%scwd", prefix);
+		return -EINVAL;
 	}
 	if (p->args.n == 0) {
 		lr_err_set(err, EINVAL, what, false,
 			   "there must be at least the name of a program");
-		return lr_err_at(err, "%sargs", prefix);
+		lr_err_at(err, "%sargs", prefix);
+		return -EINVAL;
 	}
 	return 0;
 }
@@ -108,7 +112,8 @@ static int check_root(const struct oci_config *c, struct lr_err *err)
 		return lr_refuse(err, EINVAL, "the required property \"root\" is missing");
 	if (c->root->path[0] == '\0') {
 		lr_refuse(err, EINVAL, "must not be empty");
-		return lr_err_at(err, "root.path");
+		lr_err_at(err, "root.path");
+		return -EINVAL;
 	}
 	return 0;
 }
@@ -120,7 +125,8 @@ static int check_mounts(const struct oci_mounts *mounts, struct lr_err *err)
 
 		if (destination[0] == '\0') {
 			lr_refuse(err, EINVAL, "must not be empty");
-			return lr_err_at(err, "mounts[%zu].destination", i);
+			lr_err_at(err, "mounts[%zu].destination", i);
+			return -EINVAL;
 		}
 		/* 1.0 asked for absolute ones; configs that runc takes must work here, too. */
 		if (destination[0] != '/')
@@ -138,12 +144,14 @@ static int check_hook_list(const struct oci_hook_list *list, const char *name, s
 
 		if (hook->path[0] != '/') {
 			lr_refuse(err, EINVAL, "\"%s\" must be an absolute path", hook->path);
-			return lr_err_at(err, "hooks.%s[%zu].path", name, i);
+			lr_err_at(err, "hooks.%s[%zu].path", name, i);
+			return -EINVAL;
 		}
 		if (hook->timeout && *hook->timeout <= 0) {
 			lr_refuse(err, EINVAL, "%d is not a number of seconds above 0",
 				  (int)*hook->timeout);
-			return lr_err_at(err, "hooks.%s[%zu].timeout", name, i);
+			lr_err_at(err, "hooks.%s[%zu].timeout", name, i);
+			return -EINVAL;
 		}
 	}
 	return 0;
@@ -177,7 +185,8 @@ static int check_linux(const struct oci_linux *l, struct lr_err *err)
 		if (l->seccomp->syscalls.v[i].names.n > 0)
 			continue;
 		lr_refuse(err, EINVAL, "there must be at least one name");
-		return lr_err_at(err, "linux.seccomp.syscalls[%zu].names", i);
+		lr_err_at(err, "linux.seccomp.syscalls[%zu].names", i);
+		return -EINVAL;
 	}
 	return 0;
 }
@@ -199,7 +208,8 @@ int oci_validate_config(const struct oci_config *c, struct lr_err *err)
 	for (size_t i = 0; rc == 0 && i < c->annotations.n; i++) {
 		if (c->annotations.v[i].key[0] == '\0') {
 			lr_refuse(err, EINVAL, "a key must not be empty");
-			rc = lr_err_at(err, "annotations");
+			lr_err_at(err, "annotations");
+			rc = -EINVAL;
 		}
 	}
 	return rc;
