@@ -1,0 +1,52 @@
+# SPDX-License-Identifier: Apache-2.0
+# A short way to what meson and the tools do; `make help` lists it.
+
+BUILD ?= build
+PREFIX ?= /usr/local
+DESTDIR ?=
+MESON_OPTIONS ?=
+
+NINJA = ninja -C $(BUILD)
+# Sanitizer reports end the program, so that no test can overlook one.
+SANITIZE_ENV = ASAN_OPTIONS=detect_leaks=1:halt_on_error=1 UBSAN_OPTIONS=halt_on_error=1:print_stacktrace=1
+
+.PHONY: all help deps demo check unit sanitize format install clean
+
+all: $(BUILD)/build.ninja ## build into $(BUILD)
+	@$(NINJA)
+
+help: ## show this list
+	@sed -n 's/^\([a-z]*\):.*## /\1\t/p' $(MAKEFILE_LIST) | expand -t 12
+
+$(BUILD)/build.ninja:
+	@command -v meson >/dev/null || { echo "no meson: run 'make deps' first" >&2; exit 1; }
+	meson setup --prefix $(PREFIX) $(MESON_OPTIONS) $(BUILD)
+
+deps: ## install the packages that building needs (Debian; as root or by sudo)
+	@tools/install-deps build
+
+demo: deps ## install what is missing, build, and run a container
+	@$(MAKE) --no-print-directory all
+	@tools/demo $(BUILD)/src/cli/lean-runtime demo
+
+check: ## install what is missing, build, and run every test
+	@tools/install-deps test
+	@$(MAKE) --no-print-directory all
+	@tests/run-all $(BUILD)
+
+unit: all ## run the unit tests and house rules only
+	@meson test -C $(BUILD) --no-rebuild --print-errorlogs
+
+sanitize: ## build with ASan and UBSan into $(BUILD)-sanitize, and run the unit tests
+	@[ -e $(BUILD)-sanitize/build.ninja ] || meson setup --buildtype debug -Dstatic=false \
+		-Db_sanitize=address,undefined -Db_lundef=false $(BUILD)-sanitize
+	@$(SANITIZE_ENV) meson test -C $(BUILD)-sanitize --print-errorlogs
+
+format: ## lay out the C files
+	@tools/check-format --fix
+
+install: all ## install below $(DESTDIR)$(PREFIX)
+	@DESTDIR=$(DESTDIR) meson install -C $(BUILD) --no-rebuild
+
+clean: ## remove what was built
+	@rm -rf $(BUILD) $(BUILD)-sanitize demo
