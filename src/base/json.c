@@ -348,7 +348,8 @@ static int on_end_map(void *ctx)
 {
 	struct reader *r = ctx;
 	struct level *l = &r->levels[r->depth - 1];
-	const struct name *twice = find_duplicate(r->keys + l->first_key, r->n_keys - l->first_key);
+	size_t n = r->n_keys - l->first_key;
+	const struct name *twice = n > 1 ? find_duplicate(r->keys + l->first_key, n) : NULL;
 	int rc;
 
 	if (twice) {
@@ -638,7 +639,6 @@ static void open_nested(struct lr_json_writer *w, bool list)
 {
 	if (!begin_value(w))
 		return;
-	/* A second value at the top is found by yajl as soon as the opening is written. */
 	if (w->depth == LR_JSON_DEPTH || (w->depth == 0 && w->len > 0)) {
 		w->failed = true;
 		return;
