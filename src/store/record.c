@@ -35,8 +35,10 @@ static const struct oci_field fields[] = {
 	OCI_I32(struct lr_record, "cgroupMode", cgroup_mode, 0),
 	OCI_STR(struct lr_record, "cgroupPath", cgroup_path, 0),
 	OCI_MAP(struct lr_record, "cgroups", cgroups, 0),
-	OCI_STRV(struct lr_record, "rdt", rdt, 0),
+	OCI_I32(struct lr_record, "rdtMade", rdt_made, 0),
+	OCI_U32(struct lr_record, "hooks", hooks, 0),
 	OCI_BOOL(struct lr_record, "seccomp", has_seccomp, 0),
+	OCI_BOOL(struct lr_record, "notify", notify, 0),
 };
 static const struct oci_type type = OCI_TYPE("record", struct lr_record, fields);
 

@@ -139,6 +139,9 @@ int lr_store_lock(const struct lr_store *s, const char *id, struct lr_entry *ret
 
 void lr_store_unlock(struct lr_entry *e)
 {
+	/* Said aloud: a child that waits for `start` holds a copy of the descriptor. */
+	if (e->dir >= 0)
+		(void)flock(e->dir, LOCK_UN);
 	e->record = lr_close(e->record);
 	e->dir = lr_close(e->dir);
 }

@@ -35,6 +35,10 @@ enum {
 	LR_RECORD_STARTED = 1,  /* by `run`, which has no fifo: the program was let go */
 	LR_RECORD_CREATING = 2, /* create has not finished */
 };
+enum {
+	LR_RECORD_POSTSTART = 1,
+	LR_RECORD_POSTSTOP = 2,
+};
 
 struct lr_record {
 	/* header */
@@ -53,8 +57,10 @@ struct lr_record {
 	int32_t cgroup_mode;     /* enum lr_cgroup_mode */
 	const char *cgroup_path; /* cgroupsPath as resolved; NULL: no cgroup */
 	struct oci_map cgroups;  /* hierarchy -> absolute directory */
-	struct oci_strv rdt;     /* what src/rdt made, for its removal */
+	int32_t rdt_made;	  /* what src/rdt made (LR_RDT_MADE_*), for its removal */
+	uint32_t hooks; /* LR_RECORD_POSTSTART, LR_RECORD_POSTSTOP: decode config for them */
 	bool has_seccomp;
+	bool notify; /* NOTIFY_SOCKET is passed on */
 
 	/* directory, not on disk */
 	uid_t owner;

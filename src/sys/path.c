@@ -129,12 +129,25 @@ long lr_fs_magic(int fd)
 	return fstatfs(fd, &sfs) < 0 ? -errno : (long)sfs.f_type;
 }
 
+/* mkdir that is content with a directory already there. */
+static int mkdir_or_is(const char *path, mode_t mode)
+{
+	struct stat st;
+
+	if (mkdir(path, mode) == 0)
+		return 0;
+	if (errno != EEXIST)
+		return -errno;
+	if (stat(path, &st) < 0)
+		return -errno;
+	return S_ISDIR(st.st_mode) ? 0 : -ENOTDIR;
+}
+
 int lr_mkdir_p(const char *path, mode_t mode)
 {
-	if (mkdir(path, mode) == 0 || errno == EEXIST)
-		return 0;
-	if (errno != ENOENT)
-		return -errno;
+	int r = mkdir_or_is(path, mode);
+	if (r != -ENOENT)
+		return r;
 
 	char prefix[PATH_MAX];
 	const char *slash = strrchr(path, '/');
@@ -144,10 +157,29 @@ int lr_mkdir_p(const char *path, mode_t mode)
 		return -ENAMETOOLONG;
 	memcpy(prefix, path, (size_t)(slash - path));
 	prefix[slash - path] = '\0';
-	int r = lr_mkdir_p(prefix, mode);
-	if (r < 0)
+	r = lr_mkdir_p(prefix, mode);
+	return r < 0 ? r : mkdir_or_is(path, mode);
+}
+
+/*
+ * A directory to be emptied, unless a mount lies on it: RESOLVE_NO_XDEV sees bind mounts of the
+ * same file system too, which a comparison of devices does not.
+ */
+static int open_unmounted(int parent, const char *name)
+{
+	struct open_how how = {
+		.flags = O_DIRECTORY | O_RDONLY | O_NOFOLLOW | O_CLOEXEC,
+		.resolve = RESOLVE_NO_XDEV | RESOLVE_NO_SYMLINKS | RESOLVE_BENEATH,
+	};
+	int r = lr_path_no_openat2 ? -ENOSYS : lr_openat2(parent, name, &how);
+	if (r != -ENOSYS && r != -EPERM)
 		return r;
-	return mkdir(path, mode) == 0 || errno == EEXIST ? 0 : -errno;
+
+	LR_CLEANUP_FD int fd = openat(parent, name, (int)how.flags);
+	struct statx stx;
+	if (fd < 0 || statx(fd, "", AT_EMPTY_PATH, STATX_BASIC_STATS, &stx) < 0)
+		return -errno;
+	return stx.stx_attributes & STATX_ATTR_MOUNT_ROOT ? -EXDEV : lr_take_fd(&fd);
 }
 
 static int remove_below(int parent, const char *name, dev_t dev)
@@ -157,9 +189,9 @@ static int remove_below(int parent, const char *name, dev_t dev)
 	if (errno != EISDIR && errno != EPERM)
 		return -errno;
 
-	int fd = openat(parent, name, O_DIRECTORY | O_RDONLY | O_NOFOLLOW | O_CLOEXEC);
+	int fd = open_unmounted(parent, name);
 	if (fd < 0)
-		return -errno;
+		return fd;
 	LR_CLEANUP_DIR DIR *dir = fdopendir(fd);
 	if (!dir) {
 		int r = -errno;
@@ -183,8 +215,27 @@ static int remove_below(int parent, const char *name, dev_t dev)
 
 int lr_remove_tree(int dirfd, const char *name)
 {
+	const char *slash = strrchr(name, '/');
+	LR_CLEANUP_FD int parent = LR_NOFD;
 	struct stat st;
 
+	/* The way to the tree is the caller's and may cross mounts; the tree itself may not be one.
+	 */
+	if (slash) {
+		char dir[PATH_MAX];
+		size_t len = slash == name ? 1 : (size_t)(slash - name);
+		if (!slash[1])
+			return -EINVAL;
+		if (len >= sizeof(dir))
+			return -ENAMETOOLONG;
+		memcpy(dir, name, len);
+		dir[len] = '\0';
+		parent = openat(dirfd, dir, O_PATH | O_DIRECTORY | O_CLOEXEC);
+		if (parent < 0)
+			return errno == ENOENT ? 0 : -errno;
+		dirfd = parent;
+		name = slash + 1;
+	}
 	if (fstatat(dirfd, name, &st, AT_SYMLINK_NOFOLLOW) < 0)
 		return errno == ENOENT ? 0 : -errno;
 	return remove_below(dirfd, name, st.st_dev);

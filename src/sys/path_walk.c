@@ -53,6 +53,15 @@ static int next(struct walk *w, char name[NAME_MAX + 1], bool *more)
 	return (int)len;
 }
 
+/*
+ * A magic link of procfs shows where it leads as an absolute path or as "type:[inode]"; procfs'
+ * plain links ("self", "mounts", "net") are relative. openat2 refuses the former only.
+ */
+static bool is_magic(const char *target, size_t n)
+{
+	return target[0] == '/' || target[0] == '(' || memchr(target, ':', n);
+}
+
 /* Puts a link's target in front of what is still to come. */
 static int follow(struct walk *w, int link)
 {
@@ -60,18 +69,19 @@ static int follow(struct walk *w, int link)
 
 	if (++w->links > LINKS_MAX)
 		return -ELOOP;
-	/* A procfs link is a magic link, or as good as one: RESOLVE_IN_ROOT refuses those. */
-	if (lr_fs_magic(link) == PROC_SUPER_MAGIC)
-		return -ELOOP;
 	ssize_t n = readlinkat(link, "", target, sizeof(target));
 	if (n < 0)
 		return -errno;
+	if (n == 0)
+		return -ENOENT;
+	if (lr_fs_magic(link) == PROC_SUPER_MAGIC && is_magic(target, (size_t)n))
+		return -ELOOP;
+	/* The rest is empty or begins with the slash that ended the link's name. */
 	size_t rest = strlen(w->rest);
-	if ((size_t)n + 1 + rest + 1 > sizeof(w->rest))
+	if ((size_t)n + rest + 1 > sizeof(w->rest))
 		return -ENAMETOOLONG;
-	memmove(w->rest + n + 1, w->rest, rest + 1);
+	memmove(w->rest + n, w->rest, rest + 1);
 	memcpy(w->rest, target, (size_t)n);
-	w->rest[n] = '/';
 	if (target[0] == '/')
 		while (w->depth)
 			pop(w);
@@ -161,6 +171,8 @@ int lr_path_walk(int rootfd, const char *path, int flags, mode_t mode, bool link
 	struct walk w = {.root = rootfd};
 	size_t len = strlen(path);
 
+	if (len == 0)
+		return -ENOENT;
 	if (len >= sizeof(w.rest))
 		return -ENAMETOOLONG;
 	memcpy(w.rest, path, len + 1);

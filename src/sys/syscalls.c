@@ -66,6 +66,11 @@ int lr_pidfd_send_signal(int pidfd, int sig)
 	return ret(syscall(SYS_pidfd_send_signal, pidfd, sig, NULL, 0));
 }
 
+int lr_pidfd_getfd(int pidfd, int fd)
+{
+	return ret(syscall(SYS_pidfd_getfd, pidfd, fd, 0));
+}
+
 int lr_close_range(unsigned first, unsigned last, unsigned flags)
 {
 	return ret(syscall(SYS_close_range, first, last, flags));

@@ -30,6 +30,7 @@ int lr_pivot_root(const char *new_root, const char *put_old);
 
 int lr_pidfd_open(pid_t pid, unsigned flags);
 int lr_pidfd_send_signal(int pidfd, int sig);
+int lr_pidfd_getfd(int pidfd, int fd); /* close-on-exec */
 int lr_close_range(unsigned first, unsigned last, unsigned flags);
 int lr_memfd_create(const char *name, unsigned flags);
 int lr_execveat(int dirfd, const char *path, char *const argv[], char *const envp[], int flags);

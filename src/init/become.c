@@ -1,0 +1,230 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* init: the steps from a clone in the right namespaces to the program; see process.h. */
+#define LR_ROOM "process"
+#include <errno.h>
+#include <linux/capability.h>
+#include <linux/keyctl.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/prctl.h>
+#include <sys/stat.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+
+#include "src/base/fd.h"
+#include "src/base/log.h"
+#include "src/base/str.h"
+#include "src/init/process.h"
+#include "src/init/program.h"
+#include "src/init/sync.h"
+#include "src/sys/syscalls.h"
+
+bool lr_process_wants_procfs(const struct lr_init_process *p)
+{
+	return p->lsm.apparmor || p->lsm.selinux || p->oom_score_adj;
+}
+
+int lr_process_reset_signals(struct lr_err *err)
+{
+	/* execve resets handlers, but what the caller ignored stays ignored: nohup, supervisors
+	 * and language runtimes do that with these. */
+	static const int ignored[] = {SIGHUP,  SIGINT,  SIGQUIT, SIGPIPE, SIGTERM, SIGCHLD,
+				      SIGTSTP, SIGTTIN, SIGTTOU, SIGUSR1, SIGUSR2};
+	const struct sigaction normal = {.sa_handler = SIG_DFL};
+
+	for (size_t i = 0; i < LR_ARRAY_SIZE(ignored); i++)
+		if (sigaction(ignored[i], &normal, NULL) < 0)
+			return lr_fail(err, errno, "reset signal %d", ignored[i]);
+	return 0;
+}
+
+static int make_keyring(struct lr_init_process *p, struct lr_becoming *b, struct lr_err *err)
+{
+	if (!p->keyring)
+		return 0;
+	int r = lr_lsm_label_keys(&p->lsm, b->procfd, true, err);
+	if (r < 0)
+		return r;
+	if (syscall(SYS_keyctl, KEYCTL_JOIN_SESSION_KEYRING, p->keyring) < 0) {
+		/* Kernels without keyrings, and sandboxes that deny them, have nothing to isolate.
+		 */
+		if (errno != ENOSYS && errno != EPERM) {
+			lr_fail(err, errno, "create the session keyring");
+			return lr_err_hint(err,
+					   "use --no-new-keyring, or raise kernel.keys.maxkeys");
+		}
+		lr_debug("process: no session keyring: errno %d", errno);
+	}
+	return lr_lsm_label_keys(&p->lsm, b->procfd, false, err);
+}
+
+int lr_process_early(struct lr_init_process *p, struct lr_becoming *b, struct lr_err *err)
+{
+	return lr_limits_oom_apply(p->oom_score_adj, b->procfd, p->rootless, err);
+}
+
+static int apply_limits(struct lr_init_process *p, struct lr_err *err)
+{
+	int r = lr_limits_sched_apply(&p->sched, err);
+
+	if (r >= 0)
+		r = lr_limits_mempolicy_apply(&p->mempolicy, err);
+	if (r >= 0 && p->has_personality)
+		r = lr_limits_personality_apply(p->personality, err);
+	/* Last: RLIMIT_NOFILE and RLIMIT_AS may not leave room for anything else. */
+	if (r >= 0)
+		r = lr_limits_rlimits_apply(&p->rlimits, 0, err);
+	return r;
+}
+
+/*
+ * CVE-2024-21626: with a descriptor of the host still open, a crafted cwd leads out of the
+ * container. The kernel then has no path for it below our root, and getcwd says so.
+ */
+static int enter_cwd(const char *cwd, struct lr_err *err)
+{
+	char real[PATH_MAX];
+
+	if (chdir(cwd) < 0) {
+		lr_fail(err, errno, "chdir to cwd (\"%s\")", cwd);
+		return lr_err_at(err, "process.cwd");
+	}
+	if (syscall(SYS_getcwd, real, sizeof(real)) < 0 || real[0] != '/') {
+		lr_refuse(err, EPERM, "the working directory \"%s\" is outside of the container",
+			  cwd);
+		return lr_err_at(err, "process.cwd");
+	}
+	return 0;
+}
+
+static int become_user(struct lr_init_process *p, struct lr_becoming *b, struct lr_err *err)
+{
+	/* As root first: a user may own a directory it cannot reach. Then, if root could not
+	 * (NFS with root_squash), as the user. */
+	int cwd = enter_cwd(p->cwd, err);
+	if (cwd < 0 && cwd != -EACCES)
+		return cwd;
+	int r = lr_caps_apply_bounding(&p->caps, err);
+	/* Ids other than 0 lose every capability at setuid, but for this. */
+	if (r >= 0)
+		r = lr_caps_keep(err);
+	if (r >= 0)
+		r = lr_user_own_stdio(&p->user, err);
+	if (r >= 0)
+		r = lr_user_apply(&p->user, b->procfd, err);
+	if (r >= 0 && cwd < 0)
+		r = enter_cwd(p->cwd, err);
+	return r;
+}
+
+/* The filter needs CAP_SYS_ADMIN or no-new-privileges (seccomp(2)). */
+static bool keeps_admin(const struct lr_init_process *p)
+{
+	return p->seccomp && !p->no_new_privileges &&
+	       !(p->caps.effective & LR_CAPS_BIT(CAP_SYS_ADMIN));
+}
+
+static int apply_caps(struct lr_init_process *p, struct lr_err *err)
+{
+	struct lr_caps_plan now = p->caps;
+
+	if (keeps_admin(p)) {
+		now.permitted |= LR_CAPS_BIT(CAP_SYS_ADMIN);
+		now.effective |= LR_CAPS_BIT(CAP_SYS_ADMIN);
+	}
+	return lr_caps_apply_final(&now, err);
+}
+
+static int find_home(struct lr_init_process *p, struct lr_err *err)
+{
+	static char home[sizeof("HOME=") + PATH_MAX] = "HOME=";
+
+	if (!p->add_home)
+		return 0;
+	int r = lr_user_home(AT_FDCWD, p->user.uid, home + strlen("HOME="), PATH_MAX);
+	if (r < 0)
+		return lr_fail(err, -r, "look up the home directory of user %u", p->user.uid);
+	p->env[p->n_env] = home;
+	p->env[p->n_env + 1] = NULL;
+	return 0;
+}
+
+static int close_rest(const struct lr_init_process *p, struct lr_err *err)
+{
+	/* Close-on-exec, not closed: the sync socket and the start fifo are still needed. */
+	unsigned first = 3 + (unsigned)p->preserve_fds;
+	int r = lr_close_range(first, ~0U, CLOSE_RANGE_CLOEXEC);
+
+	if (r != -ENOSYS && r != -EPERM && r != -EINVAL)
+		return r < 0 ? lr_fail(err, -r, "mark descriptors close-on-exec") : 0;
+	/* Before Linux 5.11. Every descriptor of ours is close-on-exec by itself; this is for
+	 * what the caller leaked to us. */
+	long max = sysconf(_SC_OPEN_MAX);
+	for (long fd = first; fd < (max > 0 && max < 65536 ? max : 65536); fd++) {
+		int flags = fcntl((int)fd, F_GETFD);
+		if (flags >= 0 && !(flags & FD_CLOEXEC))
+			(void)fcntl((int)fd, F_SETFD, flags | FD_CLOEXEC);
+	}
+	return 0;
+}
+
+int lr_process_become(struct lr_init_process *p, struct lr_becoming *b, struct lr_err *err)
+{
+	int r = make_keyring(p, b, err);
+
+	if (r >= 0 && b->slave >= 0)
+		r = lr_tty_attach(lr_take_fd(&b->slave), err);
+	if (r >= 0)
+		r = apply_limits(p, err);
+	if (r >= 0)
+		r = lr_lsm_apply(&p->lsm, b->procfd, err);
+	if (r >= 0)
+		r = find_home(p, err);
+	if (r >= 0)
+		r = become_user(p, b, err);
+	if (r >= 0)
+		r = apply_caps(p, err);
+	if (r >= 0 && p->no_new_privileges && prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) < 0)
+		r = lr_fail(err, errno, "set no-new-privileges");
+	if (r >= 0)
+		r = lr_program_find(p->argv[0], (const char *const *)p->env, b->program,
+				    sizeof(b->program), err);
+	if (r >= 0)
+		r = close_rest(p, err);
+	if (r >= 0 && p->sigmask && sigprocmask(SIG_SETMASK, p->sigmask, NULL) < 0)
+		r = lr_fail(err, errno, "set the signal mask");
+	return r;
+}
+
+static int load_filter(struct lr_init_process *p, int *listener, struct lr_err *err)
+{
+	int r = lr_seccomp_load(p->seccomp, listener, err);
+
+	if (r >= 0 && keeps_admin(p))
+		r = lr_caps_apply_final(&p->caps, err);
+	return r;
+}
+
+int lr_process_load_notify(struct lr_init_process *p, struct lr_becoming *b, struct lr_err *err)
+{
+	LR_CLEANUP_FD int listener = LR_NOFD;
+
+	if (!p->seccomp || !p->seccomp->notify)
+		return 0;
+	int r = load_filter(p, &listener, err);
+	if (r >= 0)
+		r = lr_sync_write(b->sync, LR_STEP_FILTER, listener, err);
+	if (r >= 0)
+		r = lr_sync_wait(b->sync, LR_STEP_AGENT, NULL, NULL, err);
+	return r;
+}
+
+int lr_process_execute(struct lr_init_process *p, struct lr_becoming *b, struct lr_err *err)
+{
+	if (p->seccomp && !p->seccomp->notify) {
+		int r = load_filter(p, NULL, err);
+		if (r < 0)
+			return r;
+	}
+	return lr_program_exec(b->program, p->argv, (const char *const *)p->env, err);
+}

@@ -1,0 +1,322 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * init: the child's side of the birth of a container, as a table of named stages. A stage that
+ * fails ends the process; its name and its error reach whoever called the runtime.
+ */
+#define LR_ROOM "init"
+#include "src/init/child.h"
+
+#include <errno.h>
+#include <signal.h>
+#include <string.h>
+#include <sys/prctl.h>
+#include <unistd.h>
+
+#include "libocispec/ocispec.h"
+#include "src/base/fd.h"
+#include "src/base/log.h"
+#include "src/base/str.h"
+#include "src/hook/hook.h"
+#include "src/init/sync.h"
+#include "src/netdev/netdev.h"
+#include "src/sys/path.h"
+#include "src/sys/procfs.h"
+#include "src/sys/syscalls.h"
+
+static bool has_hooks(const struct lr_init_plan *p, bool in_child)
+{
+	if (!p->hooks)
+		return false;
+	return in_child ? p->hooks->create_container.n || p->hooks->start_container.n
+			: p->hooks->prestart.n || p->hooks->create_runtime.n;
+}
+
+bool lr_child_waits_mapped(const struct lr_init_plan *p)
+{
+	return (p->ns.create & CLONE_NEWUSER && !p->ns.staged) || p->parent_work ||
+	       has_hooks(p, true);
+}
+
+bool lr_child_sends_rooted(const struct lr_init_plan *p)
+{
+	return has_hooks(p, false);
+}
+
+static int stage_signals(struct lr_child *c, struct lr_err *err)
+{
+	return lr_process_reset_signals(err);
+}
+
+static int stage_cgroup(struct lr_child *c, struct lr_err *err)
+{
+	if (!c->plan->cgroup || c->staged)
+		return 0;
+	return lr_cgroup_join_self(c->plan->cgroup, c->in_cgroup, err);
+}
+
+/* The private procfs has to come from this pid namespace, and be made while the host's /proc is
+ * still visible: in a user namespace the kernel asks for that. */
+static int stage_procfs(struct lr_child *c, struct lr_err *err)
+{
+	const struct lr_init_plan *p = c->plan;
+
+	if (!p->sysctl.n && !lr_process_wants_procfs(&p->process))
+		return 0;
+	c->becoming.procfd = lr_procfs_open(err);
+	if (c->becoming.procfd < 0)
+		return c->becoming.procfd;
+	return lr_process_early(&c->plan->process, &c->becoming, err);
+}
+
+static int stage_identity(struct lr_child *c, struct lr_err *err)
+{
+	int32_t pid = 0;
+	int r = 0;
+
+	if (lr_child_waits_mapped(c->plan))
+		r = lr_sync_wait(c->becoming.sync, LR_STEP_MAPPED, &pid, NULL, err);
+	c->host_pid = pid;
+	if (r >= 0 && c->plan->ns.create & CLONE_NEWUSER && !c->staged)
+		r = lr_ns_become_root(err);
+	/* Nobody in the container may look into this process (its descriptors lead to the host)
+	 * before it is theirs. execve makes it visible again. */
+	if (r >= 0 && prctl(PR_SET_DUMPABLE, 0, 0, 0, 0) < 0)
+		r = lr_fail(err, errno, "hide the process from others");
+	return r;
+}
+
+static int stage_namespaces(struct lr_child *c, struct lr_err *err)
+{
+	int r = lr_ns_enter_rest(&c->plan->ns, c->ns, err);
+
+	lr_ns_close(c->ns);
+	if (r >= 0 && setsid() < 0)
+		r = lr_fail(err, errno, "create a session");
+	if (r >= 0 && c->plan->ns.create & CLONE_NEWNET)
+		r = lr_netdev_lo_up(err);
+	return r;
+}
+
+static int stage_names(struct lr_child *c, struct lr_err *err)
+{
+	const char *host = c->plan->hostname, *domain = c->plan->domainname;
+
+	if (host && sethostname(host, strlen(host)) < 0)
+		return lr_err_at((lr_fail(err, errno, "set the host name \"%s\"", host), err),
+				 "hostname");
+	if (domain && setdomainname(domain, strlen(domain)) < 0)
+		return lr_err_at((lr_fail(err, errno, "set the domain name \"%s\"", domain), err),
+				 "domainname");
+	return 0;
+}
+
+static int stage_root(struct lr_child *c, struct lr_err *err)
+{
+	return lr_rootfs_attach(c->plan->rootfs, &c->plan->root, err);
+}
+
+static struct lr_mount_env mount_env(const struct lr_child *c)
+{
+	return (struct lr_mount_env){
+		.rootfd = c->plan->root.rootfd,
+		.procfd = c->becoming.procfd,
+		.cgroup = c->plan->cgroup_view,
+	};
+}
+
+static int stage_mounts(struct lr_child *c, struct lr_err *err)
+{
+	struct lr_mount_env env = mount_env(c);
+
+	return lr_mount_apply(c->plan->mounts, &env, err);
+}
+
+static int stage_devices(struct lr_child *c, struct lr_err *err)
+{
+	const struct lr_init_plan *p = c->plan;
+	int r = 0;
+
+	if (p->dev_is_ours) {
+		LR_CLEANUP_FD int dev = lr_rootfs_open_dev(p->root.rootfd, err);
+		r = dev < 0 ? dev : lr_device_apply(p->devices, p->root.rootfd, dev, err);
+		if (r >= 0)
+			r = lr_rootfs_dev_links(dev, err);
+	}
+	if (r >= 0) {
+		struct lr_mount_env env = mount_env(c);
+		r = lr_mount_finish(c->plan->mounts, &env, err);
+	}
+	lr_mount_release(c->plan->mounts);
+	return r;
+}
+
+static int stage_sysctl(struct lr_child *c, struct lr_err *err)
+{
+	return lr_sysctl_apply(&c->plan->sysctl, c->becoming.procfd, err);
+}
+
+static int stage_terminal(struct lr_child *c, struct lr_err *err)
+{
+	struct lr_init_process *p = &c->plan->process;
+	struct lr_tty_pty pty;
+
+	if (p->console < 0)
+		return 0;
+	int r = lr_tty_open_pty(c->plan->root.rootfd, &p->tty, &pty, err);
+	if (r < 0)
+		return r;
+	r = lr_tty_send_fd(p->console, pty.master, pty.name, err);
+	lr_close(pty.master);
+	p->console = lr_close(p->console);
+	c->becoming.slave = pty.slave;
+	return r;
+}
+
+/* The one place after clone that allocates: this is a fork, not a thread, so it may. */
+static int run_hooks(struct lr_child *c, const struct oci_hook_list *hooks, const char *kind,
+		     const char *status, struct lr_err *err)
+{
+	struct oci_state st = c->plan->state;
+	size_t len;
+
+	if (!hooks->n)
+		return 0;
+	st.status = status;
+	st.pid = c->host_pid;
+	char *text = oci_state_encode(&st, false, c->plan->arena, &len);
+	if (!text)
+		return lr_fail(err, ENOMEM, "encode the state for hooks");
+	return lr_hook_run(hooks, kind, text, len, &c->plan->hook_opts, err);
+}
+
+static int stage_hooks(struct lr_child *c, struct lr_err *err)
+{
+	int r = 0;
+
+	if (lr_child_sends_rooted(c->plan)) {
+		r = lr_sync_send(c->becoming.sync, LR_STEP_ROOTED, 0, LR_NOFD, err);
+		if (r >= 0)
+			r = lr_sync_wait(c->becoming.sync, LR_STEP_HOOKED, NULL, NULL, err);
+	}
+	if (r >= 0 && c->plan->hooks)
+		r = run_hooks(c, &c->plan->hooks->create_container, "createContainer", "creating",
+			      err);
+	return r;
+}
+
+static int stage_pivot(struct lr_child *c, struct lr_err *err)
+{
+	return lr_rootfs_pivot(c->plan->rootfs, &c->plan->root, err);
+}
+
+/* runc's habit, which images rely on: a working directory that is missing is made. */
+static int make_cwd(struct lr_child *c, struct lr_err *err)
+{
+	const char *cwd = c->plan->process.cwd;
+
+	if (lr_streq(cwd, "/"))
+		return 0;
+	LR_CLEANUP_FD int fd = lr_mkdir_in(c->plan->root.rootfd, cwd, 0755);
+	/* What is wrong with it in other ways is told when it is entered. */
+	if (fd < 0 && fd != -EACCES && fd != -ENOTDIR && fd != -EROFS) {
+		lr_fail(err, -fd, "make the working directory %s", cwd);
+		return lr_err_at(err, "process.cwd");
+	}
+	return 0;
+}
+
+static int stage_protect(struct lr_child *c, struct lr_err *err)
+{
+	int r = make_cwd(c, err);
+
+	if (r >= 0)
+		r = lr_rootfs_protect(c->plan->rootfs, &c->plan->root, err);
+	if (r >= 0)
+		r = lr_rootfs_finish(c->plan->rootfs, &c->plan->root, err);
+	lr_rootfs_state_close(&c->plan->root);
+	return r;
+}
+
+static int stage_process(struct lr_child *c, struct lr_err *err)
+{
+	int r = lr_process_become(&c->plan->process, &c->becoming, err);
+
+	if (r >= 0)
+		r = lr_process_load_notify(&c->plan->process, &c->becoming, err);
+	return r;
+}
+
+/* create: until somebody writes into the fifo. run: until the parent has its books in order. */
+static int stage_wait(struct lr_child *c, struct lr_err *err)
+{
+	if (c->plan->start_fifo < 0)
+		return lr_sync_wait(c->becoming.sync, LR_STEP_START, NULL, NULL, err);
+
+	int r = lr_sync_send(c->becoming.sync, LR_STEP_READY, 0, LR_NOFD, err);
+	if (r < 0)
+		return r;
+	c->becoming.sync = lr_close(c->becoming.sync);
+	char byte;
+	ssize_t n = lr_read_full(c->plan->start_fifo, &byte, 1);
+	if (n != 1)
+		return lr_fail(err, n < 0 ? (int)-n : EPIPE, "wait for start");
+	c->plan->start_fifo = lr_close(c->plan->start_fifo);
+	return 0;
+}
+
+static int stage_program(struct lr_child *c, struct lr_err *err)
+{
+	int r = 0;
+
+	if (c->plan->hooks)
+		r = run_hooks(c, &c->plan->hooks->start_container, "startContainer", "created",
+			      err);
+	return r < 0 ? r : lr_process_execute(&c->plan->process, &c->becoming, err);
+}
+
+static const struct {
+	const char *name;
+	int (*run)(struct lr_child *c, struct lr_err *err);
+} stages[] = {
+	{"signals", stage_signals},       /* as a new program expects them */
+	{"cgroup", stage_cgroup},         /* by the host's mounts and with the host's rights */
+	{"procfs", stage_procfs},         /* of the new pid namespace */
+	{"identity", stage_identity},     /* root of the user namespace, hidden */
+	{"namespaces", stage_namespaces}, /* the cgroup namespace, which is rooted where we are */
+	{"names", stage_names},
+	{"root", stage_root},
+	{"mounts", stage_mounts},
+	{"devices", stage_devices},
+	{"sysctl", stage_sysctl},
+	{"terminal", stage_terminal},
+	{"hooks", stage_hooks}, /* the last to see the host's files */
+	{"pivot", stage_pivot},
+	{"protect", stage_protect},
+	{"process", stage_process}, /* limits, ids, capabilities */
+	{"wait", stage_wait},       /* created */
+	{"program", stage_program},
+};
+
+_Noreturn void lr_child_main(struct lr_child *c)
+{
+	struct lr_err err = {0};
+
+	for (size_t i = 0; i < LR_ARRAY_SIZE(stages); i++) {
+		lr_debug("init: stage %zu, %s", i + 1, stages[i].name);
+		if (stages[i].run(c, &err) < 0) {
+			(void)lr_err_step(&err, stages[i].name);
+			break;
+		}
+	}
+	if (c->becoming.sync >= 0) {
+		lr_sync_send_err(c->becoming.sync, &err);
+	} else {
+		/* After create has gone, the container's own stderr is all there is. */
+		char line[1200];
+		lr_err_format(&err, line, sizeof(line) - 1);
+		size_t n = strlen(line);
+		line[n++] = '\n';
+		(void)!write(STDERR_FILENO, line, n);
+	}
+	_exit(err.code == ENOENT ? 127 : 126);
+}

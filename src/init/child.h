@@ -1,0 +1,30 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* init: the child's side of the birth of a container; internal to src/init. */
+#ifndef LR_INIT_CHILD_H
+#define LR_INIT_CHILD_H
+
+#include "src/init/init.h"
+
+/* What the child was given at clone. */
+struct lr_child {
+	struct lr_init_plan *plan;
+	struct lr_ns_fds *ns;
+	struct lr_becoming becoming; /* becoming.sync is the child's end */
+	bool in_cgroup;              /* born in the v2 cgroup, or moved by the process in between */
+	bool staged;                 /* the user namespace was entered before */
+	pid_t host_pid;              /* for hooks; 0 until told */
+};
+
+/* True if the child waits for LR_STEP_MAPPED / sends LR_STEP_ROOTED. Both sides ask this. */
+bool lr_child_waits_mapped(const struct lr_init_plan *p);
+bool lr_child_sends_rooted(const struct lr_init_plan *p);
+
+/* Parent, for init and exec: takes a filter's notification descriptor and gives it to the agent. */
+int lr_init_pass_listener(const struct lr_seccomp_prog *prog, const struct oci_state *state,
+			  const struct lr_init_child *c, struct lr_arena *a,
+			  struct lr_err *err) LR_MUST_CHECK;
+
+/* From clone to execve. Never returns. */
+_Noreturn void lr_child_main(struct lr_child *c);
+
+#endif

@@ -1,0 +1,24 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* init: the clone itself; internal to src/init. */
+#ifndef LR_INIT_CLONE_H
+#define LR_INIT_CLONE_H
+
+#include <stdbool.h>
+#include <sys/types.h>
+
+#include "src/base/err.h"
+
+struct lr_clone {
+	unsigned flags; /* CLONE_NEW* (and CLONE_PARENT) */
+	int cgroup;     /* v2 directory to be born in, or LR_NOFD */
+	int pidfd;      /* out, parent: LR_NOFD where the kernel has none */
+	bool in_cgroup; /* out, both: the child was born in it */
+};
+
+/*
+ * As fork(2): 0 in the child, its pid in the parent, or -errno. Falls back to clone(2) where clone3
+ * is missing or filtered, and to a plain birth where the kernel refuses to be born into the cgroup.
+ */
+pid_t lr_clone(struct lr_clone *c, struct lr_err *err) LR_MUST_CHECK;
+
+#endif

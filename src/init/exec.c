@@ -1,0 +1,171 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* init: one more process in a running container. */
+#define LR_ROOM "exec"
+#include <errno.h>
+#include <fcntl.h>
+#include <stdio.h>
+#include <sys/prctl.h>
+#include <unistd.h>
+
+#include "src/base/fd.h"
+#include "src/base/log.h"
+#include "src/base/str.h"
+#include "src/init/child.h"
+#include "src/init/clone.h"
+#include "src/init/sync.h"
+#include "src/ns/ns.h"
+#include "src/sys/procfs.h"
+#include "src/sys/syscalls.h"
+
+/* Held for children only: the parent enters them, and is not affected itself. */
+#define FOR_CHILDREN (CLONE_NEWPID | CLONE_NEWTIME)
+
+static int explain(const struct lr_init_exec *p, int code, struct lr_err *err)
+{
+	lr_fail(err, code, "enter the namespaces of process %d", p->pid);
+	if (code == ESRCH)
+		lr_err_hint(err, "the container has just stopped");
+	else if (code == EPERM)
+		lr_err_hint(err, "CAP_SYS_ADMIN is needed in the user namespaces that own them");
+	return -code;
+}
+
+/* One by one, by /proc: before Linux 5.8 setns knows no pidfd. */
+static int enter_by_proc(const struct lr_init_exec *p, unsigned flags, struct lr_err *err)
+{
+	static const struct {
+		unsigned flag;
+		const char *name;
+	} order[] = {{CLONE_NEWUSER, "user"},     {CLONE_NEWPID, "pid"}, {CLONE_NEWTIME, "time"},
+		     {CLONE_NEWIPC, "ipc"},       {CLONE_NEWUTS, "uts"}, {CLONE_NEWNET, "net"},
+		     {CLONE_NEWCGROUP, "cgroup"}, {CLONE_NEWNS, "mnt"}};
+	int fds[LR_ARRAY_SIZE(order)];
+	int r = 0;
+
+	/* All are opened before the first is entered: after that /proc may be another one. */
+	for (size_t i = 0; i < LR_ARRAY_SIZE(order); i++) {
+		char path[64];
+		snprintf(path, sizeof(path), "/proc/%d/ns/%s", p->pid, order[i].name);
+		fds[i] = flags & order[i].flag ? open(path, O_RDONLY | O_CLOEXEC) : LR_NOFD;
+		if (flags & order[i].flag && fds[i] < 0 && r >= 0)
+			r = explain(p, errno, err);
+	}
+	for (size_t i = 0; i < LR_ARRAY_SIZE(order); i++) {
+		if (r >= 0 && fds[i] >= 0) {
+			int rc = lr_setns(fds[i], (int)order[i].flag);
+			if (rc < 0)
+				r = explain(p, -rc, err);
+		}
+		lr_close(fds[i]);
+	}
+	return r;
+}
+
+static int enter(const struct lr_init_exec *p, unsigned flags, struct lr_err *err)
+{
+	if (!flags)
+		return 0;
+	int r = p->pidfd >= 0 ? lr_setns(p->pidfd, (int)flags) : -EINVAL;
+	if (r == -EINVAL)
+		return enter_by_proc(p, flags, err);
+	return r < 0 ? explain(p, -r, err) : 0;
+}
+
+static int open_terminal(struct lr_init_exec *p, struct lr_becoming *b, struct lr_err *err)
+{
+	struct lr_tty_pty pty;
+
+	if (p->process.console < 0)
+		return 0;
+	LR_CLEANUP_FD int root = open("/", O_PATH | O_DIRECTORY | O_CLOEXEC);
+	if (root < 0)
+		return lr_fail(err, errno, "open the container's root");
+	int r = lr_tty_open_pty(root, &p->process.tty, &pty, err);
+	if (r < 0)
+		return r;
+	r = lr_tty_send_fd(p->process.console, pty.master, pty.name, err);
+	lr_close(pty.master);
+	p->process.console = lr_close(p->process.console);
+	b->slave = pty.slave;
+	return r;
+}
+
+static int become_member(struct lr_init_exec *p, bool in_cgroup, struct lr_becoming *b,
+			 struct lr_err *err)
+{
+	int r = lr_process_reset_signals(err);
+
+	if (r >= 0)
+		r = lr_limits_affinity_apply(&p->process.affinity, false, 0, err);
+	if (r >= 0 && p->cgroup) {
+		p->join.already_in_v2 = in_cgroup;
+		r = lr_cgroup_join_ref_self(p->cgroup, &p->join, err);
+	}
+	if (r >= 0)
+		r = lr_limits_affinity_apply(&p->process.affinity, true, 0, err);
+	if (r >= 0 && lr_process_wants_procfs(&p->process)) {
+		b->procfd = lr_procfs_open(err);
+		r = b->procfd < 0 ? b->procfd : lr_process_early(&p->process, b, err);
+	}
+	/* Before anybody in there can see this process. */
+	if (r >= 0 && prctl(PR_SET_DUMPABLE, 0, 0, 0, 0) < 0)
+		r = lr_fail(err, errno, "hide the process from others");
+	if (r >= 0)
+		r = enter(p, p->namespaces & ~(unsigned)FOR_CHILDREN, err);
+	if (r >= 0 && p->namespaces & CLONE_NEWUSER)
+		r = lr_ns_become_root(err);
+	if (r >= 0 && setsid() < 0)
+		r = lr_fail(err, errno, "create a session");
+	if (r >= 0)
+		r = open_terminal(p, b, err);
+	if (r >= 0)
+		r = lr_process_become(&p->process, b, err);
+	if (r >= 0)
+		r = lr_process_load_notify(&p->process, b, err);
+	return r;
+}
+
+static _Noreturn void member_main(struct lr_init_exec *p, bool in_cgroup, int sync)
+{
+	struct lr_becoming b = {.sync = sync, .procfd = LR_NOFD, .slave = LR_NOFD};
+	struct lr_err err = {0};
+
+	int r = become_member(p, in_cgroup, &b, &err);
+	if (r >= 0)
+		r = lr_sync_wait(sync, LR_STEP_START, NULL, NULL, &err);
+	if (r >= 0)
+		(void)lr_process_execute(&p->process, &b, &err);
+	lr_sync_send_err(sync, &err);
+	_exit(255);
+}
+
+int lr_init_exec(struct lr_init_exec *p, struct lr_init_child *ret, struct lr_err *err)
+{
+	bool sub = p->join.n > 0;
+	LR_CLEANUP_FD int cgroup = p->cgroup && !sub ? lr_cgroup_ref_clone_fd(p->cgroup) : LR_NOFD;
+	struct lr_clone clone = {.cgroup = cgroup};
+	int sv[2];
+
+	int r = enter(p, p->namespaces & FOR_CHILDREN, err);
+	if (r >= 0)
+		r = lr_sync_pair(sv, err);
+	if (r < 0)
+		return r;
+	pid_t pid = lr_clone(&clone, err);
+	if (pid == 0) {
+		lr_close(sv[0]);
+		member_main(p, clone.in_cgroup, sv[1]);
+	}
+	lr_close(sv[1]);
+	if (pid < 0) {
+		lr_close(sv[0]);
+		return pid;
+	}
+	*ret = (struct lr_init_child){.pid = pid, .pidfd = clone.pidfd, .sync = sv[0]};
+	return 0;
+}
+
+int lr_init_exec_attend(struct lr_init_exec *p, struct lr_init_child *c, struct lr_err *err)
+{
+	return lr_init_pass_listener(p->process.seccomp, &p->state, c, p->arena, err);
+}

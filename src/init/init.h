@@ -1,0 +1,107 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * init: the birth of a process in a container. The only room that clones.
+ *
+ * Two kinds are born here: the container's first process (lr_init_spawn) and those of `exec`
+ * (lr_init_exec). Both end in the same steps (become.c): limits, labels, working directory, ids,
+ * capabilities, filter, program.
+ *
+ * The caller compiles plans (src/lifecycle does, from config.json or from the record) and drives
+ * the parent's side; the child's side is in child.c. Everything the child needs was computed
+ * before clone: it makes system calls and allocates nothing (but for the state given to hooks).
+ */
+#ifndef LR_INIT_INIT_H
+#define LR_INIT_INIT_H
+
+#include <stdbool.h>
+#include <sys/types.h>
+
+#include "libocispec/config.h"
+#include "libocispec/state.h"
+#include "src/base/arena.h"
+#include "src/base/err.h"
+#include "src/cgroup/cgroup.h"
+#include "src/device/device.h"
+#include "src/hook/hook.h"
+#include "src/init/process.h"
+#include "src/mount/mount.h"
+#include "src/ns/ns.h"
+#include "src/rootfs/rootfs.h"
+#include "src/sysctl/sysctl.h"
+
+struct lr_init_plan {
+	struct lr_init_process process;
+	struct lr_ns_plan ns;
+	const struct lr_rootfs_plan *rootfs;
+	struct lr_rootfs_state root; /* LR_ROOTFS_STATE_INIT */
+	struct lr_mount_plan *mounts;
+	const struct lr_mount_cgroup_view *cgroup_view;
+	const struct lr_device_plan *devices;
+	bool dev_is_ours;              /* /dev is the container's own: fill it */
+	struct lr_cgroup_plan *cgroup; /* NULL: none */
+	struct lr_sysctl_plan sysctl;
+	const char *hostname, *domainname;
+	const struct oci_hooks *hooks; /* NULL: none */
+	struct lr_hook_opts hook_opts;
+	struct oci_state state; /* for hooks and agents; status and pid are filled in here */
+	struct lr_arena *arena; /* for the state text */
+	int start_fifo;         /* create: init waits for a byte from here; LR_NOFD: run */
+	/* What else the parent does to the child before it goes on (network devices, cache
+	 * allocation); NULL: nothing, and then nobody waits. */
+	int (*parent_work)(void *arg, pid_t child, struct lr_err *err);
+	void *parent_work_arg;
+};
+
+/* The parent's view of a newborn. */
+struct lr_init_child {
+	pid_t pid;
+	int pidfd; /* LR_NOFD where the kernel has none */
+	int sync;
+};
+#define LR_INIT_CHILD_NONE                                                                         \
+	{                                                                                          \
+		.pidfd = LR_NOFD, .sync = LR_NOFD                                                  \
+	}
+
+/*
+ * Clones the container's first process; it starts on its own until it needs the parent. On failure
+ * no process is left.
+ */
+int lr_init_spawn(struct lr_init_plan *p, struct lr_init_child *ret,
+		  struct lr_err *err) LR_MUST_CHECK;
+
+/*
+ * What the parent has to do between clone and READY: id maps, network devices, hooks, the seccomp
+ * agent. Returns when the child is READY (create) or may be started (run). The child is still there
+ * on failure: lr_init_abort.
+ */
+int lr_init_attend(struct lr_init_plan *p, struct lr_init_child *c,
+		   struct lr_err *err) LR_MUST_CHECK;
+
+/* run: lets the program start; returns when it has, or why it did not. */
+int lr_init_start(struct lr_init_child *c, struct lr_err *err) LR_MUST_CHECK;
+
+/* Kills and reaps. */
+void lr_init_abort(struct lr_init_child *c);
+void lr_init_child_close(struct lr_init_child *c);
+
+/* exec: where to go. */
+struct lr_init_exec {
+	struct lr_init_process process;
+	pid_t pid;           /* the container's init, for messages and where there are no pidfds */
+	int pidfd;           /* of it; LR_NOFD: by /proc */
+	unsigned namespaces; /* CLONE_NEW* of the container to enter */
+	const struct lr_cgroup_ref *cgroup; /* NULL: none */
+	struct lr_cgroup_join join;
+	struct oci_state state; /* for a seccomp agent */
+	struct lr_arena *arena;
+};
+
+/* Clones a process into the container. It waits for lr_init_start. */
+int lr_init_exec(struct lr_init_exec *p, struct lr_init_child *ret,
+		 struct lr_err *err) LR_MUST_CHECK;
+/* The parent's part until then. */
+int lr_init_exec_attend(struct lr_init_exec *p, struct lr_init_child *c,
+			struct lr_err *err) LR_MUST_CHECK;
+
+#endif

@@ -1,0 +1,89 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * init: what any process in a container is made of, first or exec'd, and the steps in which the
+ * fresh child becomes it.
+ *
+ * The order is the one thing that matters here. What needs privilege comes first, the user id
+ * before the last capabilities go, the seccomp filter at the very end: until then CAP_SYS_ADMIN is
+ * kept for loading it (unless no-new-privileges makes that unnecessary), so a filter has to allow
+ * nothing of ours but capset and execve.
+ */
+#ifndef LR_INIT_PROCESS_H
+#define LR_INIT_PROCESS_H
+
+#include <limits.h>
+#include <signal.h>
+#include <stdbool.h>
+#include <sys/types.h>
+
+#include "libocispec/config.h"
+#include "src/base/err.h"
+#include "src/caps/caps.h"
+#include "src/limits/limits.h"
+#include "src/lsm/lsm.h"
+#include "src/seccomp/seccomp.h"
+#include "src/tty/tty.h"
+#include "src/user/user.h"
+
+/* Compiled before clone; the child only reads it, but for env (HOME) and lsm. */
+struct lr_init_process {
+	const char *const *argv; /* NULL-terminated; argv[0] is the program */
+	const char **env;        /* NULL-terminated, with room for one more */
+	size_t n_env;
+	bool add_home;   /* env has no HOME: take it from the container's /etc/passwd */
+	const char *cwd; /* absolute, in the container */
+	struct lr_user_plan user;
+	struct lr_caps_plan caps;
+	struct lr_lsm_plan lsm;
+	struct lr_limits_rlimits rlimits;
+	struct lr_limits_sched sched;
+	struct lr_limits_mempolicy mempolicy;
+	struct lr_limits_affinity affinity;
+	const int32_t *oom_score_adj;
+	bool has_personality;
+	unsigned long personality;
+	const struct lr_seccomp_prog *seccomp; /* NULL: none */
+	bool no_new_privileges;
+	bool rootless;
+	const char *keyring; /* name of a new session keyring; NULL: keep the caller's */
+	int preserve_fds;    /* the program keeps descriptors 3 .. 3 + n - 1 */
+	int console;         /* socket for the terminal's master, LR_NOFD: no terminal */
+	struct lr_tty_console tty;
+	const sigset_t *sigmask; /* what the program starts with */
+};
+
+/* The child's own state while it becomes the process. */
+struct lr_becoming {
+	int sync;
+	int procfd; /* private procfs, LR_NOFD when nothing needs it */
+	int slave;  /* terminal, LR_NOFD: none; taken */
+	char program[PATH_MAX];
+};
+
+/* True if some step below writes to /proc. */
+bool lr_process_wants_procfs(const struct lr_init_process *p);
+
+/* First thing in the child: signals as a program expects them. */
+int lr_process_reset_signals(struct lr_err *err) LR_MUST_CHECK;
+
+/*
+ * Second, with the caller's own credentials: in a user namespace /proc/self/oom_score_adj belongs
+ * to somebody else.
+ */
+int lr_process_early(struct lr_init_process *p, struct lr_becoming *b,
+		     struct lr_err *err) LR_MUST_CHECK;
+
+/* Everything up to the point where only the filter and the program are missing. In the
+ * container's root. b->program is found. */
+int lr_process_become(struct lr_init_process *p, struct lr_becoming *b,
+		      struct lr_err *err) LR_MUST_CHECK;
+
+/* A filter with notifications is loaded before READY, because its agent needs the runtime.
+ * No-op for other filters. */
+int lr_process_load_notify(struct lr_init_process *p, struct lr_becoming *b,
+			   struct lr_err *err) LR_MUST_CHECK;
+
+/* The filter, the last capabilities, the program. Returns only with an error. */
+int lr_process_execute(struct lr_init_process *p, struct lr_becoming *b, struct lr_err *err);
+
+#endif

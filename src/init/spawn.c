@@ -1,0 +1,279 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* init: the parent's side of the birth of a container; see init.h. */
+#define LR_ROOM "init"
+#include <errno.h>
+#include <signal.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include "libocispec/ocispec.h"
+#include "src/base/fd.h"
+#include "src/base/log.h"
+#include "src/hook/hook.h"
+#include "src/init/child.h"
+#include "src/init/clone.h"
+#include "src/init/sync.h"
+#include "src/sys/syscalls.h"
+
+static int reap(pid_t pid)
+{
+	int status = 0;
+
+	while (waitpid(pid, &status, 0) < 0)
+		if (errno != EINTR)
+			break;
+	return status;
+}
+
+void lr_init_child_close(struct lr_init_child *c)
+{
+	c->pidfd = lr_close(c->pidfd);
+	c->sync = lr_close(c->sync);
+}
+
+void lr_init_abort(struct lr_init_child *c)
+{
+	if (c->pid > 0) {
+		(void)kill(c->pid, SIGKILL); /* our own child, not reaped: the pid is its own */
+		reap(c->pid);
+		c->pid = 0;
+	}
+	lr_init_child_close(c);
+}
+
+static struct lr_child child_of(struct lr_init_plan *p, struct lr_ns_fds *ns, int sync)
+{
+	return (struct lr_child){
+		.plan = p,
+		.ns = ns,
+		.becoming = {.sync = sync, .procfd = LR_NOFD, .slave = LR_NOFD},
+	};
+}
+
+/* Namespaces that clone makes; cgroup comes later (where the child is then), time came before. */
+static unsigned clone_flags(const struct lr_init_plan *p)
+{
+	return p->ns.create & ~(unsigned)(CLONE_NEWCGROUP | CLONE_NEWTIME);
+}
+
+static int spawn_direct(struct lr_init_plan *p, struct lr_ns_fds *ns, int sv[2],
+			struct lr_init_child *ret, struct lr_err *err)
+{
+	LR_CLEANUP_FD int cgroup = p->cgroup ? lr_cgroup_clone_fd(p->cgroup) : LR_NOFD;
+	struct lr_clone clone = {.flags = clone_flags(p), .cgroup = cgroup};
+	struct lr_err out = {0};
+
+	int r = lr_ns_step_in(&p->ns, ns, err);
+	pid_t pid = r < 0 ? r : lr_clone(&clone, err);
+	if (pid == 0) {
+		struct lr_child c = child_of(p, ns, sv[1]);
+		c.in_cgroup = clone.in_cgroup;
+		lr_close(sv[0]);
+		lr_child_main(&c);
+	}
+	/* Also after a failure: hooks and clean-up belong into the runtime's own namespaces. */
+	if (lr_ns_step_out(&p->ns, ns, &out) < 0 && pid > 0) {
+		(void)kill(pid, SIGKILL);
+		reap(pid);
+		lr_close(clone.pidfd);
+		if (err)
+			*err = out;
+		return -out.code;
+	}
+	if (pid < 0)
+		return pid;
+	ret->pid = pid;
+	ret->pidfd = clone.pidfd;
+	return 0;
+}
+
+/* The process in between: enters what nobody returns from, and bears the child as its sister. */
+static _Noreturn void middle_main(struct lr_init_plan *p, struct lr_ns_fds *ns, int sync,
+				  bool in_cgroup)
+{
+	struct lr_child c = child_of(p, ns, sync);
+	struct lr_clone clone = {.flags = clone_flags(p) & ~(unsigned)CLONE_NEWUSER,
+				 .cgroup = LR_NOFD};
+	struct lr_err err = {0};
+	bool new_user = p->ns.create & CLONE_NEWUSER;
+
+	int r = p->cgroup ? lr_cgroup_join_self(p->cgroup, in_cgroup, &err) : 0;
+	if (r >= 0 && new_user)
+		r = lr_sync_wait(sync, LR_STEP_MAPPED, NULL, NULL, &err);
+	if (r >= 0 && new_user)
+		r = lr_ns_become_root(&err);
+	/* With the host's rights where we have them, before they are given up. */
+	if (r >= 0)
+		r = lr_ns_step_in(&p->ns, ns, &err);
+	if (r >= 0 && ns->join[LR_NS_USER] >= 0)
+		r = lr_ns_join_user(ns, &err);
+	if (r >= 0 && ns->join[LR_NS_USER] >= 0)
+		r = lr_ns_become_root(&err);
+	if (r >= 0) {
+		clone.flags |= CLONE_PARENT;
+		r = lr_clone(&clone, &err);
+	}
+	if (r == 0) {
+		c.staged = true;
+		lr_child_main(&c);
+	}
+	if (r > 0)
+		r = lr_sync_send(sync, LR_STEP_CLONED, r, LR_NOFD, &err);
+	if (r < 0)
+		lr_sync_send_err(sync, &err);
+	_exit(r < 0);
+}
+
+static int spawn_staged(struct lr_init_plan *p, struct lr_ns_fds *ns, int sv[2],
+			struct lr_init_child *ret, struct lr_err *err)
+{
+	LR_CLEANUP_FD int cgroup = p->cgroup ? lr_cgroup_clone_fd(p->cgroup) : LR_NOFD;
+	struct lr_clone clone = {.flags = p->ns.create & CLONE_NEWUSER, .cgroup = cgroup};
+	int32_t child = 0;
+
+	pid_t middle = lr_clone(&clone, err);
+	if (middle == 0) {
+		lr_close(sv[0]);
+		middle_main(p, ns, sv[1], clone.in_cgroup);
+	}
+	if (middle < 0)
+		return middle;
+	lr_close(clone.pidfd);
+	int r = 0;
+	if (p->ns.create & CLONE_NEWUSER) {
+		r = lr_ns_write_maps(&p->ns, middle, err);
+		if (r >= 0)
+			r = lr_sync_send(sv[0], LR_STEP_MAPPED, middle, LR_NOFD, err);
+	}
+	if (r >= 0)
+		r = lr_sync_wait(sv[0], LR_STEP_CLONED, &child, NULL, err);
+	if (r < 0)
+		(void)kill(middle, SIGKILL);
+	reap(middle);
+	if (r < 0)
+		return r;
+	ret->pid = child;
+	ret->pidfd = lr_pidfd_open(child, 0);
+	return 0;
+}
+
+int lr_init_spawn(struct lr_init_plan *p, struct lr_init_child *ret, struct lr_err *err)
+{
+	struct lr_init_child c = LR_INIT_CHILD_NONE;
+	struct lr_ns_fds ns;
+	int sv[2];
+
+	int r = lr_ns_open(&p->ns, &ns, err);
+	if (r < 0)
+		return r;
+	r = lr_sync_pair(sv, err);
+	if (r >= 0) {
+		r = p->ns.staged ? spawn_staged(p, &ns, sv, &c, err)
+				 : spawn_direct(p, &ns, sv, &c, err);
+		/* The child's end has to be the child's alone, or nobody would see it die. */
+		lr_close(sv[1]);
+		c.sync = sv[0];
+	}
+	lr_ns_close(&ns);
+	if (r < 0) {
+		lr_init_child_close(&c);
+		return r;
+	}
+	lr_debug("init: process %d", c.pid);
+	*ret = c;
+	return 0;
+}
+
+static int runtime_hooks(struct lr_init_plan *p, pid_t pid, struct lr_err *err)
+{
+	struct oci_state st = p->state;
+	size_t len;
+
+	st.status = "creating";
+	st.pid = pid;
+	char *text = oci_state_encode(&st, false, p->arena, &len);
+	if (!text)
+		return lr_fail(err, ENOMEM, "encode the state for hooks");
+	int r = lr_hook_run(&p->hooks->prestart, "prestart", text, len, &p->hook_opts, err);
+	if (r >= 0)
+		r = lr_hook_run(&p->hooks->create_runtime, "createRuntime", text, len,
+				&p->hook_opts, err);
+	return r;
+}
+
+int lr_init_pass_listener(const struct lr_seccomp_prog *prog, const struct oci_state *state,
+			  const struct lr_init_child *c, struct lr_arena *a, struct lr_err *err)
+{
+	static const char *const names[] = {"seccompFd", NULL};
+	int32_t number;
+	size_t len;
+
+	if (!prog || !prog->notify)
+		return 0;
+	int r = lr_sync_wait(c->sync, LR_STEP_FILTER, &number, NULL, err);
+	if (r < 0)
+		return r;
+	LR_CLEANUP_FD int listener = lr_pidfd_getfd(c->pidfd, number);
+	if (listener < 0) {
+		lr_fail(err, -listener, "take the seccomp notification descriptor");
+		return lr_err_hint(err, "linux.seccomp.listenerPath needs pidfd_getfd (Linux 5.6)");
+	}
+	const struct oci_container_process_state st = {
+		.oci_version = OCI_VERSION,
+		.fds = {.v = (const char **)names, .n = 1},
+		.pid = c->pid,
+		.metadata = prog->listener_metadata,
+		.state = *state,
+	};
+	char *text = oci_container_process_state_encode(&st, a, &len);
+	if (!text)
+		return lr_fail(err, ENOMEM, "encode the state for the seccomp agent");
+	r = lr_seccomp_send_listener(prog->listener_path, listener, text, len, err);
+	if (r >= 0)
+		r = lr_sync_send(c->sync, LR_STEP_AGENT, 0, LR_NOFD, err);
+	return r;
+}
+
+int lr_init_attend(struct lr_init_plan *p, struct lr_init_child *c, struct lr_err *err)
+{
+	int r = 0;
+
+	if (p->ns.create & CLONE_NEWUSER && !p->ns.staged)
+		r = lr_ns_write_maps(&p->ns, c->pid, err);
+	if (r >= 0 && p->parent_work)
+		r = p->parent_work(p->parent_work_arg, c->pid, err);
+	if (r >= 0 && lr_child_waits_mapped(p))
+		r = lr_sync_send(c->sync, LR_STEP_MAPPED, c->pid, LR_NOFD, err);
+	if (r >= 0 && lr_child_sends_rooted(p)) {
+		r = lr_sync_wait(c->sync, LR_STEP_ROOTED, NULL, NULL, err);
+		if (r >= 0)
+			r = runtime_hooks(p, c->pid, err);
+		if (r >= 0)
+			r = lr_sync_send(c->sync, LR_STEP_HOOKED, 0, LR_NOFD, err);
+	}
+	if (r >= 0) {
+		struct oci_state st = p->state;
+		st.status = "creating";
+		st.pid = c->pid;
+		r = lr_init_pass_listener(p->process.seccomp, &st, c, p->arena, err);
+	}
+	if (r >= 0 && p->start_fifo >= 0)
+		r = lr_sync_wait(c->sync, LR_STEP_READY, NULL, NULL, err);
+	return r;
+}
+
+int lr_init_start(struct lr_init_child *c, struct lr_err *err)
+{
+	struct lr_err gone = {0};
+
+	/* If it failed before, what it has to say is more than that it is gone. */
+	int sent = lr_sync_send(c->sync, LR_STEP_START, 0, LR_NOFD, &gone);
+	int r = lr_sync_wait_exec(c->sync, err);
+	c->sync = lr_close(c->sync);
+	if (r >= 0 && sent < 0) {
+		if (err)
+			*err = gone;
+		return sent;
+	}
+	return r;
+}

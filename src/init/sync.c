@@ -1,0 +1,192 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* init: named, numbered rendezvous; see sync.h. */
+#define LR_ROOM "sync"
+#include "src/init/sync.h"
+
+#include <errno.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <string.h>
+#include <sys/socket.h>
+#include <sys/uio.h>
+
+#include "src/base/fd.h"
+
+#define MAGIC 0x4c52534eu
+
+enum kind { KIND_STEP = 1, KIND_ERROR };
+
+struct message {
+	uint32_t magic;
+	uint16_t kind;
+	uint16_t step;
+	int32_t value;
+	struct lr_err err; /* sent with KIND_ERROR only */
+};
+#define STEP_SIZE offsetof(struct message, err)
+
+static const char *const names[LR_STEPS] = {
+	[LR_STEP_NONE] = "none",     [LR_STEP_CLONED] = "cloned", [LR_STEP_MAPPED] = "mapped",
+	[LR_STEP_ROOTED] = "rooted", [LR_STEP_HOOKED] = "hooked", [LR_STEP_FILTER] = "filter",
+	[LR_STEP_AGENT] = "agent",   [LR_STEP_READY] = "ready",   [LR_STEP_START] = "start",
+};
+
+const char *lr_step_name(enum lr_step step)
+{
+	return step < LR_STEPS ? names[step] : "unknown";
+}
+
+int lr_sync_pair(int sv[2], struct lr_err *err)
+{
+	if (socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, sv) < 0)
+		return lr_fail(err, errno, "make the sync socket");
+	return 0;
+}
+
+static int send_message(int sock, const struct message *m, size_t size, int fd)
+{
+	union {
+		struct cmsghdr align;
+		char bytes[CMSG_SPACE(sizeof(int))];
+	} control = {0};
+	struct iovec iov = {(void *)m, size};
+	struct msghdr msg = {.msg_iov = &iov, .msg_iovlen = 1};
+
+	if (fd >= 0) {
+		msg.msg_control = &control;
+		msg.msg_controllen = sizeof(control);
+		struct cmsghdr *c = CMSG_FIRSTHDR(&msg);
+		c->cmsg_level = SOL_SOCKET;
+		c->cmsg_type = SCM_RIGHTS;
+		c->cmsg_len = CMSG_LEN(sizeof(int));
+		memcpy(CMSG_DATA(c), &fd, sizeof(int));
+	}
+	ssize_t n;
+	do
+		n = sendmsg(sock, &msg, MSG_NOSIGNAL);
+	while (n < 0 && errno == EINTR);
+	return n < 0 ? -errno : 0;
+}
+
+int lr_sync_send(int sock, enum lr_step step, int32_t value, int fd, struct lr_err *err)
+{
+	struct message m = {
+		.magic = MAGIC, .kind = KIND_STEP, .step = (uint16_t)step, .value = value};
+	int r = send_message(sock, &m, STEP_SIZE, fd);
+
+	if (r < 0) {
+		lr_fail(err, -r, "the other side is gone");
+		return lr_err_step(err, lr_step_name(step));
+	}
+	return 0;
+}
+
+int lr_sync_write(int sock, enum lr_step step, int32_t value, struct lr_err *err)
+{
+	struct message m = {
+		.magic = MAGIC, .kind = KIND_STEP, .step = (uint16_t)step, .value = value};
+
+	if (lr_write_full(sock, &m, STEP_SIZE) < 0) {
+		lr_fail(err, EPIPE, "the other side is gone");
+		return lr_err_step(err, lr_step_name(step));
+	}
+	return 0;
+}
+
+void lr_sync_send_err(int sock, const struct lr_err *why)
+{
+	struct message m = {.magic = MAGIC, .kind = KIND_ERROR, .err = *why};
+
+	(void)send_message(sock, &m, sizeof(m), LR_NOFD);
+}
+
+/* One datagram; returns its size, 0 at the end of file. *fd owns a descriptor that came along. */
+static ssize_t receive(int sock, struct message *m, int *fd)
+{
+	union {
+		struct cmsghdr align;
+		char bytes[CMSG_SPACE(sizeof(int))];
+	} control;
+	struct iovec iov = {m, sizeof(*m)};
+	struct msghdr msg = {
+		.msg_iov = &iov,
+		.msg_iovlen = 1,
+		.msg_control = &control,
+		.msg_controllen = sizeof(control),
+	};
+	ssize_t n;
+
+	do
+		n = recvmsg(sock, &msg, MSG_CMSG_CLOEXEC);
+	while (n < 0 && errno == EINTR);
+	if (n < 0)
+		return errno == ECONNRESET ? 0 : -errno;
+	struct cmsghdr *c = n > 0 ? CMSG_FIRSTHDR(&msg) : NULL;
+	if (c && c->cmsg_level == SOL_SOCKET && c->cmsg_type == SCM_RIGHTS &&
+	    c->cmsg_len == CMSG_LEN(sizeof(int)))
+		memcpy(fd, CMSG_DATA(c), sizeof(int));
+	return n;
+}
+
+/* Nothing in the error is trusted to be terminated: the child may be compromised by then. */
+static void take_error(struct message *m, struct lr_err *err)
+{
+	m->err.room[sizeof(m->err.room) - 1] = '\0';
+	m->err.step[sizeof(m->err.step) - 1] = '\0';
+	m->err.path[sizeof(m->err.path) - 1] = '\0';
+	m->err.msg[sizeof(m->err.msg) - 1] = '\0';
+	m->err.hint[sizeof(m->err.hint) - 1] = '\0';
+	m->err.terse = !!*(const unsigned char *)&m->err.terse;
+	if (m->err.code <= 0)
+		m->err.code = EPROTO;
+	if (err)
+		*err = m->err;
+}
+
+int lr_sync_wait(int sock, enum lr_step step, int32_t *value, int *fd, struct lr_err *err)
+{
+	LR_CLEANUP_FD int came = LR_NOFD;
+	struct message m = {0};
+	ssize_t n = receive(sock, &m, &came);
+
+	if (n < 0) {
+		lr_fail(err, (int)-n, "receive");
+		return lr_err_step(err, lr_step_name(step));
+	}
+	if (n == 0) {
+		lr_refuse(err, EPIPE, "the container's first process died");
+		lr_err_hint(err, "was it killed? see dmesg; a memory limit below 1 MB or so is too "
+				 "small to start in");
+		return lr_err_step(err, lr_step_name(step));
+	}
+	if (m.magic == MAGIC && m.kind == KIND_ERROR && (size_t)n == sizeof(m)) {
+		take_error(&m, err);
+		return -m.err.code;
+	}
+	if (m.magic != MAGIC || m.kind != KIND_STEP || (size_t)n != STEP_SIZE || m.step != step) {
+		lr_refuse(err, EPROTO, "expected step %s, got %s", lr_step_name(step),
+			  lr_step_name(m.step));
+		return lr_err_step(err, lr_step_name(step));
+	}
+	if (value)
+		*value = m.value;
+	if (fd)
+		*fd = lr_take_fd(&came);
+	return 0;
+}
+
+int lr_sync_wait_exec(int sock, struct lr_err *err)
+{
+	LR_CLEANUP_FD int came = LR_NOFD;
+	struct message m = {0};
+	ssize_t n = receive(sock, &m, &came);
+
+	if (n == 0)
+		return 0;
+	if (n < 0)
+		return lr_fail(err, (int)-n, "wait for the program to be executed");
+	if (m.magic != MAGIC || m.kind != KIND_ERROR || (size_t)n != sizeof(m))
+		return lr_refuse(err, EPROTO, "unexpected message before the program was executed");
+	take_error(&m, err);
+	return -m.err.code;
+}

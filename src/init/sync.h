@@ -1,0 +1,63 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * init: the rendezvous between the runtime (parent) and the process that becomes the container
+ * (child).
+ *
+ * One SOCK_SEQPACKET pair, one datagram a step. Every step has a number and a name; each side says
+ * which one it sends or waits for, and anything else is a protocol error, never a misunderstanding.
+ * Instead of a step the child may send its struct lr_err: the parent's wait then returns it as its
+ * own. A side that dies is seen as an end of file. A step may carry one descriptor.
+ *
+ * Steps are only taken when the plan needs them (see LR_INIT_NEEDS_* in init.h): a plain `run` uses
+ * one.
+ */
+#ifndef LR_INIT_SYNC_H
+#define LR_INIT_SYNC_H
+
+#include <sys/types.h>
+
+#include "src/base/err.h"
+
+enum lr_step {
+	LR_STEP_NONE,
+	LR_STEP_CLONED, /* middle -> parent: the child's pid (staged clone only) */
+	LR_STEP_MAPPED, /* parent -> child: ids are mapped; the child's pid as the host sees it */
+	LR_STEP_ROOTED, /* child -> parent: namespaces and mounts are there, root is not entered */
+	LR_STEP_HOOKED, /* parent -> child: prestart and createRuntime hooks have run */
+	LR_STEP_FILTER, /* child -> parent: seccomp's notification descriptor */
+	LR_STEP_AGENT,  /* parent -> child: the agent has it */
+	LR_STEP_READY,  /* child -> parent: everything is done but `start` */
+	LR_STEP_START,  /* parent -> child: execute the program (run; `start` uses the fifo) */
+	LR_STEPS
+};
+
+const char *lr_step_name(enum lr_step step);
+
+/* sv[0]: the parent's end, sv[1]: the child's. Both close-on-exec. */
+int lr_sync_pair(int sv[2], struct lr_err *err) LR_MUST_CHECK;
+
+/* fd: LR_NOFD for none. -EPIPE when the other side is gone. */
+int lr_sync_send(int sock, enum lr_step step, int32_t value, int fd,
+		 struct lr_err *err) LR_MUST_CHECK;
+
+/* The same by write(2), without a descriptor: under a filter that may refuse everything else. */
+int lr_sync_write(int sock, enum lr_step step, int32_t value, struct lr_err *err) LR_MUST_CHECK;
+
+/*
+ * Waits for `step`; *value and *fd (each may be NULL) receive what came along. Fails with the other
+ * side's error if it sent one, -EPIPE if it died, -EPROTO if it is elsewhere.
+ */
+int lr_sync_wait(int sock, enum lr_step step, int32_t *value, int *fd,
+		 struct lr_err *err) LR_MUST_CHECK;
+
+/* Child: the last thing it says before it gives up. Best effort. */
+void lr_sync_send_err(int sock, const struct lr_err *why);
+
+/*
+ * Parent: waits until the child has executed its program, seen as the end of file of a socket
+ * that is closed by execve. 0, or the error it sent. A child that died before cannot be told
+ * apart here: its wait status says so.
+ */
+int lr_sync_wait_exec(int sock, struct lr_err *err) LR_MUST_CHECK;
+
+#endif

@@ -1,0 +1,325 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* lifecycle: config.json to plans. Reads the bundle and probes the host; makes nothing. */
+#define LR_ROOM "config"
+#include "src/lifecycle/compile.h"
+
+#include <errno.h>
+#include <limits.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "libocispec/ocispec.h"
+#include "src/base/fd.h"
+#include "src/base/str.h"
+#include "src/lifecycle/notify.h"
+#include "src/sys/syscalls.h"
+
+static int read_bundle(const struct lr_create_opts *o, struct lr_arena *a, struct lr_compiled *c,
+		       struct lr_err *err)
+{
+	char real[PATH_MAX], *text;
+	size_t len;
+
+	if (!realpath(o->bundle ? o->bundle : ".", real))
+		return lr_fail(err, errno, "bundle %s", o->bundle ? o->bundle : ".");
+	c->bundle = lr_strdup(a, real);
+	const char *path =
+		o->config && o->config[0] == '/'
+			? o->config
+			: lr_strf(a, "%s/%s", real, o->config ? o->config : "config.json");
+	if (!c->bundle || !path)
+		return lr_fail(err, ENOMEM, "read the bundle");
+	int r = oci_read_file(AT_FDCWD, path, a, &text, &len, err);
+	if (r == -ENOENT)
+		lr_err_hint(err, "a bundle is a directory with a config.json; `lean-runtime spec` "
+				 "makes one");
+	return r < 0 ? r : oci_config_decode(text, len, a, &c->config, err);
+}
+
+static int check_config(const struct oci_config *c, struct lr_err *err)
+{
+	if (!c->root || !c->root->path)
+		return lr_err_at((lr_refuse(err, EINVAL, "the root file system is missing"), err),
+				 "root.path");
+	if (!c->process)
+		return lr_err_at((lr_refuse(err, EINVAL, "the process is missing"), err),
+				 "process");
+	return lr_hook_check(c->hooks, err);
+}
+
+/* The mounts of config.json, and the one for readiness messages. */
+static int all_mounts(const struct lr_compiled *c, const char *root, const char *id,
+		      struct lr_arena *a, struct oci_mounts *ret, struct lr_err *err)
+{
+	static const char *options[] = {"bind", "ro", "nosuid", "nodev", "noexec", NULL};
+	size_t n = c->config->mounts.n;
+
+	*ret = c->config->mounts;
+	if (!c->notify)
+		return 0;
+	struct oci_mount *v = lr_new_n(a, n + 1, struct oci_mount);
+	char *source = lr_strf(a, "%s/%s/" LR_NOTIFY_DIR, root, id);
+	if (!v || !source)
+		return lr_fail(err, ENOMEM, "plan");
+	if (n)
+		memcpy(v, c->config->mounts.v, n * sizeof(*v));
+	v[n] = (struct oci_mount){
+		.destination = LR_NOTIFY_TARGET,
+		.type = "bind",
+		.source = source,
+		.options = {.v = options, .n = LR_ARRAY_SIZE(options) - 1},
+	};
+	*ret = (struct oci_mounts){.v = v, .n = n + 1};
+	return 0;
+}
+
+static int compile_files(struct lr_compiled *c, const struct oci_linux *l,
+			 const struct lr_create_opts *o, const char *root, struct lr_arena *a,
+			 struct lr_err *err)
+{
+	struct lr_init_plan *p = &c->init;
+	bool userns = lr_ns_private(&p->ns, LR_NS_USER);
+	const struct lr_rootfs_opts root_opts = {
+		.bundle = c->bundle,
+		.mount_label = l->mount_label,
+		.no_pivot = o->no_pivot,
+		.new_mount_ns = p->ns.create & CLONE_NEWNS,
+	};
+	const struct lr_mount_opts mount_opts = {
+		.bundle = c->bundle,
+		.mount_label = l->mount_label,
+		.mount_context_type =
+			lr_annotation(&c->config->annotations, "run.oci.mount_context_type"),
+		.rootfs_propagation = l->rootfs_propagation,
+		.userns = userns,
+		.cgroupns = lr_ns_private(&p->ns, LR_NS_CGROUP),
+		.netns = lr_ns_private(&p->ns, LR_NS_NET),
+		.uid_map = &l->uid_mappings,
+		.gid_map = &l->gid_mappings,
+		.userns_path = p->ns.join[LR_NS_USER],
+	};
+	struct oci_mounts mounts;
+
+	int r = lr_rootfs_plan(c->config->root, l->rootfs_propagation, &l->masked_paths,
+			       &l->readonly_paths, &root_opts, a, &p->rootfs, err);
+	if (r >= 0)
+		r = all_mounts(c, root, o->id, a, &mounts, err);
+	if (r >= 0)
+		r = lr_mount_plan(&mounts, &mount_opts, a, &p->mounts, err);
+	if (r < 0)
+		return r;
+	p->dev_is_ours = lr_device_needs_dev(&mounts);
+	const struct lr_device_opts dev_opts = {.userns = userns, .needs_dev = p->dev_is_ours};
+	return lr_device_plan(&l->devices, &dev_opts, a, &p->devices, err);
+}
+
+static int compile_sysctl(struct lr_compiled *c, const struct oci_linux *l, struct lr_arena *a,
+			  struct lr_err *err)
+{
+	struct lr_init_plan *p = &c->init;
+	const struct {
+		enum lr_ns_kind kind;
+		unsigned own;
+	} kinds[] = {{LR_NS_IPC, LR_SYSCTL_IPC},
+		     {LR_NS_NET, LR_SYSCTL_NET},
+		     {LR_NS_UTS, LR_SYSCTL_UTS},
+		     {LR_NS_USER, LR_SYSCTL_USER}};
+	unsigned own = 0;
+
+	for (size_t i = 0; i < LR_ARRAY_SIZE(kinds); i++)
+		if (lr_ns_private(&p->ns, kinds[i].kind))
+			own |= kinds[i].own;
+	if ((c->config->hostname || c->config->domainname) && !(own & LR_SYSCTL_UTS)) {
+		lr_refuse(err, EINVAL, "a host name of its own needs a UTS namespace");
+		return lr_err_at(err, c->config->hostname ? "hostname" : "domainname");
+	}
+	p->hostname = c->config->hostname;
+	p->domainname = c->config->domainname;
+	return lr_sysctl_plan(&l->sysctl, own, a, &p->sysctl, err);
+}
+
+/* What the cgroup mount shows; computed only for configs that have one. */
+static int cgroup_view(const struct lr_cgroup_layout *layout, const struct lr_cgroup_ref *ref,
+		       struct lr_arena *a, const struct lr_mount_cgroup_view **ret,
+		       struct lr_err *err)
+{
+	struct lr_mount_cgroup_view *view = lr_new(a, struct lr_mount_cgroup_view);
+	struct lr_mount_cgroup *v = lr_new_n(a, layout->n + 1, struct lr_mount_cgroup);
+	size_t n = 0;
+
+	if (!view || !v)
+		return lr_fail(err, ENOMEM, "plan");
+	for (size_t i = 0; i < ref->n; i++)
+		for (size_t j = 0; j < layout->n; j++)
+			if (lr_streq(ref->v[i].hierarchy, layout->hierarchies[j].name))
+				v[n++] = (struct lr_mount_cgroup){
+					.hierarchy = ref->v[i].hierarchy,
+					.host_dir = ref->v[i].path,
+					.mountpoint = layout->hierarchies[j].mountpoint,
+				};
+	*view = (struct lr_mount_cgroup_view){.v2 = layout->mode == LR_CGROUP_V2, .n = n, .v = v};
+	*ret = view;
+	return 0;
+}
+
+static int compile_cgroup(const struct lr_runtime *rt, const struct lr_create_opts *o,
+			  struct lr_compiled *c, const struct oci_linux *l, struct lr_arena *a,
+			  struct lr_err *err)
+{
+	struct lr_cgroup_layout *layout;
+	const struct lr_cgroup_opts opts = {
+		.id = o->id,
+		.manager = rt->manager,
+		.rootless = lr_is_rootless(rt),
+		.terminal = c->config->process->terminal,
+	};
+
+	int r = lr_cgroup_probe(a, &layout, err);
+	if (r >= 0)
+		r = lr_cgroup_plan(l->cgroups_path, l->resources, layout, &opts, a, &c->init.cgroup,
+				   err);
+	if (r < 0)
+		return r;
+	const struct lr_cgroup_ref *ref = lr_cgroup_plan_ref(c->init.cgroup);
+	if (lr_mount_wants_cgroup(c->init.mounts)) {
+		r = cgroup_view(layout, ref, a, &c->init.cgroup_view, err);
+		if (r < 0)
+			return r;
+	}
+	return lr_cgroup_to_record(ref, a, &c->record, err);
+}
+
+static int compile_hooks(struct lr_compiled *c, struct lr_err *err)
+{
+	const struct oci_hooks *h = c->config->hooks;
+	struct lr_hook_opts *opts = &c->init.hook_opts;
+
+	*opts = (struct lr_hook_opts)LR_HOOK_OPTS_INIT;
+	c->init.hooks = h;
+	if (!h)
+		return 0;
+	c->record.hooks = (h->poststart.n ? LR_RECORD_POSTSTART : 0) |
+			  (h->poststop.n ? LR_RECORD_POSTSTOP : 0);
+	return lr_open_hook_outputs(&c->config->annotations, opts, err);
+}
+
+/* What later verbs need of config.json: the process for exec, hooks of start and delete. */
+static int keep_config(struct lr_compiled *c, const struct oci_linux *l, struct lr_arena *a,
+		       struct lr_err *err)
+{
+	const struct oci_hooks hooks = {
+		.poststart =
+			c->config->hooks ? c->config->hooks->poststart : (struct oci_hook_list){0},
+		.poststop =
+			c->config->hooks ? c->config->hooks->poststop : (struct oci_hook_list){0},
+	};
+	const struct oci_linux kept_linux = {
+		.personality = l->personality,
+		.memory_policy = l->memory_policy,
+		.intel_rdt = l->intel_rdt,
+	};
+	const struct oci_config kept = {
+		.oci_version = c->config->oci_version,
+		.root = c->config->root,
+		.process = c->config->process,
+		.hooks = c->record.hooks ? &hooks : NULL,
+		.linux_ = &kept_linux,
+	};
+
+	c->kept = oci_config_encode(&kept, false, a, &c->kept_len);
+	return c->kept ? 0 : lr_fail(err, ENOMEM, "plan");
+}
+
+static int fill_record(struct lr_compiled *c, const struct lr_create_opts *o, struct lr_arena *a,
+		       struct lr_err *err)
+{
+	char now[40];
+
+	lr_timestamp(now);
+	struct lr_record *r = &c->record;
+	r->id = o->id;
+	r->oci_version = OCI_VERSION;
+	r->bundle = c->bundle;
+	r->rootfs = c->init.rootfs->path;
+	r->created = lr_strdup(a, now);
+	r->annotations = c->config->annotations;
+	r->flags = LR_RECORD_CREATING;
+	r->notify = c->notify;
+	r->has_seccomp = c->seccomp.given;
+	for (int k = 0; k < LR_NS_KINDS; k++)
+		if (lr_ns_private(&c->init.ns, (enum lr_ns_kind)k))
+			r->namespaces |= lr_ns_flag((enum lr_ns_kind)k);
+	c->init.state = lr_hook_state(r, NULL, 0);
+	return r->created ? 0 : lr_fail(err, ENOMEM, "plan");
+}
+
+static int compile_process(const struct lr_runtime *rt, const struct lr_create_opts *o,
+			   struct lr_compiled *c, const struct oci_linux *l, struct lr_arena *a,
+			   struct lr_err *err)
+{
+	const struct lr_process_opts opts = {
+		.annotations = &c->config->annotations,
+		.personality = l->personality,
+		.mempolicy = l->memory_policy,
+		.rootless = lr_is_rootless(rt),
+		.preserve_fds = o->preserve_fds,
+		.keyring = o->no_new_keyring ? NULL : lr_strf(a, "_ses.%s", o->id),
+	};
+	struct oci_process process = *c->config->process;
+
+	if (c->notify) {
+		const char **env = lr_new_n(a, process.env.n + 2, const char *);
+		if (!env)
+			return lr_fail(err, ENOMEM, "plan");
+		for (size_t i = 0; i < process.env.n; i++)
+			env[i] = process.env.v[i];
+		env[process.env.n++] = LR_NOTIFY_ENV;
+		process.env.v = env;
+	}
+	int r = lr_compile_process(&process, &opts, a, &c->init.process, err);
+	c->init.process.tty.mount = true;
+	return r;
+}
+
+int lr_compile(const struct lr_runtime *rt, const struct lr_create_opts *o, const char *root,
+	       struct lr_arena *a, struct lr_compiled *ret, struct lr_err *err)
+{
+	static const struct oci_linux nothing;
+	const struct lr_ns_caller caller = {geteuid(), getegid()};
+	struct lr_compiled c = {
+		.init = {.root = LR_ROOTFS_STATE_INIT, .arena = a, .start_fifo = LR_NOFD},
+		.notify = getenv("NOTIFY_SOCKET") != NULL,
+	};
+
+	int r = read_bundle(o, a, &c, err);
+	if (r >= 0)
+		r = check_config(c.config, err);
+	if (r < 0)
+		return r;
+	const struct oci_linux *l = c.config->linux_ ? c.config->linux_ : &nothing;
+	r = lr_ns_plan(l, &caller, a, &c.init.ns, err);
+	if (r >= 0)
+		r = compile_files(&c, l, o, root, a, err);
+	if (r >= 0)
+		r = compile_sysctl(&c, l, a, err);
+	if (r >= 0)
+		r = compile_process(rt, o, &c, l, a, err);
+	if (r >= 0)
+		r = lr_netdev_plan(&l->net_devices, &l->namespaces, a, &c.netdev, err);
+	if (r >= 0)
+		r = lr_rdt_plan(l->intel_rdt, o->id, a, &c.rdt, err);
+	if (r >= 0)
+		r = lr_seccomp_plan(l->seccomp, &c.config->annotations, a, &c.seccomp, err);
+	if (r >= 0)
+		r = compile_cgroup(rt, o, &c, l, a, err);
+	if (r >= 0)
+		r = compile_hooks(&c, err);
+	if (r >= 0)
+		r = fill_record(&c, o, a, err);
+	if (r >= 0)
+		r = keep_config(&c, l, a, err);
+	if (r >= 0)
+		*ret = c;
+	return r;
+}

@@ -1,0 +1,51 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* lifecycle: config.json (or the record, for exec) to the plans of src/init; internal. */
+#ifndef LR_LIFECYCLE_COMPILE_H
+#define LR_LIFECYCLE_COMPILE_H
+
+#include "src/init/init.h"
+#include "src/lifecycle/container.h"
+#include "src/netdev/netdev.h"
+#include "src/rdt/rdt.h"
+
+/* Everything there is to know before the first thing is made. */
+struct lr_compiled {
+	const struct oci_config *config;
+	const char *bundle; /* absolute */
+	struct lr_init_plan init;
+	struct lr_seccomp_plan seccomp;
+	const struct lr_netdev_plan *netdev;
+	struct lr_rdt_plan rdt;
+	struct lr_record record; /* complete but for pid and start time */
+	const char *kept;        /* text of the part of config.json that the record keeps */
+	size_t kept_len;
+	bool notify; /* NOTIFY_SOCKET is to be passed on */
+};
+
+/* Reads the bundle and compiles it. Makes nothing. `root`: of the store, absolute. */
+int lr_compile(const struct lr_runtime *rt, const struct lr_create_opts *o, const char *root,
+	       struct lr_arena *a, struct lr_compiled *ret, struct lr_err *err) LR_MUST_CHECK;
+
+/* What does not come from the process object itself. */
+struct lr_process_opts {
+	const struct oci_map *annotations; /* may be NULL */
+	const struct oci_personality *personality;
+	const struct oci_memory_policy *mempolicy;
+	bool rootless;
+	int preserve_fds;
+	const char *keyring;
+};
+int lr_compile_process(const struct oci_process *p, const struct lr_process_opts *o,
+		       struct lr_arena *a, struct lr_init_process *ret,
+		       struct lr_err *err) LR_MUST_CHECK;
+
+/*
+ * Descriptors 3 .. 3 + n - 1 must have come from the caller: all of ours are close-on-exec,
+ * and none of them may end up in a container because the caller counted wrong.
+ */
+int lr_check_preserve_fds(int n, struct lr_err *err) LR_MUST_CHECK;
+
+/* --rootless, or what we find: another uid than 0, or a user namespace that is not the host's. */
+bool lr_is_rootless(const struct lr_runtime *rt);
+
+#endif

@@ -1,0 +1,228 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* lifecycle: create. The record comes first, so that whatever happens can be taken apart. */
+#define LR_ROOM "create"
+#include "src/lifecycle/create.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <signal.h>
+#include <stdio.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
+#include "src/base/fd.h"
+#include "src/base/log.h"
+#include "src/base/str.h"
+#include "src/lifecycle/notify.h"
+#include "src/sys/proc.h"
+#include "src/tty/tty.h"
+
+void lr_birth_close(struct lr_birth *b)
+{
+	lr_init_child_close(&b->child);
+	b->console = lr_close(b->console);
+	b->c.init.process.console = lr_close(b->c.init.process.console);
+	lr_mount_release(b->c.init.mounts);
+	lr_close_hook_outputs(&b->c.init.hook_opts);
+	b->c.init.start_fifo = lr_close(b->c.init.start_fifo);
+	lr_store_unlock(&b->entry);
+	lr_store_close(&b->store);
+}
+
+void lr_birth_undo(struct lr_birth *b, struct lr_arena *a)
+{
+	struct lr_err why = {0};
+	char line[1200];
+
+	lr_init_abort(&b->child);
+	/* With poststop: runtime.md runs those after a creation that failed, too. */
+	if (lr_container_destroy(&b->entry, &b->c.record, b->c.kept, b->c.kept_len, true, a, &why) <
+	    0)
+		lr_warn("clean up: %s", lr_err_format(&why, line, sizeof(line)));
+}
+
+/* Network devices and cache allocation need the child's pid, and the child needs them. */
+static int parent_work(void *arg, pid_t child, struct lr_err *err)
+{
+	struct lr_birth *b = arg;
+	int r = 0;
+
+	if (b->c.netdev->n) {
+		char path[64];
+		snprintf(path, sizeof(path), "/proc/%d/ns/net", child);
+		LR_CLEANUP_FD int netns = open(path, O_RDONLY | O_CLOEXEC);
+		r = netns < 0 ? lr_fail(err, errno, "open %s", path)
+			      : lr_netdev_move(b->c.netdev, netns, err);
+	}
+	if (r >= 0 && b->c.rdt.given) {
+		LR_CLEANUP_FD int root = lr_rdt_open(err);
+		r = root < 0 ? root : lr_rdt_apply(&b->c.rdt, root, child, err);
+		if (r > 0)
+			b->c.record.rdt_made = r;
+	}
+	return r;
+}
+
+static int get_seccomp(struct lr_birth *b, struct lr_arena *a, struct lr_err *err)
+{
+	if (!b->c.seccomp.given)
+		return 0;
+	LR_CLEANUP_FD int cache = lr_seccomp_cache_open(b->store.fd);
+	int r = lr_seccomp_get(&b->c.seccomp, cache, a, &b->seccomp, err);
+	if (r < 0)
+		return r;
+	b->c.init.process.seccomp = &b->seccomp;
+	LR_CLEANUP_FD int fd = openat(b->entry.dir, LR_STORE_SECCOMP,
+				      O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0600);
+	if (fd < 0)
+		return lr_fail(err, errno, "save the seccomp filter");
+	return lr_seccomp_save(&b->seccomp, fd, err);
+}
+
+/* What has to be there before the process is. */
+static int prepare(struct lr_birth *b, bool with_fifo, struct lr_arena *a, struct lr_err *err)
+{
+	struct lr_record *rec = &b->c.record;
+	size_t planned = rec->cgroups.n;
+
+	int r = lr_store_write(&b->entry, rec, b->c.kept, b->c.kept_len, a, err);
+	if (r >= 0 && b->c.notify)
+		r = lr_notify_prepare(&b->entry, err);
+	if (r >= 0 && b->c.init.cgroup)
+		r = lr_cgroup_create(b->c.init.cgroup, err);
+	/* Without privilege some hierarchies may have dropped out. */
+	if (r >= 0 && b->c.init.cgroup && lr_cgroup_plan_ref(b->c.init.cgroup)->n != planned) {
+		r = lr_cgroup_to_record(lr_cgroup_plan_ref(b->c.init.cgroup), a, rec, err);
+		if (r >= 0)
+			r = lr_store_write(&b->entry, rec, b->c.kept, b->c.kept_len, a, err);
+	}
+	if (r >= 0)
+		r = get_seccomp(b, a, err);
+	if (r >= 0)
+		r = lr_mount_prepare(b->c.init.mounts, err);
+	if (r >= 0 && with_fifo)
+		r = b->c.init.start_fifo = lr_store_fifo_make(&b->entry, err);
+	return r < 0 ? r : 0;
+}
+
+static int record_child(struct lr_birth *b, struct lr_err *err)
+{
+	struct lr_proc_stat st;
+
+	int r = lr_proc_stat(b->child.pid, &st);
+	if (r < 0)
+		return lr_fail(err, -r, "look at the new process");
+	b->c.record.pid = b->child.pid;
+	b->c.record.start_time = st.start_time;
+	return lr_store_update(&b->entry, &b->c.record, err);
+}
+
+static int spawn(struct lr_birth *b, struct lr_arena *a, struct lr_err *err)
+{
+	struct lr_init_plan *p = &b->c.init;
+
+	if (b->c.netdev->n || b->c.rdt.given) {
+		p->parent_work = parent_work;
+		p->parent_work_arg = b;
+	}
+	int r = lr_init_spawn(p, &b->child, err);
+	/* The child's end is the child's alone: it closes, we see it. */
+	p->process.console = lr_close(p->process.console);
+	if (r >= 0)
+		r = record_child(b, err);
+	if (r >= 0)
+		r = lr_init_attend(p, &b->child, err);
+	if (r >= 0 && b->c.record.rdt_made)
+		r = lr_store_write(&b->entry, &b->c.record, b->c.kept, b->c.kept_len, a, err);
+	return r;
+}
+
+int lr_console_open(bool terminal, bool detached, const char *path, int *theirs, int *ours,
+		    struct lr_err *err)
+{
+	int sv[2];
+
+	if (path && (!detached || !terminal)) {
+		lr_refuse(err, EINVAL,
+			  "cannot use console socket if the runtime will not detach or allocate a "
+			  "tty");
+		return lr_err_hint(err, "--console-socket goes with process.terminal, and with "
+					"--detach for run and exec");
+	}
+	if (!terminal)
+		return 0;
+	if (path) {
+		int sock = lr_tty_connect(path, err);
+		*theirs = sock;
+		return sock < 0 ? sock : 0;
+	}
+	if (detached) {
+		lr_refuse(err, EINVAL,
+			  "cannot allocate tty if the runtime will detach without setting console "
+			  "socket");
+		return lr_err_at(err, "process.terminal");
+	}
+	if (socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, sv) < 0)
+		return lr_fail(err, errno, "make the console socket");
+	*theirs = sv[0];
+	*ours = sv[1];
+	return 0;
+}
+
+int lr_birth(const struct lr_runtime *rt, const struct lr_create_opts *o, enum lr_birth_kind kind,
+	     const sigset_t *sigmask, struct lr_arena *a, struct lr_birth *b, struct lr_err *err)
+{
+	int r = lr_store_check_id(o->id, err);
+	if (r >= 0)
+		r = lr_check_preserve_fds(o->preserve_fds, err);
+	if (r >= 0)
+		r = lr_store_open(rt->root, true, a, &b->store, err);
+	if (r >= 0)
+		r = lr_compile(rt, o, b->store.path, a, &b->c, err);
+	if (r >= 0)
+		r = lr_console_open(b->c.config->process->terminal, kind != LR_BIRTH_FOREGROUND,
+				    o->console_socket, &b->c.init.process.console, &b->console,
+				    err);
+	if (r >= 0)
+		r = lr_store_create(&b->store, o->id, &b->entry, err);
+	if (r < 0)
+		return r;
+	b->c.init.process.sigmask = sigmask;
+	r = prepare(b, kind == LR_BIRTH_CREATE, a, err);
+	if (r >= 0)
+		r = spawn(b, a, err);
+	if (r < 0)
+		lr_birth_undo(b, a);
+	return r;
+}
+
+int lr_birth_hand_out(const struct lr_create_opts *o, const struct lr_init_child *c,
+		      struct lr_err *err)
+{
+	int r = 0;
+
+	if (o->pidfd_socket)
+		r = lr_send_pidfd(o->pidfd_socket, c->pidfd, err);
+	if (r >= 0 && o->pid_file)
+		r = lr_write_pid_file(o->pid_file, c->pid, err);
+	return r;
+}
+
+int lr_lifecycle_create(const struct lr_runtime *rt, const struct lr_create_opts *o,
+			struct lr_err *err)
+{
+	LR_CLEANUP_ARENA struct lr_arena *a = lr_arena_new();
+	struct lr_birth b = LR_BIRTH_NONE;
+
+	int r = lr_birth(rt, o, LR_BIRTH_CREATE, NULL, a, &b, err);
+	if (r >= 0) {
+		b.c.record.flags &= ~(uint32_t)LR_RECORD_CREATING;
+		r = lr_store_update(&b.entry, &b.c.record, err);
+		if (r >= 0)
+			r = lr_birth_hand_out(o, &b.child, err);
+		if (r < 0)
+			lr_birth_undo(&b, a);
+	}
+	lr_birth_close(&b);
+	return r;
+}

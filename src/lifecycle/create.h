@@ -1,0 +1,57 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* lifecycle: what create and run share: a container up to the point where its program may start;
+ * internal. */
+#ifndef LR_LIFECYCLE_CREATE_H
+#define LR_LIFECYCLE_CREATE_H
+
+#include "src/lifecycle/compile.h"
+
+enum lr_birth_kind {
+	LR_BIRTH_CREATE,     /* init waits for `start`; a terminal goes to the console socket */
+	LR_BIRTH_DETACHED,   /* run --detach: waits for lr_init_start; the same */
+	LR_BIRTH_FOREGROUND, /* run: a terminal comes to us, by b->console */
+};
+
+struct lr_birth {
+	struct lr_store store;
+	struct lr_entry entry;
+	struct lr_compiled c;
+	struct lr_seccomp_prog seccomp;
+	struct lr_init_child child;
+	int console; /* our end of the console socket, foreground only */
+};
+#define LR_BIRTH_NONE                                                                              \
+	{                                                                                          \
+		.store = {.fd = -EBADF}, .entry = LR_ENTRY_NONE, .child = LR_INIT_CHILD_NONE,      \
+		.console = -EBADF, .c.init = {                                                     \
+			.start_fifo = -EBADF,                                                      \
+			.process.console = -EBADF,                                                 \
+			.hook_opts = LR_HOOK_OPTS_INIT                                             \
+		}                                                                                  \
+	}
+
+/*
+ * Makes everything up to the point where the program may start. On failure everything is undone.
+ * *b is to be closed in either case.
+ */
+int lr_birth(const struct lr_runtime *rt, const struct lr_create_opts *o, enum lr_birth_kind kind,
+	     const sigset_t *sigmask, struct lr_arena *a, struct lr_birth *b,
+	     struct lr_err *err) LR_MUST_CHECK;
+
+/* --pidfd-socket and --pid-file. */
+int lr_birth_hand_out(const struct lr_create_opts *o, const struct lr_init_child *c,
+		      struct lr_err *err) LR_MUST_CHECK;
+
+/* Undoes a birth that has succeeded; best effort, what goes wrong is warned about. */
+void lr_birth_undo(struct lr_birth *b, struct lr_arena *a);
+void lr_birth_close(struct lr_birth *b);
+
+/*
+ * The socket that takes the terminal's master: connected to `path`, or, without one, the first of
+ * a pair whose second end is *ours (foreground). For run and exec alike. `terminal` and `path`
+ * have to go together when detached.
+ */
+int lr_console_open(bool terminal, bool detached, const char *path, int *theirs, int *ours,
+		    struct lr_err *err) LR_MUST_CHECK;
+
+#endif

@@ -1,0 +1,150 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* lifecycle: taking a container apart. */
+#define LR_ROOM "delete"
+#include <errno.h>
+#include <poll.h>
+#include <signal.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "libocispec/ocispec.h"
+#include "src/base/fd.h"
+#include "src/base/log.h"
+#include "src/lifecycle/container.h"
+#include "src/rdt/rdt.h"
+#include "src/sys/proc.h"
+#include "src/sys/syscalls.h"
+
+#define KILL_TIMEOUT_MS 10000
+
+/* SIGKILL, and wait until the process is gone (or a zombie, which is its parent's business). */
+static int kill_init(const struct lr_record *r, const struct lr_cgroup_ref *cg, struct lr_err *err)
+{
+	if (r->pid == 0)
+		return 0;
+	LR_CLEANUP_FD int pidfd = lr_proc_pidfd(r->pid, r->start_time);
+	if (pidfd == -ESRCH)
+		return 0;
+	if (pidfd >= 0)
+		(void)lr_pidfd_send_signal(pidfd, SIGKILL);
+	else if (lr_proc_alive(r->pid, r->start_time) == 1)
+		(void)kill(r->pid, SIGKILL);
+	if (cg->n && lr_cgroup_is_frozen(cg) == 1 && lr_cgroup_freeze(cg, false, err) < 0)
+		return -err->code;
+
+	if (pidfd >= 0) {
+		struct pollfd p = {.fd = pidfd, .events = POLLIN};
+		int n;
+		do
+			n = poll(&p, 1, KILL_TIMEOUT_MS);
+		while (n < 0 && errno == EINTR);
+		if (n > 0)
+			return 0;
+	}
+	for (int ms = 0; ms < KILL_TIMEOUT_MS; ms += 10) {
+		if (lr_proc_alive(r->pid, r->start_time) <= 0)
+			return 0;
+		nanosleep(&(struct timespec){.tv_nsec = 10000000}, NULL);
+	}
+	lr_refuse(err, EBUSY, "process %d does not die", r->pid);
+	return lr_err_hint(
+		err, "it hangs in the kernel (state D in ps): often a mount that does not answer");
+}
+
+static void run_poststop(const struct lr_record *r, const char *text, size_t len,
+			 struct lr_arena *a)
+{
+	const struct oci_config *config = NULL;
+	struct lr_err why = {0};
+	char line[512];
+
+	if (!(r->hooks & LR_RECORD_POSTSTOP))
+		return;
+	int rc = oci_config_decode(text, len, a, &config, &why);
+	if (rc >= 0 && config->hooks) {
+		struct oci_state st = lr_hook_state(r, "stopped", 0);
+		rc = lr_run_hooks(&config->hooks->poststop, "poststop", true, &st, a, &why);
+	}
+	/* runtime.md: what goes wrong in poststop is logged, and deletion goes on. */
+	if (rc < 0)
+		lr_warn("poststop: %s", lr_err_format(&why, line, sizeof(line)));
+}
+
+static int destroy_rdt(const struct lr_record *r, const char *text, size_t len, struct lr_arena *a,
+		       struct lr_err *err)
+{
+	const struct oci_config *config;
+	struct lr_rdt_plan plan;
+
+	int rc = oci_config_decode(text, len, a, &config, err);
+	if (rc >= 0)
+		rc = lr_rdt_plan(config->linux_ ? config->linux_->intel_rdt : NULL, r->id, a, &plan,
+				 err);
+	if (rc < 0)
+		return rc;
+	LR_CLEANUP_FD int root = lr_rdt_open(err);
+	return root < 0 ? root : lr_rdt_destroy(&plan, r->rdt_made, root, err);
+}
+
+int lr_container_destroy(struct lr_entry *e, const struct lr_record *r, const char *config,
+			 size_t config_len, bool hooks, struct lr_arena *a, struct lr_err *err)
+{
+	struct lr_cgroup_ref cg;
+
+	int rc = lr_cgroup_of_record(r, a, &cg, err);
+	if (rc >= 0)
+		rc = kill_init(r, &cg, err);
+	if (rc >= 0 && cg.n)
+		rc = lr_cgroup_destroy(&cg, true, err);
+	if (rc < 0)
+		return rc;
+	if (r->rdt_made) {
+		rc = destroy_rdt(r, config, config_len, a, err);
+		if (rc < 0)
+			return rc;
+	}
+	/* Hooks run while the record is still there: if we are killed now, the next try runs them.
+	 */
+	if (hooks)
+		run_poststop(r, config, config_len, a);
+	return lr_store_remove(e, err);
+}
+
+/* The directory holds nothing usable: there is nothing else that could be left. */
+static int remove_broken(const struct lr_runtime *rt, const char *id, struct lr_arena *a,
+			 struct lr_err *err)
+{
+	struct lr_store store;
+	struct lr_entry e = LR_ENTRY_NONE;
+
+	int r = lr_store_open(rt->root, false, a, &store, err);
+	if (r < 0)
+		return r;
+	r = lr_store_lock(&store, id, &e, err);
+	if (r >= 0)
+		r = lr_store_remove(&e, err);
+	lr_store_unlock(&e);
+	lr_store_close(&store);
+	return r;
+}
+
+int lr_lifecycle_delete(const struct lr_runtime *rt, const char *id, bool force, struct lr_err *err)
+{
+	LR_CLEANUP_ARENA struct lr_arena *a = lr_arena_new();
+	LR_CLEANUP_EXISTING struct lr_existing c = LR_EXISTING_NONE;
+	int r = lr_container_open(rt, id, true, a, &c, err);
+
+	if (r == -ENOENT &&
+	    force) /* callers clean up with this, whether or not there is anything */
+		return 0;
+	if (r == -ENODATA || (force && r == -EPROTO))
+		return remove_broken(rt, id, a, err);
+	if (r < 0)
+		return r;
+	if (!force && c.status != LR_STOPPED && c.status != LR_CREATED) {
+		lr_refuse(err, EBUSY, "cannot delete container %s that is not stopped: %s", id,
+			  lr_status_name(c.status));
+		return lr_err_hint(err, "stop it first, or use --force");
+	}
+	return lr_container_destroy(&c.entry, &c.record, c.config_text, c.config_len, true, a, err);
+}

@@ -1,0 +1,120 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * lifecycle: the OCI state machine (runtime.md): one function a verb.
+ *
+ *	creating -> created -> running <-> paused
+ *	               |          |
+ *	               +----------+--> stopped -> (deleted)
+ *
+ * Functions return 0 or -errno with *err filled; they print nothing and never exit. What they
+ * return is in the caller's arena. A verb that fails leaves what it found: create and run undo
+ * everything they made.
+ */
+#ifndef LR_LIFECYCLE_LIFECYCLE_H
+#define LR_LIFECYCLE_LIFECYCLE_H
+
+#include <stdbool.h>
+#include <stdint.h>
+#include <sys/types.h>
+
+#include "libocispec/config.h"
+#include "libocispec/state.h"
+#include "src/base/arena.h"
+#include "src/base/err.h"
+#include "src/caps/caps.h"
+#include "src/cgroup/cgroup.h"
+
+/* What holds for every verb. */
+struct lr_runtime {
+	const char *root;               /* --root */
+	enum lr_cgroup_manager manager; /* --cgroup-manager, --systemd-cgroup */
+	int rootless;                   /* --rootless: 1 yes, 0 no, -1 find out */
+};
+
+struct lr_create_opts {
+	const char *id;
+	const char *bundle;         /* directory; NULL: the working directory */
+	const char *config;         /* file name; NULL: config.json in the bundle */
+	const char *console_socket; /* NULL: none */
+	const char *pid_file;       /* NULL: none */
+	const char *pidfd_socket;   /* NULL: none; gets a pidfd of init */
+	bool no_pivot;
+	bool no_new_keyring;
+	int preserve_fds;
+	/* run only */
+	bool detach;
+	bool keep; /* do not delete when the process is gone */
+	bool no_subreaper;
+};
+
+int lr_lifecycle_create(const struct lr_runtime *rt, const struct lr_create_opts *o,
+			struct lr_err *err) LR_MUST_CHECK;
+/* create + start; unless detached also waits, and deletes. *status: for exit(3): 0..255. */
+int lr_lifecycle_run(const struct lr_runtime *rt, const struct lr_create_opts *o, int *status,
+		     struct lr_err *err) LR_MUST_CHECK;
+int lr_lifecycle_start(const struct lr_runtime *rt, const char *id,
+		       struct lr_err *err) LR_MUST_CHECK;
+
+enum lr_status { LR_CREATING, LR_CREATED, LR_RUNNING, LR_PAUSED, LR_STOPPED };
+const char *lr_status_name(enum lr_status s);
+
+/* One container as `state` and `list` show it: oci.status, oci.pid (0 unless it lives) and
+ * oci.rootfs, created, owner are set. */
+struct lr_container {
+	enum lr_status status;
+	struct oci_state oci;
+	uid_t owner_uid;
+};
+int lr_lifecycle_state(const struct lr_runtime *rt, const char *id, struct lr_arena *a,
+		       struct lr_container *ret, struct lr_err *err) LR_MUST_CHECK;
+/* Every container of the root, by id. Entries that cannot be read are warned about and left out. */
+int lr_lifecycle_list(const struct lr_runtime *rt, struct lr_arena *a, struct lr_container **ret,
+		      size_t *n, struct lr_err *err) LR_MUST_CHECK;
+
+/* sig: a number. all: every process of the container (needs a cgroup or a private pid namespace).
+ */
+int lr_lifecycle_kill(const struct lr_runtime *rt, const char *id, int sig, bool all,
+		      struct lr_err *err) LR_MUST_CHECK;
+int lr_lifecycle_delete(const struct lr_runtime *rt, const char *id, bool force,
+			struct lr_err *err) LR_MUST_CHECK;
+int lr_lifecycle_pause(const struct lr_runtime *rt, const char *id,
+		       struct lr_err *err) LR_MUST_CHECK;
+int lr_lifecycle_resume(const struct lr_runtime *rt, const char *id,
+			struct lr_err *err) LR_MUST_CHECK;
+int lr_lifecycle_pids(const struct lr_runtime *rt, const char *id, struct lr_arena *a, pid_t **ret,
+		      size_t *n, struct lr_err *err) LR_MUST_CHECK;
+int lr_lifecycle_update(const struct lr_runtime *rt, const char *id, const struct oci_resources *r,
+			const char *l3_cache_schema, const char *mem_bw_schema,
+			struct lr_err *err) LR_MUST_CHECK;
+int lr_lifecycle_stats(const struct lr_runtime *rt, const char *id, struct lr_arena *a,
+		       struct lr_cgroup_stats **ret, struct lr_err *err) LR_MUST_CHECK;
+/* *oom can be polled (lr_cgroup_oom_read); *pidfd becomes readable when the container stops. */
+int lr_lifecycle_watch(const struct lr_runtime *rt, const char *id, struct lr_cgroup_oom *oom,
+		       int *pidfd, struct lr_err *err) LR_MUST_CHECK;
+
+struct lr_exec_opts {
+	const char *id;
+	const char *process;     /* --process: a file with a process object; NULL: args below */
+	const char *const *args; /* NULL-terminated */
+	const char *cwd;         /* NULL: the container's */
+	const char *const *env;  /* NULL-terminated "K=V", added to the container's; may be NULL */
+	const char *user;        /* "UID[:GID]", NULL: the container's */
+	const uint32_t *additional_gids;
+	size_t n_additional_gids;
+	const char *const *caps;              /* NULL-terminated names, added; may be NULL */
+	const char *apparmor, *process_label; /* NULL: the container's */
+	bool no_new_privs;
+	bool tty;
+	bool detach;
+	bool ignore_paused;
+	bool no_subreaper;
+	const char *console_socket, *pid_file, *pidfd_socket;
+	int preserve_fds;
+	const char *const *cgroups; /* --cgroup, "[ctrl[,ctrl]:]path" */
+	size_t n_cgroups;
+};
+/* *status: as for run. */
+int lr_lifecycle_exec(const struct lr_runtime *rt, const struct lr_exec_opts *o, int *status,
+		      struct lr_err *err) LR_MUST_CHECK;
+
+#endif

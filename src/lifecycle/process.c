@@ -1,0 +1,132 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* lifecycle: the process object, of config.json or of exec, to a plan. */
+#define LR_ROOM "config"
+#include <errno.h>
+#include <fcntl.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "src/base/fd.h"
+#include "src/base/str.h"
+#include "src/lifecycle/compile.h"
+
+/* The inode of the first user namespace, fixed in the kernel (PROC_USER_INIT_INO). */
+#define INITIAL_USER_NS 0xEFFFFFFDU
+
+bool lr_is_rootless(const struct lr_runtime *rt)
+{
+	struct stat st;
+
+	if (rt->rootless >= 0)
+		return rt->rootless;
+	return geteuid() != 0 ||
+	       (stat("/proc/self/ns/user", &st) == 0 && st.st_ino != INITIAL_USER_NS);
+}
+
+int lr_check_preserve_fds(int n, struct lr_err *err)
+{
+	for (int fd = 3; fd < 3 + n; fd++) {
+		int flags = fcntl(fd, F_GETFD);
+		if (flags < 0 || flags & FD_CLOEXEC) {
+			lr_refuse(err, EBADF, "descriptor %d was not passed by the caller", fd);
+			return lr_err_hint(err,
+					   "--preserve-fds %d (or LISTEN_FDS) promises 3 to %d", n,
+					   2 + n);
+		}
+	}
+	return 0;
+}
+
+static int compile_env(const struct oci_process *p, const struct lr_process_opts *o,
+		       struct lr_arena *a, struct lr_init_process *ret, struct lr_err *err)
+{
+	const char *listen = getenv("LISTEN_FDS");
+	size_t n = 0;
+
+	ret->add_home = true;
+	ret->env = lr_new_n(a, p->env.n + 4, const char *); /* LISTEN_FDS, LISTEN_PID, HOME, NULL */
+	if (!ret->env)
+		return lr_fail(err, ENOMEM, "plan");
+	for (size_t i = 0; i < p->env.n; i++) {
+		const char *eq = strchr(p->env.v[i], '=');
+		if (!eq || eq == p->env.v[i]) {
+			lr_refuse(err, EINVAL, "environment variable \"%.64s\" is not NAME=value",
+				  p->env.v[i]);
+			return lr_err_at(err, "process.env[%zu]", i);
+		}
+		/* As runc has it, an empty HOME is none. */
+		if (lr_has_prefix(p->env.v[i], "HOME=")) {
+			if (!p->env.v[i][5])
+				continue;
+			ret->add_home = false;
+		}
+		ret->env[n++] = p->env.v[i];
+	}
+	/* sd_listen_fds(3): the program is process 1 of its namespace. */
+	if (o->preserve_fds && listen && *listen) {
+		ret->env[n] = lr_strf(a, "LISTEN_FDS=%s", listen);
+		ret->env[n + 1] = "LISTEN_PID=1";
+		n += 2;
+	}
+	ret->n_env = n;
+	return 0;
+}
+
+static int check(const struct oci_process *p, struct lr_err *err)
+{
+	if (!p->args.n)
+		return lr_err_at((lr_refuse(err, EINVAL, "there is no program to run"), err),
+				 "process.args");
+	if (!p->cwd || p->cwd[0] != '/')
+		return lr_err_at(
+			(lr_refuse(err, EINVAL, "the working directory must be an absolute path"),
+			 err),
+			"process.cwd");
+	return 0;
+}
+
+int lr_compile_process(const struct oci_process *p, const struct lr_process_opts *o,
+		       struct lr_arena *a, struct lr_init_process *ret, struct lr_err *err)
+{
+	struct lr_init_process pr = {
+		.argv = p->args.v,
+		.cwd = p->cwd,
+		.oom_score_adj = p->oom_score_adj,
+		.no_new_privileges = p->no_new_privileges,
+		.rootless = o->rootless,
+		.keyring = o->keyring,
+		.preserve_fds = o->preserve_fds,
+		.console = LR_NOFD,
+		.tty = {.size = p->console_size, .uid = p->user.uid},
+	};
+
+	int r = check(p, err);
+	if (r >= 0)
+		r = compile_env(p, o, a, &pr, err);
+	if (r >= 0)
+		r = lr_user_plan(&p->user, o->annotations, a, &pr.user, err);
+	if (r >= 0)
+		r = lr_lsm_plan(p->apparmor_profile, p->selinux_label, &pr.lsm, err);
+	if (r >= 0)
+		r = lr_lsm_check(&pr.lsm, err);
+	if (r >= 0)
+		r = lr_limits_rlimits_plan(&p->rlimits, a, &pr.rlimits, err);
+	if (r >= 0)
+		r = lr_limits_oom_check(p->oom_score_adj, err);
+	if (r >= 0)
+		r = lr_limits_sched_plan(p->scheduler, p->io_priority, &pr.sched, err);
+	if (r >= 0)
+		r = lr_limits_mempolicy_plan(o->mempolicy, a, &pr.mempolicy, err);
+	if (r >= 0)
+		r = lr_limits_affinity_plan(p->exec_cpu_affinity, a, &pr.affinity, err);
+	if (r >= 0)
+		r = lr_limits_personality_plan(o->personality, &pr.has_personality, &pr.personality,
+					       err);
+	if (r < 0)
+		return r;
+	lr_caps_plan(p->capabilities, &pr.caps);
+	*ret = pr;
+	return 0;
+}

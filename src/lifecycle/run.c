@@ -1,0 +1,128 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* lifecycle: run: create, start, stay until the end, clean up. */
+#define LR_ROOM "run"
+#include <errno.h>
+#include <signal.h>
+#include <stdlib.h>
+#include <sys/prctl.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include "src/base/fd.h"
+#include "src/base/log.h"
+#include "src/lifecycle/create.h"
+#include "src/lifecycle/foreground.h"
+#include "src/lifecycle/notify.h"
+
+static int poststart(struct lr_birth *b, struct lr_arena *a, struct lr_err *err)
+{
+	const struct oci_hooks *h = b->c.config->hooks;
+
+	if (!h)
+		return 0;
+	struct oci_state st = lr_hook_state(&b->c.record, "running", b->child.pid);
+	return lr_run_hooks(&h->poststart, "poststart", false, &st, a, err);
+}
+
+/* The program is running when this returns. */
+static int start(struct lr_birth *b, const struct lr_create_opts *o, struct lr_arena *a,
+		 struct lr_err *err)
+{
+	b->c.record.flags = LR_RECORD_STARTED;
+	int r = lr_store_update(&b->entry, &b->c.record, err);
+	if (r >= 0)
+		r = lr_birth_hand_out(o, &b->child, err);
+	if (r >= 0)
+		r = lr_init_start(&b->child, err);
+	return r < 0 ? r : poststart(b, a, err);
+}
+
+static int stay(struct lr_birth *b, const struct lr_tty_signals *signals, int notify, int *status,
+		struct lr_err *err)
+{
+	LR_CLEANUP_FD int sock = notify;
+	int r = 0;
+
+	/* kill, exec and delete must get at it meanwhile. */
+	lr_store_unlock(&b->entry);
+	if (sock >= 0)
+		r = lr_notify_spawn(lr_take_fd(&sock), b->child.pidfd, err);
+	if (r >= 0)
+		r = lr_foreground(b->child.pid, b->child.pidfd, &b->console, signals, status, err);
+	b->child.pid = 0; /* reaped */
+	return r;
+}
+
+/* Somebody else may have deleted it while we stayed: that is fine. */
+static int clean_up(struct lr_birth *b, struct lr_arena *a, struct lr_err *err)
+{
+	struct lr_err why = {0};
+	int r = lr_store_lock(&b->store, b->c.record.id, &b->entry, &why);
+
+	if (r == -ENOENT)
+		return 0;
+	if (r < 0) {
+		if (err)
+			*err = why;
+		return r;
+	}
+	return lr_container_destroy(&b->entry, &b->c.record, b->c.kept, b->c.kept_len, true, a,
+				    err);
+}
+
+static int run(const struct lr_runtime *rt, const struct lr_create_opts *o,
+	       const struct lr_tty_signals *signals, struct lr_birth *b, struct lr_arena *a,
+	       int *status, struct lr_err *err)
+{
+	LR_CLEANUP_FD int notify = LR_NOFD;
+
+	int r = lr_birth(rt, o, o->detach ? LR_BIRTH_DETACHED : LR_BIRTH_FOREGROUND,
+			 signals ? &signals->old : NULL, a, b, err);
+	if (r < 0)
+		return r;
+	if (b->c.notify) {
+		notify = lr_notify_listen(&b->entry, err);
+		r = notify < 0 ? notify : 0;
+	}
+	if (r >= 0)
+		r = start(b, o, a, err);
+	if (r < 0) {
+		lr_birth_undo(b, a);
+		return r;
+	}
+	*status = 0;
+	if (o->detach) {
+		lr_store_unlock(&b->entry);
+		if (notify >= 0)
+			lr_notify_wait(lr_take_fd(&notify), b->child.pid, b->child.pidfd);
+		return 0;
+	}
+	r = stay(b, signals, lr_take_fd(&notify), status, err);
+	if (o->keep)
+		return r;
+	int cleaned = clean_up(b, a, r < 0 ? NULL : err);
+	return r < 0 ? r : cleaned;
+}
+
+int lr_lifecycle_run(const struct lr_runtime *rt, const struct lr_create_opts *o, int *status,
+		     struct lr_err *err)
+{
+	LR_CLEANUP_ARENA struct lr_arena *a = lr_arena_new();
+	struct lr_birth b = LR_BIRTH_NONE;
+	struct lr_tty_signals signals = {.fd = LR_NOFD};
+
+	if (!o->detach) {
+		/* What the container leaves behind comes to us, and not to somebody who never
+		 * waits. Only while we stay: a container in the background must outlive us. */
+		if (!o->no_subreaper && prctl(PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0) < 0)
+			return lr_fail(err, errno, "become a subreaper");
+		int r = lr_tty_signals_open(&signals, true, err);
+		if (r < 0)
+			return r;
+	}
+	int r = run(rt, o, o->detach ? NULL : &signals, &b, a, status, err);
+	lr_birth_close(&b);
+	if (!o->detach)
+		lr_tty_signals_close(&signals);
+	return r;
+}

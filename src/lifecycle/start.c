@@ -1,0 +1,89 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* lifecycle: start: one byte into the fifo that init blocks on. */
+#define LR_ROOM "start"
+#include <errno.h>
+#include <signal.h>
+#include <stdlib.h>
+#include <unistd.h>
+
+#include "libocispec/ocispec.h"
+#include "src/base/fd.h"
+#include "src/base/log.h"
+#include "src/lifecycle/container.h"
+#include "src/lifecycle/notify.h"
+#include "src/sys/proc.h"
+
+static int check_status(const struct lr_existing *c, struct lr_err *err)
+{
+	switch (c->status) {
+	case LR_CREATED:
+		return 0;
+	case LR_STOPPED:
+		return lr_refuse(err, EINVAL, "cannot start a container that has stopped");
+	case LR_CREATING:
+		return lr_refuse(err, EINVAL,
+				 "cannot start a container that is still being created");
+	default:
+		return lr_refuse(err, EINVAL, "cannot start an already running container");
+	}
+}
+
+static int let_go(const struct lr_entry *e, struct lr_err *err)
+{
+	LR_CLEANUP_FD int fd = lr_store_fifo_open(e);
+
+	if (fd < 0 || write(fd, "", 1) != 1)
+		return lr_fail(err, fd < 0 ? -fd : errno, "tell init to start");
+	lr_store_fifo_remove(e);
+	return 0;
+}
+
+static int run_poststart(struct lr_existing *c, struct lr_arena *a, struct lr_err *err)
+{
+	const struct oci_config *config;
+
+	if (!(c->record.hooks & LR_RECORD_POSTSTART))
+		return 0;
+	int r = oci_config_decode(c->config_text, c->config_len, a, &config, err);
+	if (r < 0 || !config->hooks)
+		return r;
+	struct oci_state st = lr_hook_state(&c->record, "running", c->record.pid);
+	return lr_run_hooks(&config->hooks->poststart, "poststart", false, &st, a, err);
+}
+
+int lr_lifecycle_start(const struct lr_runtime *rt, const char *id, struct lr_err *err)
+{
+	LR_CLEANUP_ARENA struct lr_arena *a = lr_arena_new();
+	LR_CLEANUP_EXISTING struct lr_existing c = LR_EXISTING_NONE;
+	LR_CLEANUP_FD int notify = LR_NOFD;
+
+	int r = lr_container_open(rt, id, true, a, &c, err);
+	if (r >= 0)
+		r = check_status(&c, err);
+	if (r < 0)
+		return r;
+	if (c.record.notify && getenv("NOTIFY_SOCKET")) {
+		notify = lr_notify_listen(&c.entry, err);
+		if (notify < 0)
+			return notify;
+	}
+	LR_CLEANUP_FD int pidfd =
+		notify >= 0 ? lr_proc_pidfd(c.record.pid, c.record.start_time) : LR_NOFD;
+	r = let_go(&c.entry, err);
+	if (r < 0)
+		return r;
+	r = run_poststart(&c, a, err);
+	if (r < 0) {
+		/* runtime.md, lifecycle step 10: an error, and the container is stopped. */
+		lr_store_unlock(&c.entry);
+		(void)lr_lifecycle_kill(rt, id, SIGKILL, true, NULL);
+		return r;
+	}
+	if (notify >= 0) {
+		/* The container may take its time to get ready: state, kill and delete must work.
+		 */
+		lr_store_unlock(&c.entry);
+		lr_notify_wait(lr_take_fd(&notify), c.record.pid, pidfd);
+	}
+	return 0;
+}
