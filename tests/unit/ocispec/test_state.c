@@ -103,7 +103,7 @@ TEST(round_trip)
 
 	s.rootfs = "/r";
 	s.owner = "root";
-	char *text = oci_state_encode(&s, true, a, &len);
+	const char *text = oci_state_encode(&s, true, a, &len);
 	REQUIRE(oci_state_decode(text, len, a, &back, &err) == 0);
 	CHECK_INT(back->pid, 4422);
 	CHECK_STR(back->owner, "root");
