@@ -1,0 +1,100 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* mount: the operations in their order, in the child; see mount.h. */
+#define LR_ROOM "mount"
+#include "src/mount/internal.h"
+
+#include <errno.h>
+
+#include "src/base/log.h"
+#include "src/base/str.h"
+
+/* Changes what is mounted at the destination: attributes alone with "bind" (or nothing but
+ * propagation asked), the file system itself without. */
+static int remount(struct lr_mount_plan *plan, struct lr_mount_op *op,
+		   const struct lr_mount_env *env, struct lr_err *err)
+{
+	const struct lr_mount_options *o = &op->o;
+	LR_CLEANUP_FD int fd = lr_mount_dest_reopen(plan, op, env, err);
+	int r = fd;
+
+	if (fd < 0)
+		return r;
+	if (!o->remount || o->bind) {
+		r = lr_mount_changes_apply(plan, fd, op->changes, op->n_changes, LR_MOUNT_BOTH, env,
+					   err);
+	} else {
+		r = lr_mount_legacy(env, fd, *op->source ? op->source : NULL,
+				    *op->type ? op->type : NULL, MS_REMOUNT | op->ms_flags,
+				    o->data);
+		if (r < 0)
+			lr_fail(err, -r, "remount %s", op->dest);
+		else
+			r = lr_mount_changes_apply(plan, fd, op->props, op->n_props, LR_MOUNT_BOTH,
+						   env, err);
+	}
+	if (r < 0)
+		lr_err_at(err, "mounts[%zu]", op->index);
+	if (r == -EINVAL)
+		lr_err_hint(err, "is %s a mount point?", op->dest);
+	return r;
+}
+
+static int apply_one(struct lr_mount_plan *plan, struct lr_mount_op *op,
+		     const struct lr_mount_env *env, struct lr_err *err)
+{
+	lr_debug("mount: mounts[%zu]: %s on %s", op->index, *op->type ? op->type : op->source,
+		 op->dest);
+	switch (op->kind) {
+	case LR_MOUNT_FS:
+		return lr_mount_fs_apply(plan, op, env, err);
+	case LR_MOUNT_BIND:
+		return lr_mount_bind_apply(plan, op, env, err);
+	case LR_MOUNT_CGROUP:
+		return lr_mount_cgroup_apply(plan, op, env, err);
+	case LR_MOUNT_REMOUNT:
+		return remount(plan, op, env, err);
+	}
+	return -EINVAL;
+}
+
+int lr_mount_apply(struct lr_mount_plan *plan, const struct lr_mount_env *env, struct lr_err *err)
+{
+	lr_err_clear(err);
+	for (size_t i = 0; i < plan->n; i++) {
+		int r = apply_one(plan, &plan->ops[i], env, err);
+		if (r < 0) {
+			lr_err_at(err, "mounts[%zu]", i);
+			return r;
+		}
+		lr_err_clear(err); /* of a fallback that worked out */
+	}
+	return 0;
+}
+
+int lr_mount_finish(struct lr_mount_plan *plan, const struct lr_mount_env *env, struct lr_err *err)
+{
+	static const struct lr_mount_change ro = {.set = MOUNT_ATTR_RDONLY};
+
+	for (size_t i = 0; i < plan->n; i++) {
+		struct lr_mount_op *op = &plan->ops[i];
+
+		if (!op->finish_ro || op->mfd < 0)
+			continue;
+		int r = lr_mount_change_apply(plan, op->mfd, &ro, env, err);
+		if (r < 0) {
+			lr_err_at(err, "mounts[%zu].options", i);
+			return r;
+		}
+	}
+	return 0;
+}
+
+void lr_mount_release(struct lr_mount_plan *plan)
+{
+	for (size_t i = 0; plan && i < plan->n; i++) {
+		plan->ops[i].tree = lr_close(plan->ops[i].tree);
+		plan->ops[i].mfd = lr_close(plan->ops[i].mfd);
+	}
+	for (size_t i = 0; plan && i < plan->n_maps; i++)
+		plan->maps[i].fd = lr_close(plan->maps[i].fd);
+}

@@ -1,0 +1,93 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * mount: everything that `mounts` of config.json asks for (runtime-spec 1.3, config.md "Mounts").
+ *
+ * The root mount itself, pivot_root, masked and read-only paths and device nodes belong to the
+ * rooms rootfs and device.
+ *
+ *   plan     pure: options parsed, destinations checked, flags computed; every refusal that needs
+ *            no system call happens here, with its place in config.json
+ *   prepare  in the parent, before clone, in the host's mount namespace: detaches trees that the
+ *            child could not reach or must not own (user namespace), and maps ids. No system call
+ *            when no mount needs it
+ *   apply    in the child, before pivot_root: mounts in the listed order below env->rootfd
+ *   finish   in the child, after device nodes were made: turns read-only what had to be writable
+ *            until then (tmpfs with "ro", /dev with "ro")
+ *   release  closes what prepare and apply opened; both processes call it
+ *
+ * Mounts are made by the detached-mount API (fsopen, open_tree, mount_setattr, move_mount) on
+ * descriptors that were opened inside the root, so a path is walked once and nothing can be
+ * swapped in between. Where a kernel or a filter refuses it (ENOSYS, EPERM), mount(2) on
+ * /proc/self/fd/N gives the same mount.
+ */
+#ifndef LR_MOUNT_MOUNT_H
+#define LR_MOUNT_MOUNT_H
+
+#include <stdbool.h>
+#include <stddef.h>
+
+#include "libocispec/config.h"
+#include "src/base/arena.h"
+#include "src/base/err.h"
+
+struct lr_mount_plan;
+
+/* All strings and mappings are borrowed and must live as long as the plan. */
+struct lr_mount_opts {
+	const char *bundle;             /* absolute; relative bind sources start here */
+	const char *mount_label;        /* linux.mountLabel, or NULL */
+	const char *mount_context_type; /* annotation run.oci.mount_context_type: "context" (also
+					   NULL), "fscontext", "defcontext", "rootcontext" */
+	const char *rootfs_propagation; /* linux.rootfsPropagation, or NULL (rslave) */
+	bool userns;                    /* the child runs in a user namespace of its own */
+	bool cgroupns;                  /* ... in a new (or given) cgroup namespace */
+	bool netns;                     /* ... in a new network namespace (for hints only) */
+	const struct oci_id_mappings *uid_map; /* linux.uidMappings, NULL or n == 0: none */
+	const struct oci_id_mappings *gid_map;
+	const char *userns_path; /* namespace file to join, when the mappings are not given */
+};
+
+/*
+ * The container's cgroups as the cgroup mount shows them; filled by the caller. One entry for
+ * cgroup v2 (v2 = true); otherwise one per hierarchy, and on a hybrid host one more whose
+ * `hierarchy` is "" for the v2 tree.
+ */
+struct lr_mount_cgroup_view {
+	bool v2;
+	size_t n;
+	struct lr_mount_cgroup {
+		const char *hierarchy;  /* "memory", "cpu,cpuacct", "name=systemd", "" (v2) */
+		const char *host_dir;   /* the container's own cgroup: an absolute host path */
+		const char *mountpoint; /* where the host has the hierarchy; its last component
+					   names the directory in the container */
+	} * v;
+};
+
+struct lr_mount_env {
+	int rootfd; /* the container's root, O_PATH, in the caller's mount namespace */
+	int procfd; /* private procfs (src/sys/procfs.h), or LR_NOFD: /proc is used if needed */
+	const struct lr_mount_cgroup_view *cgroup; /* NULL: a cgroup mount is an error */
+};
+
+/* Pure. -EINVAL (or another -errno) with the place in config.json in *err. */
+int lr_mount_plan(const struct oci_mounts *mounts, const struct lr_mount_opts *opts,
+		  struct lr_arena *arena, struct lr_mount_plan **ret,
+		  struct lr_err *err) LR_MUST_CHECK;
+
+int lr_mount_prepare(struct lr_mount_plan *plan, struct lr_err *err) LR_MUST_CHECK;
+int lr_mount_apply(struct lr_mount_plan *plan, const struct lr_mount_env *env,
+		   struct lr_err *err) LR_MUST_CHECK;
+int lr_mount_finish(struct lr_mount_plan *plan, const struct lr_mount_env *env,
+		    struct lr_err *err) LR_MUST_CHECK;
+void lr_mount_release(struct lr_mount_plan *plan); /* NULL-safe, may be called twice */
+
+/* True if some mount is of type cgroup or cgroup2: apply will want env->cgroup. */
+bool lr_mount_wants_cgroup(const struct lr_mount_plan *plan);
+
+/* Every option with a meaning of its own, sorted, for `features`; NULL-terminated, static. */
+const char *const *lr_mount_option_names(size_t *n);
+
+/* Use mount(2) only (tests). */
+extern bool lr_mount_no_new_api;
+
+#endif
