@@ -88,6 +88,7 @@ struct lr_cgroup_place {
 
 struct lr_cgroup_ref {
 	enum lr_cgroup_mode mode;
+	enum lr_cgroup_manager manager; /* who made it, and must change and remove it */
 	size_t n;
 	struct lr_cgroup_place *v;
 	const char *relative; /* the cgroupsPath as resolved: "/docker/<id>" */

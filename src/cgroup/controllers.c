@@ -1,0 +1,214 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* cgroup: names of controllers, where a container has them, and the small helpers of this room. */
+#define LR_ROOM "cgroup"
+
+#include "src/cgroup/internal.h"
+
+#include <fcntl.h>
+#include <stdio.h>
+#include <time.h>
+#include <unistd.h>
+
+static const struct {
+	const char *v1, *v2;
+} names[LR_CTRL_N] = {
+	[LR_CTRL_CPU] = {"cpu", "cpu"},
+	[LR_CTRL_CPUACCT] = {"cpuacct", NULL},
+	[LR_CTRL_CPUSET] = {"cpuset", "cpuset"},
+	[LR_CTRL_MEMORY] = {"memory", "memory"},
+	[LR_CTRL_DEVICES] = {"devices", NULL},
+	[LR_CTRL_FREEZER] = {"freezer", NULL},
+	[LR_CTRL_BLKIO] = {"blkio", "io"},
+	[LR_CTRL_PIDS] = {"pids", "pids"},
+	[LR_CTRL_HUGETLB] = {"hugetlb", "hugetlb"},
+	[LR_CTRL_NET_CLS] = {"net_cls", NULL},
+	[LR_CTRL_NET_PRIO] = {"net_prio", NULL},
+	[LR_CTRL_PERF_EVENT] = {"perf_event", NULL},
+	[LR_CTRL_RDMA] = {"rdma", "rdma"},
+	[LR_CTRL_MISC] = {"misc", "misc"},
+};
+
+const char *lr_cgroup_ctrl_v1(enum lr_cgroup_ctrl c)
+{
+	return names[c].v1;
+}
+
+const char *lr_cgroup_ctrl_v2(enum lr_cgroup_ctrl c)
+{
+	return names[c].v2;
+}
+
+bool lr_cgroup_ctrl_known(const char *v1_name, size_t len)
+{
+	for (size_t i = 0; i < LR_CTRL_N; i++)
+		if (strlen(names[i].v1) == len && memcmp(names[i].v1, v1_name, len) == 0)
+			return true;
+	return false;
+}
+
+unsigned lr_cgroup_ctrl_set(const char *v2_names)
+{
+	unsigned set = 0;
+
+	for (size_t i = 0; i < LR_CTRL_N; i++)
+		if (names[i].v2 && lr_has_word(v2_names, names[i].v2))
+			set |= 1U << i;
+	return set;
+}
+
+bool lr_cgroup_name_has(const char *hierarchy, const char *word)
+{
+	size_t len = strlen(word);
+
+	for (const char *p = hierarchy; *p; p += strcspn(p, ","), p += *p == ',')
+		if (strcspn(p, ",") == len && memcmp(p, word, len) == 0)
+			return true;
+	return false;
+}
+
+int lr_cgroup_find(const struct lr_cgroup_ref *ref, enum lr_cgroup_ctrl c)
+{
+	if (ref->mode == LR_CGROUP_V2)
+		return names[c].v2 ? lr_cgroup_find_v2(ref) : -1;
+	for (size_t i = 0; i < ref->n; i++)
+		if (lr_cgroup_name_has(ref->v[i].hierarchy, names[c].v1))
+			return (int)i;
+	return -1;
+}
+
+int lr_cgroup_find_v2(const struct lr_cgroup_ref *ref)
+{
+	for (size_t i = 0; i < ref->n; i++)
+		if (ref->v[i].hierarchy[0] == '\0')
+			return (int)i;
+	return -1;
+}
+
+const char *lr_cgroup_dir(const struct lr_cgroup_ref *ref, enum lr_cgroup_ctrl c)
+{
+	int i = lr_cgroup_find(ref, c);
+
+	return i < 0 ? NULL : ref->v[i].path;
+}
+
+const char *lr_cgroup_main_dir(const struct lr_cgroup_ref *ref)
+{
+	/* The one that can be frozen first: its list holds still. */
+	static const enum lr_cgroup_ctrl order[] = {LR_CTRL_FREEZER, LR_CTRL_DEVICES, LR_CTRL_PIDS,
+						    LR_CTRL_MEMORY};
+
+	for (size_t i = 0; i < LR_ARRAY_SIZE(order); i++) {
+		const char *dir = lr_cgroup_dir(ref, order[i]);
+		if (dir)
+			return dir;
+	}
+	return ref->n ? ref->v[0].path : NULL;
+}
+
+bool lr_cgroup_has_dotdot(const char *path)
+{
+	for (const char *p = path; *p; p += strcspn(p, "/"), p += *p == '/')
+		if (strcspn(p, "/") == 2 && p[0] == '.' && p[1] == '.')
+			return true;
+	return false;
+}
+
+int lr_cgroup_ref_check(const struct lr_cgroup_ref *ref, struct lr_err *err)
+{
+	size_t tail;
+
+	if (ref->n == 0)
+		return 0;
+	if (!ref->v || !ref->relative || ref->relative[0] != '/' || ref->relative[1] == '\0' ||
+	    ref->relative[1] == '/' || lr_cgroup_has_dotdot(ref->relative))
+		return lr_refuse(err, EINVAL, "not a container's cgroup: \"%s\"",
+				 ref->relative ? ref->relative : "");
+	tail = strlen(ref->relative);
+	for (size_t i = 0; i < ref->n; i++) {
+		const char *path = ref->v[i].path;
+		size_t len = path ? strlen(path) : 0;
+
+		if (!ref->v[i].hierarchy || len <= tail || len >= PATH_MAX || path[0] != '/' ||
+		    lr_cgroup_has_dotdot(path) || !lr_streq(path + len - tail, ref->relative))
+			return lr_refuse(err, EINVAL,
+					 "cgroup directory \"%s\" does not end in \"%s\"",
+					 path ? path : "", ref->relative);
+	}
+	return 0;
+}
+
+int lr_cgroup_path(char buf[PATH_MAX], const char *dir, const char *file)
+{
+	int n = snprintf(buf, PATH_MAX, "%s/%s", dir, file);
+
+	return n < 0 || n >= PATH_MAX ? -ENAMETOOLONG : 0;
+}
+
+uint64_t lr_cgroup_now_ms(void)
+{
+	struct timespec t;
+
+	clock_gettime(CLOCK_MONOTONIC, &t);
+	return (uint64_t)t.tv_sec * 1000 + (uint64_t)t.tv_nsec / 1000000;
+}
+
+void lr_cgroup_sleep_us(unsigned us)
+{
+	struct timespec t = {us / 1000000, (long)(us % 1000000) * 1000};
+
+	nanosleep(&t, NULL);
+}
+
+bool lr_cgroup_flat_get(const char *text, const char *key, uint64_t *ret)
+{
+	size_t len = strlen(key);
+
+	for (const char *p = text; *p; p += strcspn(p, "\n"), p += *p == '\n') {
+		if (strncmp(p, key, len) == 0 && p[len] == ' ') {
+			*ret = strtoull(p + len + 1, NULL, 10);
+			return true;
+		}
+	}
+	return false;
+}
+
+ssize_t lr_cgroup_read(const char *dir, const char *file, char *buf, size_t size)
+{
+	char path[PATH_MAX];
+	int r = lr_cgroup_path(path, dir, file);
+
+	return r < 0 ? r : lr_read_file_at(AT_FDCWD, path, buf, size);
+}
+
+int lr_cgroup_put(const char *dir, const char *file, const char *value)
+{
+	char path[PATH_MAX];
+	int r = lr_cgroup_path(path, dir, file);
+
+	return r < 0 ? r : lr_write_file_at(AT_FDCWD, path, value);
+}
+
+char *lr_cgroup_slurp(struct lr_arena *arena, const char *dir, const char *file)
+{
+	char path[PATH_MAX];
+	LR_CLEANUP_FD int fd = LR_NOFD;
+
+	if (lr_cgroup_path(path, dir, file) < 0)
+		return NULL;
+	fd = open(path, O_RDONLY | O_CLOEXEC);
+	if (fd < 0)
+		return NULL;
+	for (size_t size = 4096; size <= 1U << 20; size *= 4) {
+		char *buf = lr_alloc(arena, size);
+		ssize_t n = buf ? pread(fd, buf, size - 1, 0) : -1;
+		size_t have = 0;
+
+		while (n > 0 && (have += (size_t)n) < size - 1)
+			n = pread(fd, buf + have, size - 1 - have, (off_t)have);
+		if (n < 0)
+			return NULL;
+		if (have < size - 1)
+			return buf;
+	}
+	return NULL;
+}

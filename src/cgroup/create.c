@@ -1,0 +1,178 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* cgroup: making a plan's directories and limits, or nothing. */
+#define LR_ROOM "cgroup"
+
+#include "src/cgroup/internal.h"
+
+#include <fcntl.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+/* Usually the parent is there and one mkdir(2) does it. */
+static int make_dir(const char *path, struct lr_cgroup_target *t)
+{
+	char part[PATH_MAX];
+	size_t len = strlen(t->mountpoint);
+
+	t->made = 0;
+	if (mkdir(path, 0755) == 0) {
+		t->made = (size_t)(strrchr(path, '/') - path);
+		return 0;
+	}
+	if (errno != ENOENT)
+		return -errno;
+	while (path[len]) {
+		size_t slash = len;
+
+		len += 1 + strcspn(path + len + 1, "/");
+		memcpy(part, path, len);
+		part[len] = '\0';
+		if (mkdir(part, 0755) == 0) {
+			if (!t->made)
+				t->made = slash;
+		} else if (errno != EEXIST || !path[len]) {
+			return -errno;
+		}
+	}
+	return 0;
+}
+
+static void unmake_dir(const char *path, struct lr_cgroup_target *t)
+{
+	char part[PATH_MAX];
+	size_t len = strlen(path);
+
+	if (!t->made)
+		return;
+	memcpy(part, path, len + 1);
+	while (len > t->made) {
+		/* Not empty: another container has moved in beside ours meanwhile. */
+		if (rmdir(part) < 0 && errno != ENOENT)
+			break;
+		while (part[len] != '/')
+			len--;
+		part[len] = '\0';
+	}
+	t->made = 0;
+}
+
+/* A directory of that name is there already: ours if nobody lives in it. */
+static int reuse(const struct lr_cgroup_place *p, struct lr_err *err)
+{
+	int r = lr_cgroup_populated(p->path);
+
+	if (r < 0)
+		return lr_fail(err, -r, "cannot look into the existing cgroup %s", p->path);
+	if (r > 0) {
+		lr_refuse(err, EBUSY, "the cgroup %s exists and has processes", p->path);
+		lr_err_hint(err,
+			    "another container uses this cgroupsPath, or one was not removed; "
+			    "see %s/cgroup.procs",
+			    p->path);
+		return lr_err_at(err, "linux.cgroupsPath");
+	}
+	lr_debug("cgroup: %s is there and empty, reused", p->path);
+	/* Left frozen, it would stop our first process for good. */
+	if (p->hierarchy[0] == '\0')
+		(void)lr_cgroup_put(p->path, "cgroup.freeze", "0");
+	else if (lr_cgroup_name_has(p->hierarchy, "freezer"))
+		(void)lr_cgroup_put(p->path, "freezer.state", "THAWED");
+	return 0;
+}
+
+/* 1: made or reused; 0: left out; -errno. */
+static int make_place(const struct lr_cgroup_plan *plan, size_t i, struct lr_err *err)
+{
+	const struct lr_cgroup_place *p = &plan->ref.v[i];
+	struct lr_cgroup_target *t = &plan->targets[i];
+	int r = make_dir(p->path, t);
+	bool fresh = r == 0;
+	/* Hierarchies without controllers are there for /proc/self/cgroup to read well only. */
+	bool spare = lr_has_prefix(p->hierarchy, "name=") ||
+		     (t->v2 && plan->ref.mode == LR_CGROUP_HYBRID);
+
+	if (r == -EEXIST)
+		r = reuse(p, err) < 0 ? -err->code : 0;
+	else if ((r == -EACCES || r == -EPERM || r == -EROFS) && !t->wanted &&
+		 (plan->rootless || spare)) {
+		lr_debug("cgroup: %s left out: %s", p->path, strerror(-r));
+		return 0;
+	} else if (r < 0) {
+		lr_fail(err, -r, "cannot create %s", p->path);
+		if (r == -EACCES || r == -EPERM || r == -EROFS)
+			lr_err_hint(err,
+				    t->wanted && plan->rootless
+					    ? "limits need a cgroup this user may write to: "
+					      "have it delegated (systemd: Delegate=yes) or "
+					      "remove them"
+					    : "make the cgroup file system writable here, or "
+					      "run without cgroups (--cgroup-manager=disabled)");
+		return r;
+	}
+	if (r == 0 && t->cpuset)
+		r = lr_cgroup_cpuset_fill(t, p->path, fresh, err);
+	return r < 0 ? r : 1;
+}
+
+/* Keeps ref and targets in step without the hierarchies that were left out. */
+static void drop_place(struct lr_cgroup_plan *plan, size_t i)
+{
+	size_t rest = plan->ref.n - i - 1;
+
+	memmove(&plan->ref.v[i], &plan->ref.v[i + 1], rest * sizeof(plan->ref.v[0]));
+	memmove(&plan->targets[i], &plan->targets[i + 1], rest * sizeof(plan->targets[0]));
+	plan->ref.n--;
+}
+
+static int make_places(struct lr_cgroup_plan *plan, struct lr_err *err)
+{
+	for (size_t i = 0; i < plan->ref.n;) {
+		int r = make_place(plan, i, err);
+
+		if (r < 0)
+			return r;
+		if (r == 0)
+			drop_place(plan, i);
+		else
+			i++;
+	}
+	return 0;
+}
+
+static int apply_devices(struct lr_cgroup_plan *plan, struct lr_err *err)
+{
+	int i = plan->n_insns ? lr_cgroup_find_v2(&plan->ref) : -1, r;
+
+	if (i < 0)
+		return 0;
+	r = lr_cgroup_bpf_apply(plan->ref.v[i].path, plan->insns, plan->n_insns, err);
+	if ((r == -EPERM || r == -EACCES) && plan->rootless) {
+		/* Device nodes of the host are out of reach of a user namespace anyway. */
+		lr_debug("cgroup: device rules left out: not permitted");
+		lr_err_clear(err);
+		return 0;
+	}
+	return r;
+}
+
+int lr_cgroup_fs_create(struct lr_cgroup_plan *plan, struct lr_err *err)
+{
+	struct lr_err local = {0};
+	int r;
+
+	if (!err)
+		err = &local;
+	r = make_places(plan, err);
+	if (r == 0 && plan->ref.mode == LR_CGROUP_V2 && plan->ref.n)
+		r = lr_cgroup_enable(plan->targets[0].mountpoint, plan->ref.v[0].path, plan->need,
+				     plan->where, err);
+	if (r == 0)
+		r = lr_cgroup_write_all(plan->writes, plan->n_writes, plan->rootless, err);
+	if (r == 0)
+		r = apply_devices(plan, err);
+	if (r == 0)
+		return 0;
+	for (size_t i = plan->ref.n; i-- > 0;)
+		unmake_dir(plan->ref.v[i].path, &plan->targets[i]);
+	return r;
+}

@@ -1,0 +1,239 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* cgroup: what the files of this room share. Nobody else includes it. */
+#ifndef LR_CGROUP_INTERNAL_H
+#define LR_CGROUP_INTERNAL_H
+
+#include <limits.h>
+#include <linux/bpf.h>
+#include <stdio.h>
+#include <stdlib.h>
+
+#include "src/base/fd.h"
+#include "src/base/log.h"
+#include "src/base/str.h"
+#include "src/cgroup/cgroup.h"
+
+#define LR_CGROUP_ROOT "/sys/fs/cgroup"
+#define LR_CGROUP_WAIT_MS                                                                          \
+	5000 /* how long the kernel may take to freeze, thaw or empty a cgroup                     \
+	      */
+
+/* ---- controllers (controllers.c) ----------------------------------------------------------- */
+
+enum lr_cgroup_ctrl {
+	LR_CTRL_CPU,
+	LR_CTRL_CPUACCT,
+	LR_CTRL_CPUSET,
+	LR_CTRL_MEMORY,
+	LR_CTRL_DEVICES,
+	LR_CTRL_FREEZER,
+	LR_CTRL_BLKIO, /* "io" on v2 */
+	LR_CTRL_PIDS,
+	LR_CTRL_HUGETLB,
+	LR_CTRL_NET_CLS,
+	LR_CTRL_NET_PRIO,
+	LR_CTRL_PERF_EVENT,
+	LR_CTRL_RDMA,
+	LR_CTRL_MISC,
+	LR_CTRL_N
+};
+
+const char *lr_cgroup_ctrl_v1(enum lr_cgroup_ctrl c);
+const char *lr_cgroup_ctrl_v2(enum lr_cgroup_ctrl c); /* NULL: v2 has no such controller */
+bool lr_cgroup_ctrl_known(const char *v1_name, size_t len);
+/* Bits (1 << ctrl) of the v2 controllers named in a space-separated list. */
+unsigned lr_cgroup_ctrl_set(const char *v2_names);
+
+/* True if a hierarchy name ("cpu,cpuacct") holds that word ("cpu"). */
+bool lr_cgroup_name_has(const char *hierarchy, const char *word);
+/* Index of the v1 hierarchy with that controller, or of the v2 tree; -1: none. */
+int lr_cgroup_find(const struct lr_cgroup_ref *ref, enum lr_cgroup_ctrl c);
+int lr_cgroup_find_v2(const struct lr_cgroup_ref *ref);
+/* The directory in which that controller's files are, whichever version; NULL: none. */
+const char *lr_cgroup_dir(const struct lr_cgroup_ref *ref, enum lr_cgroup_ctrl c);
+/* The directory best suited to list the container's processes; NULL when n == 0. */
+const char *lr_cgroup_main_dir(const struct lr_cgroup_ref *ref);
+
+/* -EINVAL and *err when a ref (perhaps read from a damaged record) could reach beyond the
+ * container's own directories. */
+int lr_cgroup_ref_check(const struct lr_cgroup_ref *ref, struct lr_err *err) LR_MUST_CHECK;
+
+/* "dir/file" into a buffer of PATH_MAX bytes. -ENAMETOOLONG. */
+int lr_cgroup_path(char buf[PATH_MAX], const char *dir, const char *file) LR_MUST_CHECK;
+/* True when a path has a component "..". */
+bool lr_cgroup_has_dotdot(const char *path);
+
+/* ---- writes (gen.c, write.c) ---------------------------------------------------------------- */
+
+enum {
+	LR_W_OPTIONAL = 1 << 0, /* a missing file is fine: the kernel does that anyway */
+	LR_W_TOLERATE = 1 << 1, /* whatever goes wrong is a warning: the specification allows it */
+	LR_W_DEFER = 1 << 2,    /* -EINVAL: once more after its neighbours with this flag, for pairs
+				   whose right order depends on the present values */
+	LR_W_DEVICE = 1 << 3,   /* a device rule: EPERM is fine when rootless */
+	LR_W_EPERM_OK = 1 << 5,
+	LR_W_CHECK_USAGE = 1 << 4, /* memory.checkBeforeUpdate: refuse below memory.current */
+};
+
+struct lr_cgroup_write {
+	const char *file; /* absolute; consecutive writes to the same pointer share one open */
+	const char *value;
+	const char *alt_file, *alt_value; /* instead, when `file` is missing; may be NULL */
+	const char *where;                /* place in config.json */
+	unsigned flags;
+	enum lr_cgroup_ctrl ctrl;
+};
+
+/* Carries on after all that may fail; the first failure sticks in `r`. */
+struct lr_cgroup_gen {
+	struct lr_arena *arena;
+	const struct lr_cgroup_ref *ref;
+	struct lr_err *err;
+	bool update; /* the cgroup exists: present values may be read */
+	int r;
+	struct lr_cgroup_write *v;
+	size_t n;
+	unsigned need;                /* bits of the controllers that have writes */
+	const char *where[LR_CTRL_N]; /* who asked first */
+};
+
+void lr_cgroup_emit(struct lr_cgroup_gen *g, enum lr_cgroup_ctrl c, unsigned flags,
+		    const char *where, const char *file, const char *fmt, ...) LR_PRINTF(6, 7);
+/* Gives the write emitted last another file for kernels that lack the first. */
+void lr_cgroup_emit_alt(struct lr_cgroup_gen *g, const char *file, const char *fmt, ...)
+	LR_PRINTF(3, 4);
+/* Sticks -code and a message; lr_err_at(where). */
+void lr_cgroup_gen_refuse(struct lr_cgroup_gen *g, const char *where, const char *hint,
+			  const char *fmt, ...) LR_PRINTF(4, 5);
+/* Path in the arena for lists: "linux.resources.x[3]". NULL-safe on lack of memory. */
+const char *lr_cgroup_where(struct lr_cgroup_gen *g, const char *list, size_t i);
+
+void lr_cgroup_gen_v1(struct lr_cgroup_gen *g, const struct oci_resources *r);
+void lr_cgroup_gen_v2(struct lr_cgroup_gen *g, const struct oci_resources *r);
+/* What is written alike in both: pids, hugepages, rdma. */
+void lr_cgroup_gen_common(struct lr_cgroup_gen *g, const struct oci_resources *r, bool v2);
+/* Properties that mean nothing: warned about, then ignored. */
+void lr_cgroup_gen_ignored(const char *where, const char *why);
+bool lr_cgroup_check_swappiness(struct lr_cgroup_gen *g, const struct oci_memory *m);
+bool lr_cgroup_check_blkio_weight(struct lr_cgroup_gen *g, const char *where, uint16_t w);
+
+/* cgroup v1's scales to v2's, linearly: [2, 262144] and [10, 1000] to [1, 10000]. */
+uint64_t lr_cgroup_weight_of_shares(uint64_t shares);
+uint64_t lr_cgroup_io_weight(uint64_t blkio_weight);
+/* v1's memory+swap to v2's swap alone. -1: "max"; *set false: leave alone. -EINVAL. */
+int lr_cgroup_swap_of(int64_t limit, int64_t memsw, int64_t *ret, bool *set);
+
+int lr_cgroup_write_all(const struct lr_cgroup_write *v, size_t n, bool rootless,
+			struct lr_err *err) LR_MUST_CHECK;
+
+/* ---- devices (devices.c, bpf.c, bpf_attach.c) ------------------------------------------------ */
+
+enum { LR_DEV_M = 1, LR_DEV_R = 2, LR_DEV_W = 4, LR_DEV_ALL = 7 }; /* BPF_DEVCG_ACC_* */
+
+struct lr_cgroup_dev {
+	char type;            /* 'a', 'b', 'c' */
+	int64_t major, minor; /* -1: any */
+	unsigned access;      /* LR_DEV_* */
+	bool allow;
+	const char *where;
+};
+
+struct lr_cgroup_devs {
+	struct lr_cgroup_dev *v;
+	size_t n;
+	bool allow_rest; /* what no rule speaks of */
+};
+
+/* The rules of config.json, then the devices every container may use; the last match decides.
+ * Everything before a rule that covers all is dropped. */
+int lr_cgroup_devs_of(const struct oci_device_cgroups *devices, bool terminal,
+		      struct lr_arena *arena, struct lr_cgroup_devs *ret, struct lr_err *err);
+
+/* The same as a default and exceptions to it, all that v1 can say. -EINVAL for holes it cannot. */
+int lr_cgroup_devs_flatten(const struct lr_cgroup_devs *in, struct lr_arena *arena,
+			   struct lr_cgroup_devs *ret, struct lr_err *err);
+void lr_cgroup_gen_devices_v1(struct lr_cgroup_gen *g, const struct lr_cgroup_devs *flat);
+
+/* The same as a program for BPF_PROG_TYPE_CGROUP_DEVICE. */
+int lr_cgroup_bpf_generate(const struct lr_cgroup_devs *devs, struct lr_arena *arena,
+			   struct bpf_insn **ret, size_t *n, struct lr_err *err);
+/* Loads and attaches it to the directory, replacing what this runtime attached before. */
+int lr_cgroup_bpf_apply(const char *dir, const struct bpf_insn *insns, size_t n,
+			struct lr_err *err) LR_MUST_CHECK;
+
+/* ---- plan and drivers -------------------------------------------------------------------------
+ */
+
+/* Beside each place of the ref. */
+struct lr_cgroup_target {
+	const char *mountpoint;
+	bool wanted; /* limits were asked for here */
+	bool v2;
+	bool cpuset, has_cpus,
+		has_mems; /* v1: values to be inherited, unless the writes set them */
+	size_t made; /* offset in path of the slash before the first component made here; 0: none */
+};
+
+struct lr_cgroup_driver;
+
+struct lr_cgroup_plan {
+	const struct lr_cgroup_driver *driver;
+	struct lr_cgroup_ref ref;
+	struct lr_cgroup_target *targets; /* ref.n of them */
+	const struct lr_cgroup_write *writes;
+	size_t n_writes;
+	const struct bpf_insn *insns; /* device program for the v2 tree; n_insns == 0: none */
+	size_t n_insns;
+	unsigned need; /* controllers with limits */
+	const char *where[LR_CTRL_N];
+	bool rootless;
+	bool no_birth; /* pids.limit 0: a process can join, none can be born there */
+};
+
+/* Who makes and changes cgroups. Everything else works on directories, whoever made them. */
+struct lr_cgroup_driver {
+	const char *name;
+	int (*check)(struct lr_err *err); /* usable on this host? */
+	int (*create)(struct lr_cgroup_plan *plan, struct lr_err *err);
+	int (*update)(const struct lr_cgroup_ref *ref, const struct oci_resources *r,
+		      struct lr_arena *arena, struct lr_err *err);
+	int (*destroy)(const struct lr_cgroup_ref *ref, bool kill, struct lr_err *err);
+};
+
+const struct lr_cgroup_driver *lr_cgroup_driver_of(enum lr_cgroup_manager m);
+int lr_cgroup_fs_create(struct lr_cgroup_plan *plan, struct lr_err *err);
+int lr_cgroup_fs_update(const struct lr_cgroup_ref *ref, const struct oci_resources *r,
+			struct lr_arena *arena, struct lr_err *err);
+int lr_cgroup_fs_destroy(const struct lr_cgroup_ref *ref, bool kill, struct lr_err *err);
+
+/* Makes the controllers of `need` (and those that statistics want) usable in `dir`: enable.c. */
+int lr_cgroup_enable(const char *mountpoint, const char *dir, unsigned need,
+		     const char *const *where, struct lr_err *err) LR_MUST_CHECK;
+/* Fills cpuset.cpus and cpuset.mems from the parent, empty ancestors first: cpuset.c. */
+int lr_cgroup_cpuset_fill(const struct lr_cgroup_target *t, const char *dir, bool fresh,
+			  struct lr_err *err) LR_MUST_CHECK;
+
+/* ---- processes (procs.c) -----------------------------------------------------------------------
+ */
+
+/* Calls visit for every pid in the tree (duplicates possible) until it returns non-zero. A tree
+ * that does not exist is empty. */
+typedef int lr_cgroup_visit(pid_t pid, void *arg);
+int lr_cgroup_each_pid(const char *dir, lr_cgroup_visit *visit, void *arg) LR_MUST_CHECK;
+/* 1 when the tree has a process, 0 when not, or -errno. */
+int lr_cgroup_populated(const char *dir) LR_MUST_CHECK;
+
+/* ---- small --------------------------------------------------------------------------------------
+ */
+
+uint64_t lr_cgroup_now_ms(void);
+void lr_cgroup_sleep_us(unsigned us);
+/* Value after "key " in a flat-keyed file. */
+bool lr_cgroup_flat_get(const char *text, const char *key, uint64_t *ret);
+/* Reads a small file "dir/file"; -errno. */
+ssize_t lr_cgroup_read(const char *dir, const char *file, char *buf, size_t size);
+int lr_cgroup_put(const char *dir, const char *file, const char *value);
+/* Reads a whole file of any size into the arena. NULL: not there, or no memory. */
+char *lr_cgroup_slurp(struct lr_arena *arena, const char *dir, const char *file);
+
+#endif

@@ -1,0 +1,51 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* cgroup: `update`: what is present is written, nothing else is touched. */
+#define LR_ROOM "cgroup"
+
+#include "src/cgroup/internal.h"
+
+#include <unistd.h>
+
+int lr_cgroup_fs_update(const struct lr_cgroup_ref *ref, const struct oci_resources *r,
+			struct lr_arena *arena, struct lr_err *err)
+{
+	struct lr_cgroup_gen g = {.arena = arena, .ref = ref, .err = err, .update = true};
+
+	if (ref->mode == LR_CGROUP_V2)
+		lr_cgroup_gen_v2(&g, r);
+	else
+		lr_cgroup_gen_v1(&g, r);
+	if (g.r < 0)
+		return g.r;
+	return lr_cgroup_write_all(g.v, g.n, false, err);
+}
+
+int lr_cgroup_update_devices(const struct lr_cgroup_ref *ref,
+			     const struct oci_device_cgroups *devices, bool terminal,
+			     struct lr_arena *arena, struct lr_err *err)
+{
+	struct lr_cgroup_gen g = {.arena = arena, .ref = ref, .err = err, .update = true};
+	struct lr_cgroup_devs devs, flat;
+	struct bpf_insn *insns;
+	size_t n;
+	int r = lr_cgroup_ref_check(ref, err), i;
+
+	if (r == 0)
+		r = lr_cgroup_devs_of(devices, terminal, arena, &devs, err);
+	if (r < 0)
+		return r;
+	if (lr_cgroup_dir(ref, LR_CTRL_DEVICES)) {
+		r = lr_cgroup_devs_flatten(&devs, arena, &flat, err);
+		if (r < 0)
+			return r;
+		lr_cgroup_gen_devices_v1(&g, &flat);
+		return g.r < 0 ? g.r : lr_cgroup_write_all(g.v, g.n, false, err);
+	}
+	i = lr_cgroup_find_v2(ref);
+	if (i < 0) {
+		lr_refuse(err, EOPNOTSUPP, "the container has no cgroup with device rules");
+		return lr_err_at(err, "linux.resources.devices");
+	}
+	r = lr_cgroup_bpf_generate(&devs, arena, &insns, &n, err);
+	return r < 0 ? r : lr_cgroup_bpf_apply(ref->v[i].path, insns, n, err);
+}
