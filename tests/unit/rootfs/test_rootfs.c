@@ -1,0 +1,676 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* rootfs: the whole way from attach to finish, in namespaces of the test's own. */
+#include "tests/unit/rootfs/child.h"
+
+#include <dirent.h>
+#include <sys/statfs.h>
+#include <sys/statvfs.h>
+#include <sys/sysmacros.h>
+
+#include "src/rootfs/rootfs.h"
+
+#define STRV(...)                                                                                  \
+	((struct oci_strv){.v = (const char *[]){__VA_ARGS__, NULL},                               \
+			   .n = sizeof((const char *[]){__VA_ARGS__}) / sizeof(const char *)})
+
+struct request {
+	struct oci_root root;
+	const char *propagation;
+	struct oci_strv masked, readonly;
+	bool no_pivot, no_mount_ns;
+	bool no_dev_mount; /* /dev of the image itself */
+	void (*before_pivot)(int rootfd);
+};
+
+static struct lr_err err;
+static const struct lr_rootfs_plan *plan_of(const struct request *q, struct lr_arena *arena)
+{
+	const struct lr_rootfs_plan *plan = NULL;
+	struct lr_rootfs_opts opts = {
+		.bundle = in_base("bundle"),
+		.no_pivot = q->no_pivot,
+		.new_mount_ns = !q->no_mount_ns,
+	};
+
+	memset(&err, 0, sizeof(err));
+	int r = lr_rootfs_plan(&q->root, q->propagation, &q->masked, &q->readonly, &opts, arena,
+			       &plan, &err);
+	CHECK_INT(r, plan ? 0 : -err.code);
+	return plan;
+}
+
+static void make_bundle(void)
+{
+	static const char *const dirs[] = {"",
+					   "/rootfs",
+					   "/rootfs/proc",
+					   "/rootfs/dev",
+					   "/rootfs/sub",
+					   "/rootfs/private",
+					   "/rootfs/private2"};
+
+	for (size_t i = 0; i < sizeof(dirs) / sizeof(dirs[0]); i++)
+		CHECK_INT(mkdir(in_base("bundle%s", dirs[i]), 0755), 0);
+	put_file(in_base("bundle/rootfs/marker"), "container");
+	put_file(in_base("bundle/rootfs/secret"), "secret");
+	put_file(in_base("bundle/rootfs/secret2"), "secret2");
+	put_file(in_base("bundle/rootfs/private/inside"), "x");
+	put_file(in_base("bundle/rootfs/private2/inside"), "x");
+	put_file(in_base("host-file"), "host");
+}
+
+static bool show(const char *what, int r)
+{
+	char line[1200];
+
+	if (r < 0)
+		printf("# %s: %s\n", what, lr_err_format(&err, line, sizeof(line)));
+	CHECK(r >= 0);
+	return r >= 0;
+}
+
+/* The whole of it, as init does. The caller stands in the container when it returns true. */
+static bool enter(const struct request *q)
+{
+	struct lr_arena *arena = lr_arena_new();
+	const struct lr_rootfs_plan *plan = plan_of(q, arena);
+	struct lr_rootfs_state s = LR_ROOTFS_STATE_INIT;
+	char path[64];
+
+	if (!show("plan", plan ? 0 : -1) || !show("attach", lr_rootfs_attach(plan, &s, &err)))
+		return false;
+	if (!q->no_mount_ns) {
+		CHECK_INT(fchdir(s.rootfd), 0);
+		CHECK_INT(mount("tmpfs", "sub", "tmpfs", MS_NOSUID | MS_NOEXEC, NULL), 0);
+		CHECK_INT(mkdir("sub/below", 0755), 0);
+		CHECK_INT(mount("tmpfs", "sub/below", "tmpfs", 0, NULL), 0);
+		if (!q->no_dev_mount)
+			CHECK_INT(mount("tmpfs", "dev", "tmpfs", MS_NOSUID, NULL), 0);
+	}
+	int devfd = lr_rootfs_open_dev(s.rootfd, &err);
+	if (!show("open_dev", devfd) || !show("links", lr_rootfs_dev_links(devfd, &err)))
+		return false;
+	close(devfd);
+	if (q->before_pivot)
+		q->before_pivot(s.rootfd);
+	if (!show("pivot", lr_rootfs_pivot(plan, &s, &err)) ||
+	    !show("protect", lr_rootfs_protect(plan, &s, &err)) ||
+	    !show("finish", lr_rootfs_finish(plan, &s, &err)))
+		return false;
+	CHECK_STR(getcwd(path, sizeof(path)), "/");
+	CHECK(s.oldfd < 0);
+	lr_rootfs_state_close(&s);
+	lr_arena_free(arena);
+	return true;
+}
+
+static int count_entries(const char *path)
+{
+	DIR *d = opendir(path);
+	int n = 0;
+
+	if (!d)
+		return -1;
+	for (struct dirent *e; (e = readdir(d));)
+		n += strcmp(e->d_name, ".") != 0 && strcmp(e->d_name, "..") != 0;
+	closedir(d);
+	return n;
+}
+
+static int try_write(const char *path)
+{
+	int fd = open(path, O_WRONLY | O_CREAT | O_CLOEXEC, 0644);
+	int r = fd < 0 ? errno : 0;
+
+	if (fd >= 0)
+		close(fd);
+	return r;
+}
+
+/* ---- plan ---------------------------------------------------------------------------------- */
+
+static int plan_error(const struct request *q)
+{
+	struct lr_arena *arena = lr_arena_new();
+	const struct lr_rootfs_plan *plan = plan_of(q, arena);
+
+	lr_arena_free(arena);
+	return plan ? 0 : err.code;
+}
+
+TEST(plan_takes_every_propagation)
+{
+	static const char *const names[] = {"private", "rprivate", "slave",      "rslave",
+					    "shared",  "rshared",  "unbindable", "runbindable",
+					    "",        NULL};
+
+	for (size_t i = 0; i < sizeof(names) / sizeof(names[0]); i++) {
+		struct request q = {.root.path = "rootfs", .propagation = names[i]};
+		CHECK_INT(plan_error(&q), 0);
+	}
+	struct request q = {.root.path = "rootfs", .propagation = "shares"};
+	CHECK_INT(plan_error(&q), EINVAL);
+	CHECK_STR(err.path, "linux.rootfsPropagation");
+	CHECK_HAS(err.msg, "\"shares\"");
+}
+
+TEST(plan_finds_the_root)
+{
+	struct lr_arena *arena = lr_arena_new();
+	struct request q = {.root.path = "rootfs//"};
+
+	snprintf(base, sizeof(base), "/b");
+	const struct lr_rootfs_plan *plan = plan_of(&q, arena);
+	REQUIRE(plan);
+	CHECK_STR(plan->path, "/b/bundle/rootfs");
+	q.root.path = "/srv/root/";
+	plan = plan_of(&q, arena);
+	REQUIRE(plan);
+	CHECK_STR(plan->path, "/srv/root");
+	q.root.path = "/";
+	plan = plan_of(&q, arena);
+	REQUIRE(plan);
+	CHECK_STR(plan->path, "/");
+	q.root.path = "";
+	CHECK_INT(plan_error(&q), EINVAL);
+	CHECK_STR(err.path, "root.path");
+	lr_arena_free(arena);
+}
+
+TEST(plan_refuses_what_it_cannot_do)
+{
+	struct request q = {.root.path = "rootfs", .masked = STRV("/proc/kcore", "proc/keys")};
+	CHECK_INT(plan_error(&q), EINVAL);
+	CHECK_STR(err.path, "linux.maskedPaths[1]");
+
+	q = (struct request){.root.path = "r", .readonly = STRV("/proc/sys"), .no_mount_ns = true};
+	CHECK_INT(plan_error(&q), EINVAL);
+	CHECK_STR(err.path, "linux.readonlyPaths");
+
+	q = (struct request){.root = {.path = "r", .readonly = true}, .no_mount_ns = true};
+	CHECK_INT(plan_error(&q), EINVAL);
+	CHECK_STR(err.path, "root.readonly");
+
+	q = (struct request){.root.path = "r", .propagation = "shared", .no_mount_ns = true};
+	CHECK_INT(plan_error(&q), EINVAL);
+
+	q = (struct request){.root.path = "r", .propagation = "rprivate", .no_pivot = true};
+	CHECK_INT(plan_error(&q), EINVAL);
+	CHECK_HAS(err.msg, "pivot_root");
+}
+
+/* ---- attach and pivot ----------------------------------------------------------------------- */
+
+static void keep_proc(int rootfd)
+{
+	CHECK_INT(fchdir(rootfd), 0);
+	CHECK_INT(mount("proc", "proc", "proc", 0, NULL), 0);
+}
+
+static void body_pivot(void)
+{
+	struct request q = {.root.path = "rootfs", .before_pivot = keep_proc};
+
+	make_bundle();
+	int fds = open_fds();
+	if (!enter(&q))
+		return;
+	CHECK_INT(open_fds(), fds);
+	CHECK_STR(get_file("/marker"), "container");
+	CHECK_STR(get_file("/../../marker"), "container");
+	CHECK(!get_file(in_base("host-file")));
+	/* The host's mounts are gone, not only covered. */
+	const char *mounts = get_file("/proc/self/mountinfo");
+	REQUIRE(mounts);
+	int lines = 0;
+	for (const char *p = mounts; (p = strchr(p, '\n')); p++)
+		lines++;
+	CHECK_INT(lines, 5); /* root, sub, sub/below, dev, proc */
+}
+
+TEST(pivot_leaves_nothing_of_the_host)
+{
+	NEED_ROOT();
+	in_child(body_pivot, 0);
+}
+
+static void body_old_kernel(int code)
+{
+	struct request q = {
+		.root = {.path = "rootfs", .readonly = true},
+		.masked = STRV("/secret", "/private"),
+		.readonly = STRV("/sub", "/marker"),
+		.before_pivot = keep_proc,
+	};
+
+	make_bundle();
+	deny(SYS_open_tree, code);
+	deny(SYS_move_mount, code);
+	deny(SYS_mount_setattr, code);
+	deny(SYS_openat2, code);
+	if (!enter(&q))
+		return;
+	CHECK_STR(get_file("/marker"), "container");
+	CHECK_STR(get_file("/secret"), "");
+	CHECK_INT(count_entries("/private"), 0);
+	CHECK_INT(try_write("/sub/new"), EROFS);
+	CHECK_INT(try_write("/new"), EROFS);
+	struct statvfs st;
+	CHECK_INT(statvfs("/sub", &st), 0);
+	CHECK(st.f_flag & ST_NOSUID);
+	CHECK(st.f_flag & ST_NOEXEC);
+}
+
+static void body_enosys(void)
+{
+	body_old_kernel(ENOSYS);
+}
+static void body_eperm(void)
+{
+	body_old_kernel(EPERM);
+}
+
+TEST(older_kernels_and_filters_get_the_same)
+{
+	NEED_ROOT();
+	in_child(body_enosys, 0);
+	in_child(body_eperm, 0);
+}
+
+static void body_wrong_root(void)
+{
+	struct lr_arena *arena = lr_arena_new();
+	struct lr_rootfs_state s = LR_ROOTFS_STATE_INIT;
+	struct request q = {.root.path = "rootfs/marker"};
+
+	make_bundle();
+	const struct lr_rootfs_plan *plan = plan_of(&q, arena);
+	REQUIRE(plan);
+	CHECK_INT(lr_rootfs_attach(plan, &s, &err), -ENOTDIR);
+	CHECK_STR(err.path, "root.path");
+	q.root.path = "missing";
+	plan = plan_of(&q, arena);
+	REQUIRE(plan);
+	CHECK_INT(lr_rootfs_attach(plan, &s, &err), -ENOENT);
+	CHECK_HAS(err.msg, "bundle/missing");
+	lr_arena_free(arena);
+}
+
+TEST(root_must_be_a_directory)
+{
+	NEED_ROOT();
+	in_child(body_wrong_root, 0);
+}
+
+static void body_chroot(void)
+{
+	struct request q = {.root.path = "rootfs", .no_mount_ns = true};
+
+	make_bundle();
+	if (!enter(&q))
+		return;
+	CHECK_STR(get_file("/marker"), "container");
+	CHECK_INT(chdir(".."), 0);
+	CHECK_STR(get_file("marker"), "container");
+}
+
+TEST(without_mount_namespace_it_is_chroot)
+{
+	NEED_ROOT();
+	in_child(body_chroot, 0);
+}
+
+static void body_no_pivot(void)
+{
+	struct request q = {
+		.root.path = "rootfs",
+		.no_pivot = true,
+		.masked = STRV("/secret", "/private"),
+		.before_pivot = keep_proc,
+	};
+
+	make_bundle();
+	int host = open("/", O_PATH | O_DIRECTORY | O_CLOEXEC);
+	struct statfs fs;
+	CHECK(faccessat(host, "proc/self", F_OK, 0) == 0);
+	if (!enter(&q))
+		return;
+	CHECK_STR(get_file("/marker"), "container");
+	CHECK_STR(get_file("/secret"), "");
+	CHECK_INT(count_entries("/private"), 0);
+	CHECK(get_file("/proc/self/status")); /* its own stays */
+	/* Whoever gets back to the host's tree finds no proc and no sysfs there. */
+	CHECK_INT(fchdir(host), 0);
+	CHECK(faccessat(host, "proc/self", F_OK, 0) < 0);
+	CHECK(statfs("sys", &fs) < 0 || fs.f_type != 0x62656572);
+}
+
+TEST(no_pivot_hides_the_hosts_proc_and_sys)
+{
+	NEED_ROOT();
+	in_child(body_no_pivot, 0);
+}
+
+static void body_userns(void)
+{
+	struct request q = {
+		.root = {.path = "rootfs", .readonly = true},
+		.masked = STRV("/secret", "/private", "/private2"),
+		.readonly = STRV("/sub"),
+	};
+
+	make_bundle();
+	if (unshare(CLONE_NEWUSER | CLONE_NEWNS) < 0) {
+		printf("# no user namespaces here: %s\n", strerror(errno));
+		return;
+	}
+	put_file("/proc/self/setgroups", "deny");
+	put_file("/proc/self/uid_map", "0 0 1");
+	put_file("/proc/self/gid_map", "0 0 1");
+	if (!enter(&q))
+		return;
+	CHECK_STR(get_file("/marker"), "container");
+	CHECK_STR(get_file("/secret"), "");
+	CHECK_INT(count_entries("/private2"), 0);
+	CHECK_INT(try_write("/sub/new"), EROFS);
+	CHECK_INT(try_write("/new"), EROFS);
+}
+
+TEST(works_in_a_user_namespace)
+{
+	NEED_ROOT();
+	in_child(body_userns, 0);
+}
+
+/* ---- protect ------------------------------------------------------------------------------- */
+
+static void body_masked(void)
+{
+	struct request q = {
+		.root.path = "rootfs",
+		.masked = STRV("/secret", "/private", "/missing", "/marker/below", "/missing/too",
+			       "/private2", "/secret2", "/proc/meminfo", "/proc/fs"),
+		.before_pivot = keep_proc,
+	};
+
+	make_bundle();
+	int fds = open_fds();
+	if (!enter(&q))
+		return;
+	CHECK_INT(open_fds(), fds);
+	struct stat st, st2;
+	CHECK_INT(stat("/secret", &st), 0);
+	CHECK(S_ISCHR(st.st_mode) && st.st_rdev == makedev(1, 3));
+	CHECK_STR(get_file("/secret"), "");
+	CHECK_STR(get_file("/secret2"), "");
+	CHECK_STR(get_file("/proc/meminfo"), "");
+	CHECK_INT(count_entries("/private"), 0);
+	CHECK_INT(count_entries("/proc/fs"), 0);
+	CHECK_INT(try_write("/private/new"), EROFS);
+	/* One empty file system for all of them. */
+	CHECK_INT(stat("/private", &st), 0);
+	CHECK_INT(stat("/private2", &st2), 0);
+	CHECK(st.st_dev == st2.st_dev);
+	CHECK_STR(get_file("/marker"), "container");
+	CHECK_INT(access("/missing", F_OK), -1);
+}
+
+TEST(masked_paths_are_empty)
+{
+	NEED_ROOT();
+	in_child(body_masked, 0);
+}
+
+static void link_out(int rootfd)
+{
+	/* What the image would like to have covered or opened on the host. */
+	CHECK_INT(symlinkat(in_base("host-file"), rootfd, "link"), 0);
+	CHECK_INT(symlinkat("../../../../../../..", rootfd, "up"), 0);
+	CHECK_INT(symlinkat("/secret", rootfd, "inner"), 0);
+}
+
+static int host_fd = -1;
+
+static void body_masked_links(void)
+{
+	char up[128];
+	make_bundle();
+	snprintf(up, sizeof(up), "/up%s", in_base("host-file"));
+	struct request q = {
+		.root.path = "rootfs",
+		.masked = STRV("/link", up, "/inner"),
+		.readonly = STRV("/link", up),
+		.before_pivot = link_out,
+	};
+
+	host_fd = open(base, O_PATH | O_DIRECTORY | O_CLOEXEC);
+	if (!enter(&q))
+		return;
+	CHECK_STR(get_file("/secret"), ""); /* through /inner */
+	/* The host's file is as it was. */
+	char text[8] = "";
+	int fd = openat(host_fd, "host-file", O_RDWR | O_CLOEXEC);
+	CHECK_INT(read(fd, text, sizeof(text) - 1), 4);
+	CHECK_STR(text, "host");
+}
+
+TEST(masked_links_resolve_in_the_container)
+{
+	NEED_ROOT();
+	in_child(body_masked_links, 0);
+}
+
+static void body_bad_null(void)
+{
+	struct request q = {.root.path = "rootfs", .masked = STRV("/secret")};
+	struct lr_arena *arena = lr_arena_new();
+	struct lr_rootfs_state s = LR_ROOTFS_STATE_INIT;
+
+	/* CVE-2025-31133: what files are covered with must be the null device. */
+	make_bundle();
+	const struct lr_rootfs_plan *plan = plan_of(&q, arena);
+	REQUIRE(plan);
+	CHECK_INT(mount(in_base("host-file"), "/dev/null", NULL, MS_BIND, NULL), 0);
+	CHECK_INT(lr_rootfs_attach(plan, &s, &err), 0);
+	CHECK_INT(lr_rootfs_pivot(plan, &s, &err), 0);
+	CHECK_INT(lr_rootfs_protect(plan, &s, &err), -ENODEV);
+	CHECK_HAS(err.msg, "1:3");
+	CHECK_STR(get_file("/secret"), "secret");
+	lr_rootfs_state_close(&s);
+	lr_arena_free(arena);
+}
+
+TEST(masking_needs_the_real_null_device)
+{
+	NEED_ROOT();
+	in_child(body_bad_null, 0);
+}
+
+static void body_readonly(void)
+{
+	struct request q = {
+		.root = {.path = "rootfs"},
+		.readonly = STRV("/sub", "/missing", "/marker", "/marker/x", "/proc/sys"),
+		.before_pivot = keep_proc,
+	};
+
+	make_bundle();
+	if (!enter(&q))
+		return;
+	CHECK_INT(try_write("/sub/new"), EROFS);
+	CHECK_INT(try_write("/sub/below/new"), EROFS); /* recursive */
+	CHECK_INT(try_write("/marker"), EROFS);
+	CHECK_INT(try_write("/proc/sys/kernel/hostname"), EROFS);
+	CHECK_INT(try_write("/new"), 0);
+	struct statvfs st;
+	CHECK_INT(statvfs("/sub", &st), 0);
+	CHECK(st.f_flag & ST_NOSUID);
+	CHECK(st.f_flag & ST_NOEXEC);
+	CHECK_INT(statvfs("/sub/below", &st), 0);
+	CHECK(!(st.f_flag & ST_NOEXEC));
+}
+
+TEST(readonly_paths_keep_their_flags)
+{
+	NEED_ROOT();
+	in_child(body_readonly, 0);
+}
+
+static void body_readonly_root(void)
+{
+	struct request q = {.root = {.path = "rootfs", .readonly = true}};
+
+	make_bundle();
+	host_fd = open(in_base("bundle/rootfs"), O_PATH | O_DIRECTORY | O_CLOEXEC);
+	if (!enter(&q))
+		return;
+	CHECK_INT(try_write("/new"), EROFS);
+	CHECK_INT(try_write("/sub/new"), 0);
+	CHECK_INT(try_write("/dev/new"), 0);
+	/* The container's mount only: the host may go on writing. */
+	int fd = openat(host_fd, "from-host", O_CREAT | O_WRONLY | O_CLOEXEC, 0644);
+	CHECK(fd >= 0);
+}
+
+TEST(readonly_root_leaves_mounts_and_host_writable)
+{
+	NEED_ROOT();
+	in_child(body_readonly_root, 0);
+}
+
+/* ---- propagation --------------------------------------------------------------------------- */
+
+static const char *wanted_propagation;
+
+/* "Host": a namespace whose mounts are all shared. "Container": a child's copy of it. */
+static void body_propagation(void)
+{
+	int ready[2], go[2];
+	char c = 0;
+
+	make_bundle();
+	CHECK_INT(mkdir(in_base("bundle/rootfs/late"), 0755), 0);
+	CHECK_INT(mount(NULL, "/", NULL, MS_REC | MS_SHARED, NULL), 0);
+	REQUIRE(pipe(ready) == 0 && pipe(go) == 0);
+	const char *before = get_file("/proc/self/mountinfo");
+	char *copy = strdup(before ? before : "");
+	pid_t pid = fork();
+	REQUIRE(pid >= 0);
+	if (pid == 0) {
+		struct request q = {
+			.root.path = "rootfs",
+			.propagation = wanted_propagation,
+			.masked = STRV("/secret", "/private"),
+			.before_pivot = keep_proc,
+		};
+		lr_failures = 0;
+		CHECK_INT(unshare(CLONE_NEWNS), 0);
+		if (!enter(&q))
+			_exit(1);
+		CHECK_INT(mount("tmpfs", "/private2", "tmpfs", 0, NULL), 0);
+		CHECK_INT(write(ready[1], "x", 1), 1);
+		CHECK_INT(read(go[0], &c, 1), 1);
+		bool slave = !wanted_propagation || strstr(wanted_propagation, "slave");
+		CHECK_INT(access("/late/from-host", F_OK), slave ? 0 : -1);
+
+		const char *line = get_file("/proc/self/mountinfo");
+		char root[512] = "";
+		while (line && !strstr(root, " / / ")) {
+			const char *end = strchr(line, '\n');
+			if (!end)
+				break;
+			snprintf(root, sizeof(root), "%.*s", (int)(end - line), line);
+			line = end + 1;
+			if (strstr(root, "/bundle/rootfs / "))
+				break;
+		}
+		const char *p = wanted_propagation ? wanted_propagation : "";
+		CHECK_INT(strstr(root, " shared:") != NULL, strstr(p, "shared") != NULL);
+		CHECK_INT(strstr(root, " unbindable ") != NULL, strstr(p, "unbindable") != NULL);
+		fflush(stdout);
+		_exit(lr_failures ? 1 : 0);
+	}
+	CHECK_INT(read(ready[0], &c, 1), 1);
+	/* Nothing the container mounted or unmounted happened here. */
+	CHECK_STR(get_file("/proc/self/mountinfo"), copy);
+	CHECK_STR(get_file(in_base("bundle/rootfs/secret")), "secret");
+	CHECK_INT(mount("tmpfs", in_base("bundle/rootfs/late"), "tmpfs", 0, NULL), 0);
+	put_file(in_base("bundle/rootfs/late/from-host"), "x");
+	CHECK_INT(write(go[1], "x", 1), 1);
+	CHECK_INT(wait_for(pid), 0);
+	free(copy);
+}
+
+TEST(propagation_spares_the_host)
+{
+	static const char *const names[] = {NULL,      "rslave",     "slave",
+					    "private", "rprivate",   "shared",
+					    "rshared", "unbindable", "runbindable"};
+	NEED_ROOT();
+	for (size_t i = 0; i < sizeof(names) / sizeof(names[0]); i++) {
+		int before = lr_failures;
+		wanted_propagation = names[i];
+		in_child(body_propagation, 0);
+		if (lr_failures != before)
+			printf("# with \"%s\"\n", names[i] ? names[i] : "(default)");
+	}
+}
+
+/* ---- /dev ---------------------------------------------------------------------------------- */
+
+static const char *link_of(const char *path)
+{
+	static char target[256];
+	ssize_t n = readlink(path, target, sizeof(target) - 1);
+
+	if (n < 0)
+		return NULL;
+	target[n] = '\0';
+	return target;
+}
+
+static void body_dev_links(void)
+{
+	struct request q = {.root.path = "rootfs", .no_dev_mount = true};
+
+	make_bundle();
+	put_file(in_base("bundle/rootfs/dev/ptmx"), "old");
+	CHECK_INT(symlink("elsewhere", in_base("bundle/rootfs/dev/stdin")), 0);
+	if (!enter(&q))
+		return;
+	CHECK_STR(link_of("/dev/fd"), "/proc/self/fd");
+	CHECK_STR(link_of("/dev/stdout"), "/proc/self/fd/1");
+	CHECK_STR(link_of("/dev/stderr"), "/proc/self/fd/2");
+	CHECK_STR(link_of("/dev/stdin"), "elsewhere");
+	CHECK_STR(link_of("/dev/ptmx"), "pts/ptmx");
+}
+
+TEST(dev_links)
+{
+	NEED_ROOT();
+	in_child(body_dev_links, 0);
+}
+
+static void body_dev_symlink(void)
+{
+	make_bundle();
+	CHECK_INT(rmdir(in_base("bundle/rootfs/dev")), 0);
+	CHECK_INT(symlink(base, in_base("bundle/rootfs/dev")), 0);
+	int rootfd = open(in_base("bundle/rootfs"), O_PATH | O_DIRECTORY | O_CLOEXEC);
+	CHECK_INT(lr_rootfs_open_dev(rootfd, &err), -ELOOP);
+	CHECK_HAS(err.msg, "symbolic link");
+	CHECK_INT(unlink(in_base("bundle/rootfs/dev")), 0);
+	CHECK_INT(symlink("sub", in_base("bundle/rootfs/dev")), 0);
+	CHECK_INT(lr_rootfs_open_dev(rootfd, &err), -ELOOP);
+	/* Missing: made. */
+	CHECK_INT(unlink(in_base("bundle/rootfs/dev")), 0);
+	int fd = lr_rootfs_open_dev(rootfd, &err);
+	CHECK(fd >= 0);
+	CHECK(fcntl(fd, F_GETFD) & FD_CLOEXEC);
+}
+
+TEST(dev_must_not_be_a_link)
+{
+	NEED_ROOT();
+	in_child(body_dev_symlink, 0);
+}
