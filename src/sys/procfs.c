@@ -92,11 +92,16 @@ int lr_procfs_openat(int procfd, const char *path, int flags)
 	LR_CLEANUP_FD int walked = lr_open_in_nolinks(base, path, flags, 0);
 	if (walked < 0)
 		return walked;
-	/* Without RESOLVE_NO_XDEV: a mount on top of the file shows as another device. */
-	struct stat root, st;
-	if (fstat(procfd, &root) < 0 || fstat(walked, &st) < 0)
+	/* Without RESOLVE_NO_XDEV: a mount on the way shows as another device, or, where one file
+	 * of procfs covers another, as another mount (its number is told since Linux 5.8). */
+	struct statx root, there;
+	if (statx(procfd, "", AT_EMPTY_PATH, STATX_BASIC_STATS | STATX_MNT_ID, &root) < 0 ||
+	    statx(walked, "", AT_EMPTY_PATH, STATX_BASIC_STATS | STATX_MNT_ID, &there) < 0)
 		return -errno;
-	if (lr_fs_magic(walked) != PROC_SUPER_MAGIC || root.st_dev != st.st_dev)
+	bool numbered = root.stx_mask & there.stx_mask & STATX_MNT_ID;
+	if (lr_fs_magic(walked) != PROC_SUPER_MAGIC || root.stx_dev_minor != there.stx_dev_minor ||
+	    root.stx_dev_major != there.stx_dev_major ||
+	    (numbered && root.stx_mnt_id != there.stx_mnt_id))
 		return -EXDEV;
 	return lr_take_fd(&walked);
 }

@@ -72,6 +72,10 @@ static void runtime(const struct run *run)
 	struct lr_err err = {0};
 	int master = LR_NOFD, slave = LR_NOFD;
 
+	/* A shell's background job starts with these ignored, and then they stay so. */
+	signal(SIGINT, SIG_DFL);
+	signal(SIGQUIT, SIG_DFL);
+	signal(SIGHUP, SIG_DFL);
 	for (int fd = 3; fd < 256; fd++)
 		if (fd != run->in && fd != run->out && fd != run->outer)
 			close(fd);
@@ -399,7 +403,8 @@ static int close_and_reopen(void)
 	char name[64];
 
 	raw_slave();
-	ttyname_r(0, name, sizeof name);
+	if (ttyname_r(0, name, sizeof name))
+		return 9;
 	if (write(1, "a", 1) != 1)
 		return 1;
 	close(0), close(1), close(2);
@@ -434,7 +439,8 @@ static int hang_up_and_reopen(void)
 
 	raw_slave();
 	signal(SIGHUP, SIG_IGN);
-	ttyname_r(0, name, sizeof name);
+	if (ttyname_r(0, name, sizeof name))
+		return 9;
 	if (write(1, "a", 1) != 1)
 		return 1;
 	nap(50);
