@@ -14,7 +14,7 @@ static int remount(struct lr_mount_plan *plan, struct lr_mount_op *op,
 		   const struct lr_mount_env *env, struct lr_err *err)
 {
 	const struct lr_mount_options *o = &op->o;
-	LR_CLEANUP_FD int fd = lr_mount_dest_reopen(plan, op, env, err);
+	LR_CLEANUP_FD int fd = lr_mount_dest_reopen(plan, op, env, LR_NOFD, err);
 	int r = fd;
 
 	if (fd < 0)

@@ -128,7 +128,9 @@ static int legacy(struct lr_mount_plan *plan, struct lr_mount_op *op,
 	r = lr_mount_legacy(env, d.fd, link, NULL, MS_BIND | (op->o.rec ? MS_REC : 0), NULL);
 	if (r < 0)
 		return fail_attach(op, r, from, d.fd, err);
-	LR_CLEANUP_FD int mfd = lr_mount_dest_reopen(plan, op, env, err);
+	if (!op->n_changes)
+		return 0;
+	LR_CLEANUP_FD int mfd = lr_mount_dest_reopen(plan, op, env, d.fd, err);
 	if (mfd < 0)
 		return mfd;
 	return at_mount(op,
@@ -211,7 +213,7 @@ int lr_mount_bind_instead(struct lr_mount_plan *plan, struct lr_mount_op *op, co
 	int r = lr_mount_bind_apply(plan, &bind, env, err);
 	if (r < 0 || !op->n_props)
 		return r;
-	LR_CLEANUP_FD int mfd = lr_mount_dest_reopen(plan, op, env, err);
+	LR_CLEANUP_FD int mfd = lr_mount_dest_reopen(plan, op, env, LR_NOFD, err);
 	if (mfd < 0)
 		return mfd;
 	return lr_mount_changes_apply(plan, mfd, op->props, op->n_props, LR_MOUNT_BOTH, env, err);

@@ -76,9 +76,9 @@ static int check_resolved(const struct lr_mount_op *op, const struct lr_mount_en
 }
 
 static int open_existing(struct lr_mount_plan *plan, const struct lr_mount_op *op,
-			 const struct lr_mount_env *env, struct lr_err *err)
+			 const struct lr_mount_env *env, int flags, struct lr_err *err)
 {
-	int flags = O_PATH | (op->o.dest_nofollow ? O_NOFOLLOW : 0);
+	flags |= O_PATH | (op->o.dest_nofollow ? O_NOFOLLOW : 0);
 	/* Most paths have no link, and then need no check. */
 	int fd = lr_open_in_nolinks(env->rootfd, op->dest, flags, 0);
 
@@ -117,12 +117,14 @@ int lr_mount_dest_open(struct lr_mount_plan *plan, const struct lr_mount_op *op,
 		       const struct lr_mount_env *env, int like, struct lr_mount_dest *ret,
 		       struct lr_err *err)
 {
+	int flags = like < 0 ? O_DIRECTORY : 0;
+
 	*ret = (struct lr_mount_dest){.fd = LR_NOFD};
 	lr_err_clear(err);
-	int fd = open_existing(plan, op, env, err);
+	int fd = open_existing(plan, op, env, flags, err);
 	if (fd == -ENOENT) {
 		int r = make_missing(op, env, like);
-		fd = r < 0 ? r : open_existing(plan, op, env, err);
+		fd = r < 0 ? r : open_existing(plan, op, env, flags, err);
 		ret->made = true;
 	}
 	if (fd < 0) {
@@ -140,14 +142,30 @@ int lr_mount_dest_open(struct lr_mount_plan *plan, const struct lr_mount_op *op,
 	return 0;
 }
 
+/* False if both are known to be in one mount. */
+static bool is_another_mount(int a, int b)
+{
+	struct statx x, y;
+
+	if (statx(a, "", AT_EMPTY_PATH, STATX_MNT_ID, &x) < 0 ||
+	    statx(b, "", AT_EMPTY_PATH, STATX_MNT_ID, &y) < 0)
+		return true;
+	/* Before Linux 5.8 there is no such id. */
+	return !(x.stx_mask & y.stx_mask & STATX_MNT_ID) || x.stx_mnt_id != y.stx_mnt_id;
+}
+
 int lr_mount_dest_reopen(struct lr_mount_plan *plan, const struct lr_mount_op *op,
-			 const struct lr_mount_env *env, struct lr_err *err)
+			 const struct lr_mount_env *env, int below, struct lr_err *err)
 {
 	lr_err_clear(err);
-	int fd = open_existing(plan, op, env, err);
+	/* What was bound may be a link itself. */
+	LR_CLEANUP_FD int fd =
+		open_existing(plan, op, env, op->o.src_nofollow ? O_NOFOLLOW : 0, err);
+	if (fd >= 0 && below >= 0 && !is_another_mount(fd, below))
+		return refuse(op, ESTALE, err, "the path was changed meanwhile");
 	if (fd < 0 && (!err || !err->code)) {
 		lr_fail(err, -fd, "open %s in the container's root", op->dest);
 		lr_err_at(err, "mounts[%zu].destination", op->index);
 	}
-	return fd;
+	return lr_take_fd(&fd);
 }

@@ -241,7 +241,7 @@ static int legacy(struct lr_mount_plan *plan, struct lr_mount_op *op,
 		explain(plan, op, r, err);
 		return r;
 	}
-	LR_CLEANUP_FD int mfd = lr_mount_dest_reopen(plan, op, env, err);
+	LR_CLEANUP_FD int mfd = lr_mount_dest_reopen(plan, op, env, d.fd, err);
 	if (mfd < 0)
 		return mfd;
 	if (op->o.copyup && (r = copy_up(op, covered, mfd, &st, err)) < 0)

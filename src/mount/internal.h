@@ -156,9 +156,11 @@ bool lr_mount_dest_near(const struct lr_mount_plan *plan, const struct lr_mount_
 int lr_mount_dest_open(struct lr_mount_plan *plan, const struct lr_mount_op *op,
 		       const struct lr_mount_env *env, int like, struct lr_mount_dest *ret,
 		       struct lr_err *err) LR_MUST_CHECK;
-/* Opens what is there now: for remounts, and after mount(2), whose new mount has no descriptor. */
+/* Opens what is there now: for remounts (below = LR_NOFD), and after mount(2), whose new mount has
+ * no descriptor: then it must be another mount than `below`, which it was mounted on. */
 int lr_mount_dest_reopen(struct lr_mount_plan *plan, const struct lr_mount_op *op,
-			 const struct lr_mount_env *env, struct lr_err *err) LR_MUST_CHECK;
+			 const struct lr_mount_env *env, int below,
+			 struct lr_err *err) LR_MUST_CHECK;
 
 /* ---- setattr.c ----------------------------------------------------------------------------- */
 

@@ -16,6 +16,7 @@
 #include <unistd.h>
 
 #include "src/base/fd.h"
+#include "src/base/log.h"
 #include "src/base/str.h"
 #include "src/mount/mount.h"
 #include "src/sys/procfs.h"
@@ -117,6 +118,33 @@ __attribute__((unused)) static void fx_mountinfo(char *out, size_t size)
 	}
 	if (f)
 		fclose(f);
+}
+
+/* Starts over. Private first: unmounting would reach the peers of what is shared. */
+__attribute__((unused)) static void fx_new_root(struct fx *fx)
+{
+	lr_close(fx->env.rootfd);
+	CHECK_INT(mount(NULL, ROOT, NULL, MS_REC | MS_PRIVATE, NULL), 0);
+	CHECK_INT(umount2(ROOT, MNT_DETACH), 0);
+	CHECK_INT(mount("root", ROOT, "tmpfs", 0, "mode=755"), 0);
+	fx->env.rootfd = open(ROOT, O_PATH | O_DIRECTORY | O_CLOEXEC);
+}
+
+/* The same mounts by both interfaces must look the same in mountinfo, which is left in fx_lines. */
+static char fx_lines[2][65536];
+
+__attribute__((unused)) static void fx_both(struct fx *fx, const struct oci_mounts *mounts)
+{
+	for (int i = 0; i < 2; i++) {
+		lr_mount_no_new_api = i;
+		CHECK_INT(fx_mount(fx, mounts), 0);
+		CHECK_STR(fx->text, "");
+		fx_mountinfo(fx_lines[i], sizeof(fx_lines[i]));
+		fx_new_root(fx);
+	}
+	lr_mount_no_new_api = false;
+	CHECK(fx_lines[0][0]);
+	CHECK_STR(fx_lines[0], fx_lines[1]);
 }
 
 /* The last line for a destination, or "". Static buffer. */

@@ -1,0 +1,476 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* New file systems, in a mount namespace of the test's own; by both mount interfaces. */
+#include <sys/sysmacros.h>
+#include <sys/xattr.h>
+
+#include "src/sys/path.h"
+#include "src/sys/syscalls.h"
+#include "tests/unit/mount/fixture.h"
+
+#define DEFAULTS                                                                                   \
+	M("/proc", "proc", "proc"),                                                                \
+		M("/dev", "tmpfs", "tmpfs", "nosuid", "strictatime", "mode=755", "size=65536k"),   \
+		M("/dev/pts", "devpts", "devpts", "nosuid", "noexec", "newinstance",               \
+		  "ptmxmode=0666", "mode=0620", "gid=5"),                                          \
+		M("/dev/shm", "tmpfs", "shm", "nosuid", "noexec", "nodev", "mode=1777",            \
+		  "size=65536k"),                                                                  \
+		M("/dev/mqueue", "mqueue", "mqueue", "nosuid", "noexec", "nodev"),                 \
+		M("/sys", "sysfs", "sysfs", "nosuid", "noexec", "nodev", "ro")
+
+IN_NS(default_mounts, CLONE_NEWIPC)
+{
+	CHECK_INT(fx_mount(fx, MOUNTS(DEFAULTS)), 0);
+	CHECK_STR(fx->text, "");
+	CHECK_STR(fx_line("/proc"), "/proc / rw,relatime  proc proc rw");
+	CHECK_HAS(fx_line("/dev"), "/dev / rw,nosuid  tmpfs tmpfs rw,size=65536k,mode=755");
+	CHECK_HAS(fx_line("/dev/pts"), "/dev/pts / rw,nosuid,noexec,relatime  devpts devpts "
+				       "rw,gid=5,mode=620,ptmxmode=666");
+	CHECK_HAS(fx_line("/dev/shm"), "/dev/shm / rw,nosuid,nodev,noexec,relatime  tmpfs shm");
+	CHECK_STR(fx_line("/dev/mqueue"),
+		  "/dev/mqueue / rw,nosuid,nodev,noexec,relatime  mqueue mqueue rw");
+	CHECK_HAS(fx_line("/sys"), "/sys / ro,nosuid,nodev,noexec,relatime  sysfs sysfs r");
+}
+
+IN_NS(default_mounts_both_ways, CLONE_NEWIPC)
+{
+	fx_both(fx, MOUNTS(DEFAULTS));
+}
+
+IN_NS(flags_both_ways, CLONE_NEWIPC)
+{
+	fx_both(fx, MOUNTS(M("/a", "tmpfs", "tmpfs", "ro", "nosuid", "noatime"),
+			   M("/b", "tmpfs", "tmpfs", "sync", "dirsync", "nodiratime", "mand"),
+			   M("/c", "tmpfs", "tmpfs", "lazytime", "nosymfollow", "noexec", "nodev"),
+			   M("/d", "tmpfs", "tmpfs", "strictatime", "shared"),
+			   M("/d/e", "tmpfs", "tmpfs", "rslave", "silent"),
+			   M("/f", "tmpfs", "tmpfs", "unbindable", "size=1m,nr_inodes=100"),
+			   M("/g", "tmpfs", "tmpfs", "rro", "rnosuid", "rrelatime"),
+			   M("/h", "proc", "proc", "ro", "hidepid=invisible"),
+			   M("/i", "tmpfs", NULL, "mode=700", "uid=3", "gid=4")));
+	CHECK_HAS(fx_lines[0], "/a / ro,nosuid,noatime  tmpfs tmpfs rw");
+	CHECK_HAS(fx_lines[0], "/c / rw,nodev,noexec,relatime,nosymfollow");
+	CHECK_HAS(fx_lines[0], "/d / rw shared, tmpfs");
+	CHECK_HAS(fx_lines[0], "/f / rw,relatime unbindable, tmpfs");
+	CHECK_HAS(fx_lines[0], "/g / ro,nosuid,relatime");
+	CHECK_HAS(fx_lines[0], "/h / ro,relatime  proc proc ro,hidepid=invisible");
+}
+
+IN_NS(without_private_procfs, 0)
+{
+	fx->env.procfd = lr_close(fx->env.procfd);
+	lr_mount_no_new_api = true;
+	CHECK_INT(fx_mount(fx, MOUNTS(M("/a", "tmpfs", "tmpfs", "ro"))), 0);
+	CHECK_HAS(fx_line("/a"), "/a / ro,relatime");
+}
+
+IN_NS(cwd_survives_mount2, 0)
+{
+	char cwd[64] = "";
+	lr_mount_no_new_api = true;
+	CHECK_INT(chdir("/tmp"), 0);
+	CHECK_INT(fx_mount(fx, MOUNTS(M("/a", "tmpfs", "tmpfs"))), 0);
+	CHECK_STR(getcwd(cwd, sizeof(cwd)), "/tmp");
+}
+
+static void check_tmpfs_mode(struct fx *fx)
+{
+	struct stat st;
+
+	mkdir(ROOT "/old", 0710);
+	chmod(ROOT "/old", 01710);
+	CHECK_INT(fx_mount(fx, MOUNTS(M("/old", "tmpfs", "t"), M("/new", "tmpfs", "t"),
+				      M("/deep/er", "tmpfs", "t", "mode=751"))),
+		  0);
+	CHECK(stat(ROOT "/old", &st) == 0 && (st.st_mode & 07777) == 01710);
+	CHECK(stat(ROOT "/new", &st) == 0 && (st.st_mode & 07777) == 01777);
+	CHECK(stat(ROOT "/deep/er", &st) == 0 && (st.st_mode & 07777) == 0751);
+}
+
+IN_NS(tmpfs_takes_the_mode_below, 0)
+{
+	check_tmpfs_mode(fx);
+}
+
+IN_NS(tmpfs_takes_the_mode_below_mount2, 0)
+{
+	lr_mount_no_new_api = true;
+	check_tmpfs_mode(fx);
+}
+
+static void check_copyup(struct fx *fx)
+{
+	struct stat st, from;
+	char target[16] = "";
+
+	mkdir(ROOT "/var", 0755);
+	mkdir(ROOT "/var/sub", 02750);
+	chmod(ROOT "/var/sub", 02750);
+	CHECK(fx_write(ROOT "/var/sub/file", "hello"));
+	CHECK_INT(chown(ROOT "/var/sub/file", 12, 34), 0);
+	CHECK_INT(chmod(ROOT "/var/sub/file", 04751), 0);
+	CHECK_INT(utimensat(AT_FDCWD, ROOT "/var/sub/file",
+			    (struct timespec[]){{1000, 1}, {2000, 2}}, 0),
+		  0);
+	CHECK_INT(symlink("sub/file", ROOT "/var/link"), 0);
+	CHECK_INT(mknod(ROOT "/var/null", S_IFCHR | 0640, makedev(1, 3)), 0);
+	CHECK_INT(mkfifo(ROOT "/var/fifo", 0604), 0);
+	CHECK_INT(mkdir(ROOT "/var/mnt", 0700), 0);
+	CHECK_INT(mount("m", ROOT "/var/mnt", "tmpfs", 0, NULL), 0);
+	CHECK(fx_write(ROOT "/var/mnt/not-copied", "x"));
+	CHECK_INT(chown(ROOT "/var", 77, 88), 0);
+	CHECK_INT(chmod(ROOT "/var", 0711), 0);
+	int fd = open(ROOT "/var/big", O_WRONLY | O_CREAT, 0600);
+	for (int i = 0; i < 300; i++)
+		CHECK_INT(write(fd, target, sizeof(target)), sizeof(target));
+	CHECK_INT(ftruncate(fd, 3 << 20), 0);
+	close(fd);
+	utimensat(AT_FDCWD, ROOT "/var/sub", (struct timespec[]){{3000, 0}, {4000, 0}}, 0);
+
+	CHECK_INT(fx_mount(fx, MOUNTS(M("/var", "tmpfs", "tmpfs", "tmpcopyup", "ro"))), 0);
+	CHECK_STR(fx->text, "");
+	CHECK_HAS(fx_line("/var"), "/var / ro,");
+	CHECK_STR(fx_read(ROOT "/var/sub/file"), "hello");
+	CHECK_INT(stat(ROOT "/var/sub/file", &st), 0);
+	CHECK_INT(st.st_mode, S_IFREG | 04751);
+	CHECK_INT(st.st_uid, 12);
+	CHECK_INT(st.st_gid, 34);
+	CHECK_INT(st.st_mtim.tv_sec, 2000);
+	CHECK_INT(st.st_mtim.tv_nsec, 2);
+	CHECK_INT(stat(ROOT "/var/sub", &st), 0);
+	CHECK_INT(st.st_mode, S_IFDIR | 02750);
+	CHECK_INT(st.st_mtim.tv_sec, 4000);
+	CHECK_INT(readlink(ROOT "/var/link", target, sizeof(target)), 8);
+	CHECK_INT(stat(ROOT "/var/null", &st), 0);
+	CHECK_INT(st.st_mode, S_IFCHR | 0640);
+	CHECK_INT(st.st_rdev, makedev(1, 3));
+	CHECK_INT(stat(ROOT "/var/fifo", &st), 0);
+	CHECK_INT(st.st_mode, S_IFIFO | 0604);
+	CHECK_INT(stat(ROOT "/var/mnt", &st), 0);
+	CHECK_INT(access(ROOT "/var/mnt/not-copied", F_OK), -1);
+	CHECK_INT(stat(ROOT "/var/big", &st), 0);
+	CHECK_INT(st.st_size, 3 << 20);
+	CHECK_INT(stat(ROOT "/var", &from), 0);
+	CHECK_INT(from.st_mode, S_IFDIR | 0711);
+	CHECK_INT(from.st_uid, 77);
+	CHECK_INT(from.st_gid, 88);
+}
+
+IN_NS(tmpcopyup, 0)
+{
+	check_copyup(fx);
+}
+
+IN_NS(tmpcopyup_mount2, 0)
+{
+	lr_mount_no_new_api = true;
+	check_copyup(fx);
+}
+
+IN_NS(tmpcopyup_too_small, 0)
+{
+	mkdir(ROOT "/var", 0755);
+	int fd = open(ROOT "/var/big", O_WRONLY | O_CREAT, 0600);
+	CHECK_INT(ftruncate(fd, 3 << 20), 0);
+	close(fd);
+	CHECK_INT(fx_mount(fx, MOUNTS(M("/var", "tmpfs", "t", "tmpcopyup", "size=64k"))), -ENOSPC);
+	CHECK_HAS(fx->text, "raise \"size\"");
+	CHECK_STR(fx_line("/var"), "");
+}
+
+IN_NS(errors_say_what_the_kernel_said, 0)
+{
+	CHECK_INT(
+		fx_mount(fx, MOUNTS(M("/ok", "tmpfs", "t"), M("/a", "tmpfs", "t", "size=banana"))),
+		-EINVAL);
+	CHECK_HAS(fx->text, "size");
+	CHECK_HAS(fx->text, "mounts[1]");
+	CHECK_INT(fx_mount(fx, MOUNTS(M("/a", "tmpfs", "t", "nonsense=1"))), -EINVAL);
+	CHECK_HAS(fx->text, "nonsense");
+	CHECK_INT(fx_mount(fx, MOUNTS(M("/a", "nosuchfs", "t"))), -ENODEV);
+	CHECK_HAS(fx->text, "nosuchfs");
+	CHECK(fx_write(ROOT "/file", ""));
+	CHECK_INT(fx_mount(fx, MOUNTS(M("/file", "tmpfs", "t"))), -ENOTDIR);
+	CHECK_INT(fx_mount(fx, MOUNTS(M("/file/below", "tmpfs", "t"))), -ENOTDIR);
+	CHECK_STR(fx_line("/a"), "");
+}
+
+/* What a hostile image could prepare. */
+static void check_links(struct fx *fx)
+{
+	CHECK_INT(symlink("/etc", ROOT "/proc"), 0);
+	CHECK_INT(symlink("etc", ROOT "/sys"), 0);
+	mkdir(ROOT "/etc", 0755);
+	CHECK_INT(fx_mount(fx, MOUNTS(M("/proc", "proc", "proc"))), -ELOOP);
+	CHECK_HAS(fx->text, "symbolic link");
+	CHECK_HAS(fx->text, "mounts[0].destination");
+	CHECK_INT(fx_mount(fx, MOUNTS(M("/sys", "sysfs", "sysfs"))), -ELOOP);
+	CHECK_INT(fx_mount(fx, MOUNTS(M("/sys/fs/x", "tmpfs", "t"))), -ELOOP);
+	CHECK_INT(fx_mount(fx, MOUNTS(M("/sys", "bind", "/tmp", "bind"))), -ELOOP);
+	CHECK_STR(fx_line("/etc"), "");
+	unlink(ROOT "/proc");
+
+	/* Out of the root: resolved inside. */
+	mkdir("/tmp/outside", 0755);
+	CHECK_INT(symlink("/tmp/outside", ROOT "/a"), 0);
+	CHECK_INT(symlink("../../../../../../tmp/outside", ROOT "/b"), 0);
+	mkdir(ROOT "/tmp", 0755);
+	mkdir(ROOT "/tmp/outside", 0755);
+	CHECK_INT(fx_mount(fx, MOUNTS(M("/a", "tmpfs", "t"), M("/b/sub", "tmpfs", "t"))), 0);
+	CHECK_STR(fx->text, "");
+	CHECK_HAS(fx_line("/tmp/outside"), "tmpfs");
+	CHECK_HAS(fx_line("/tmp/outside/sub"), "tmpfs");
+	CHECK_INT(access("/tmp/outside/sub", F_OK), -1);
+
+	/* The root itself, and a procfs by another name. */
+	CHECK_INT(symlink("/", ROOT "/self"), 0);
+	CHECK_INT(fx_mount(fx, MOUNTS(M("/self", "tmpfs", "t"))), -EPERM);
+	CHECK_HAS(fx->text, "root of the container");
+	mkdir(ROOT "/proc", 0755);
+	CHECK_INT(symlink("/proc", ROOT "/p"), 0);
+	CHECK_INT(fx_mount(fx, MOUNTS(M("/p", "tmpfs", "t"))), -EPERM);
+	CHECK_INT(fx_mount(fx, MOUNTS(M("/proc", "proc", "proc"), M("/p/sys", "tmpfs", "t"))),
+		  -EPERM);
+	CHECK_HAS(fx->text, "procfs");
+	CHECK_INT(symlink("/proc/self", ROOT "/me"), 0);
+	CHECK_INT(fx_mount(fx, MOUNTS(M("/me/attr", "bind", "/tmp", "bind"))), -EPERM);
+	CHECK_INT(fx_mount(fx, MOUNTS(M("/me/root", "bind", "/tmp", "bind"))) < 0, 1);
+}
+
+IN_NS(links, 0)
+{
+	check_links(fx);
+}
+
+IN_NS(links_mount2, 0)
+{
+	lr_mount_no_new_api = true;
+	check_links(fx);
+}
+
+IN_NS(links_without_openat2, 0)
+{
+	lr_path_no_openat2 = true;
+	check_links(fx);
+}
+
+IN_NS(covered_parent_is_not_used, 0)
+{
+	/* /x is a link to /dev: the tmpfs there hides the one that "/dev" stood for. */
+	CHECK_INT(symlink("dev", ROOT "/x"), 0);
+	CHECK_INT(fx_mount(fx, MOUNTS(M("/dev", "tmpfs", "one"), M("/x", "tmpfs", "two"),
+				      M("/dev/shm", "tmpfs", "three"))),
+		  0);
+	struct stat st;
+	CHECK_INT(stat(ROOT "/dev/shm", &st), 0);
+	CHECK_HAS(fx_line("/dev"), "two");
+	CHECK_HAS(fx_line("/dev/shm"), "three");
+}
+
+IN_NS(allowed_file_in_proc, 0)
+{
+	CHECK(fx_write("/tmp/meminfo", "fake\n"));
+	CHECK_INT(fx_mount(fx, MOUNTS(M("/proc", "proc", "proc"),
+				      M("/proc/meminfo", "bind", "/tmp/meminfo", "bind", "ro"),
+				      M("/proc/net/dev", "bind", "meminfo", "bind"))),
+		  0);
+	CHECK_STR(fx->text, "");
+	CHECK_STR(fx_read(ROOT "/proc/meminfo"), "fake\n");
+	/* The kernel drops what covers /proc/net/dev when it looks the name up again. */
+}
+
+IN_NS(proc_may_only_be_bound_from_a_procfs, 0)
+{
+	mkdir("/tmp/forged", 0755);
+	CHECK_INT(fx_mount(fx, MOUNTS(M("/proc", "bind", "/tmp/forged", "bind"))), -EPERM);
+	CHECK_HAS(fx->text, "not the root of a procfs");
+	CHECK_INT(fx_mount(fx, MOUNTS(M("/proc", "bind", "/proc/1", "rbind"))), -EPERM);
+	CHECK_INT(fx_mount(fx, MOUNTS(M("/proc", "bind", "/proc", "rbind"))), 0);
+	CHECK_INT(access(ROOT "/proc/self/status", F_OK), 0);
+}
+
+IN_NS(remount_of_what_is_there, 0)
+{
+	fx_both(fx,
+		MOUNTS(M("/a", "tmpfs", "t", "nosuid"),
+		       M("/a", "", "", "bind", "remount", "ro", "noexec"), M("/b", "tmpfs", "t"),
+		       M("/b", "tmpfs", "t", "remount", "size=128k", "nodev"),
+		       M("/c", "tmpfs", "t"), M("/c", NULL, NULL, "rshared")));
+	CHECK_HAS(fx_lines[0], "/a / ro,nosuid,noexec,relatime");
+	CHECK_HAS(fx_lines[0], "/b / rw,nodev,relatime  tmpfs t rw,size=128k");
+	CHECK_HAS(fx_lines[0], "/c / rw,relatime shared,");
+	mkdir(ROOT "/plain", 0755);
+	CHECK_INT(fx_mount(fx, MOUNTS(M("/plain", "", "", "bind", "remount", "ro"))), -EINVAL);
+	CHECK_HAS(fx->text, "mount point");
+	CHECK_INT(fx_mount(fx, MOUNTS(M("/none", "", "", "bind", "remount", "ro"))), -ENOENT);
+}
+
+IN_NS(dev_is_read_only_only_at_the_end, 0)
+{
+	struct lr_mount_plan *plan = NULL;
+	CHECK_INT(lr_mount_plan(MOUNTS(M("/dev", "tmpfs", "t", "ro"), M("/dev/shm", "tmpfs", "s")),
+				&fx->opts, fx->arena, &plan, &fx->err),
+		  0);
+	CHECK_INT(lr_mount_apply(plan, &fx->env, &fx->err), 0);
+	CHECK(fx_write(ROOT "/dev/null", ""));
+	CHECK_INT(lr_mount_finish(plan, &fx->env, &fx->err), 0);
+	CHECK(!fx_write(ROOT "/dev/zero", ""));
+	CHECK(fx_write(ROOT "/dev/shm/x", ""));
+	lr_mount_release(plan);
+	lr_mount_release(plan);
+	lr_mount_release(NULL);
+}
+
+static int open_fds(void)
+{
+	int n = 0;
+	for (int fd = 3; fd < 200; fd++)
+		n += fcntl(fd, F_GETFD) >= 0;
+	return n;
+}
+
+IN_NS(no_descriptor_is_left, CLONE_NEWIPC)
+{
+	int before = open_fds();
+	for (int i = 0; i < 2; i++) {
+		lr_mount_no_new_api = i;
+		CHECK_INT(fx_mount(fx, MOUNTS(DEFAULTS, M("/t", "tmpfs", "t", "tmpcopyup"),
+					      M("/b", "bind", "/tmp", "rbind", "ro"))),
+			  0);
+		CHECK_STR(fx->text, "");
+		CHECK(fx_mount(fx, MOUNTS(M("/b", "bind", "/none", "rbind", "ro"))) < 0);
+		CHECK(fx_mount(fx, MOUNTS(M("/b", "tmpfs", "t", "wrong"))) < 0);
+		fx_new_root(fx);
+	}
+	CHECK_INT(open_fds(), before);
+}
+
+/* ---- cgroup ---------------------------------------------------------------------------------- */
+
+static struct lr_mount_cgroup v1[] = {
+	{"cpu,cpuacct", "/tmp/cg/cpu,cpuacct/me", "/tmp/cg/cpu,cpuacct"},
+	{"memory", "/tmp/cg/memory/me", "/tmp/cg/memory"},
+	{"name=systemd", "/tmp/cg/systemd/me", "/tmp/cg/systemd"},
+	{"", "/tmp/cg/unified/me", "/tmp/cg/unified"},
+};
+
+static void make_v1(void)
+{
+	mkdir("/tmp/cg", 0755);
+	for (size_t i = 0; i < 4; i++) {
+		char file[128];
+		mkdir(v1[i].mountpoint, 0755);
+		mkdir(v1[i].host_dir, 0755);
+		snprintf(file, sizeof(file), "%s/cgroup.procs", v1[i].host_dir);
+		CHECK(fx_write(file, "mine"));
+	}
+}
+
+static void check_v1(struct fx *fx)
+{
+	static const struct lr_mount_cgroup_view view = {.n = 4, .v = v1};
+	char target[32] = "";
+
+	make_v1();
+	fx->env.cgroup = &view;
+	fx_both(fx, MOUNTS(M("/sys/fs/cgroup", "cgroup", "cgroup", "nosuid", "noexec", "nodev",
+			     "relatime", "ro")));
+	CHECK_HAS(fx_lines[0],
+		  "/sys/fs/cgroup / ro,nosuid,nodev,noexec,relatime  tmpfs tmpfs rw,mode=755");
+	CHECK_HAS(fx_lines[0], "/sys/fs/cgroup/memory /cg/memory/me ro,nosuid,nodev,noexec");
+	CHECK_HAS(fx_lines[0], "/sys/fs/cgroup/systemd /cg/systemd/me ro");
+	CHECK_HAS(fx_lines[0], "/sys/fs/cgroup/unified /cg/unified/me ro");
+
+	CHECK_INT(fx_mount(fx, MOUNTS(M("/sys/fs/cgroup", "cgroup", "cgroup"))), 0);
+	CHECK_HAS(fx_line("/sys/fs/cgroup"), "rw,nosuid,nodev,noexec");
+	CHECK_INT(readlink(ROOT "/sys/fs/cgroup/cpuacct", target, sizeof(target)), 11);
+	CHECK_STR(target, "cpu,cpuacct");
+	CHECK_STR(fx_read(ROOT "/sys/fs/cgroup/cpu/cgroup.procs"), "mine");
+	fx->env.cgroup = NULL;
+	CHECK_INT(fx_mount(fx, MOUNTS(M("/x", "cgroup", "cgroup"))), -EINVAL);
+}
+
+IN_NS(cgroup_v1_binds, 0)
+{
+	check_v1(fx);
+}
+
+IN_NS(cgroup_v1_in_a_cgroup_namespace, CLONE_NEWCGROUP)
+{
+	/* The hierarchies of this machine, as they are mounted on most cgroup v1 hosts. */
+	static struct lr_mount_cgroup host[] = {
+		{"pids", "/sys/fs/cgroup/pids", "/sys/fs/cgroup/pids"},
+		{"name=systemd", "/sys/fs/cgroup/systemd", "/sys/fs/cgroup/systemd"},
+		{"", "/sys/fs/cgroup/unified", "/sys/fs/cgroup/unified"},
+	};
+	struct lr_mount_cgroup_view view = {.n = 3, .v = host};
+
+	for (size_t i = 0; i < 3; i++)
+		if (access(host[i].mountpoint, F_OK) < 0)
+			SKIP("no hybrid cgroups here");
+	fx->opts.cgroupns = true;
+	fx->env.cgroup = &view;
+	fx_both(fx, MOUNTS(M("/sys/fs/cgroup", "cgroup", "cgroup", "ro")));
+	CHECK_HAS(fx_lines[0], "/sys/fs/cgroup/pids /");
+	CHECK_HAS(fx_lines[0], "cgroup cgroup rw,pids");
+	CHECK_HAS(fx_lines[0], "cgroup cgroup rw,name=systemd");
+	CHECK_HAS(fx_lines[0], "cgroup2 cgroup rw");
+}
+
+IN_NS(cgroup_v2, CLONE_NEWCGROUP)
+{
+	static struct lr_mount_cgroup one = {"", "/sys/fs/cgroup/unified",
+					     "/sys/fs/cgroup/unified"};
+	static const struct lr_mount_cgroup_view view = {.v2 = true, .n = 1, .v = &one};
+
+	if (access(one.mountpoint, F_OK) < 0)
+		one.host_dir = one.mountpoint = "/sys/fs/cgroup";
+	fx->env.cgroup = &view;
+	fx->opts.cgroupns = true;
+	fx_both(fx, MOUNTS(M("/sys/fs/cgroup", "cgroup", "cgroup", "ro", "nosuid")));
+	CHECK_HAS(fx_lines[0], "ro,nosuid,relatime  cgroup2 cgroup rw");
+	fx->opts.cgroupns = false; /* the host's own mount, not a new one */
+	fx_both(fx, MOUNTS(M("/sys/fs/cgroup", "cgroup2", "cgroup", "ro", "nosuid")));
+	CHECK_HAS(fx_lines[0], "/sys/fs/cgroup / ro,nosuid");
+	CHECK_HAS(fx_lines[0], "cgroup2 cgroup2 rw");
+}
+
+/* ---- user namespaces ---------------------------------------------------------------------------
+ */
+
+static void become_userns_root(void)
+{
+	CHECK_INT(unshare(CLONE_NEWUSER | CLONE_NEWNS), 0);
+	CHECK(fx_write("/proc/self/setgroups", "deny"));
+	CHECK(fx_write("/proc/self/uid_map", "0 0 1"));
+	CHECK(fx_write("/proc/self/gid_map", "0 0 1"));
+}
+
+IN_NS(sysfs_of_the_host_in_a_user_namespace, 0)
+{
+	become_userns_root();
+	fx->env.rootfd = open(ROOT, O_PATH | O_DIRECTORY | O_CLOEXEC);
+	fx->env.procfd = lr_procfs_open(&fx->err);
+	fx->opts.userns = true;
+	CHECK_INT(
+		fx_mount(fx, MOUNTS(M("/sys", "sysfs", "sysfs", "nosuid", "noexec", "nodev", "ro"),
+				    M("/dev", "tmpfs", "tmpfs", "nosuid"),
+				    M("/dev/mqueue", "tmpfs", "mqueue", "nosuid"))),
+		0);
+	CHECK_STR(fx->text, "");
+	CHECK_HAS(fx_line("/sys"), "/sys / ro,nosuid,nodev,noexec");
+	CHECK_HAS(fx_line("/sys"), "sysfs");
+	const char *below = fx_line("/sys/fs/cgroup");
+	CHECK(!*below || strstr(below, " ro,"));
+	CHECK_INT(fx_mount(fx, MOUNTS(M("/x", "ext4", "/dev/none"))) < 0, 1);
+	CHECK_HAS(fx->text, "mounts[0]");
+}
+
+IN_NS(proc_of_a_foreign_pid_namespace_is_explained, 0)
+{
+	become_userns_root();
+	fx->env.rootfd = open(ROOT, O_PATH | O_DIRECTORY | O_CLOEXEC);
+	fx->opts.userns = true;
+	CHECK_INT(fx_mount(fx, MOUNTS(M("/proc", "proc", "proc"))), -EPERM);
+	CHECK_HAS(fx->text, "pid namespace");
+	CHECK_INT(fx_mount(fx, MOUNTS(M("/proc", "bind", "/proc", "rbind"))), 0);
+}
