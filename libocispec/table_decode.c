@@ -143,7 +143,7 @@ static int decode_string(const struct decoder *d, const struct lr_json_value *v,
 static int decode_scalar(const struct decoder *d, const struct oci_field *f, char *member,
 			 const struct lr_json_value *v, struct lr_err *err)
 {
-	union number n;
+	union number n = {0};
 	size_t size = sizeof(n.b);
 	int rc = 0;
 
@@ -259,8 +259,8 @@ static void *append(const struct decoder *d, void *target, size_t size)
 static int element_value(struct decoder *d, struct frame *frame, const struct lr_json_value *v,
 			 struct lr_err *err)
 {
-	union number n;
-	size_t size;
+	union number n = {0};
+	size_t size = 0;
 	void *slot;
 	const char *s;
 	int rc;
