@@ -3,7 +3,9 @@
 #define LR_ROOM ""
 #include <errno.h>
 #include <fcntl.h>
+#include <pwd.h>
 #include <spawn.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/wait.h>
@@ -46,6 +48,24 @@ int lr_cmd_state(const struct lr_cli_args *args, struct lr_err *err)
 /* ---- list -------------------------------------------------------------------------------- */
 
 enum { ID, PID, STATUS, BUNDLE, CREATED, OWNER, COLUMNS };
+
+/* The name of a user by the host's passwd file alone: a static program has no NSS. "#1000" is how
+ * runc shows one that has none. */
+static const char *owner_name(uid_t uid, struct lr_arena *a)
+{
+	const char *name = NULL;
+	const struct passwd *p;
+
+	if (uid == 0)
+		return "root";
+	FILE *f = fopen("/etc/passwd", "re");
+	while (f && !name && (p = fgetpwent(f)))
+		if (p->pw_uid == uid)
+			name = lr_strdup(a, p->pw_name);
+	if (f)
+		fclose(f);
+	return name ? name : lr_strf(a, "#%u", uid);
+}
 
 static void list_table(const struct lr_container *v, size_t n, struct lr_arena *a,
 		       struct lr_cli_buf *out)
@@ -111,6 +131,9 @@ int lr_cmd_list(const struct lr_cli_args *args, struct lr_err *err)
 		r = lr_lifecycle_list(&run.rt, arena, &v, &n, err);
 	if (r < 0)
 		return r;
+	if (!lr_cli_flag(args, LR_OPT_QUIET))
+		for (size_t i = 0; i < n; i++)
+			v[i].oci.owner = owner_name(v[i].owner_uid, arena);
 	if (lr_cli_flag(args, LR_OPT_QUIET))
 		for (size_t i = 0; i < n; i++)
 			lr_cli_put(&out, "%s\n", v[i].oci.id);
