@@ -116,11 +116,13 @@ static ssize_t receive(int sock, struct message *m, int *fd)
 	};
 	ssize_t n;
 
+	/* ECONNRESET: the other side died without reading what we sent it. It is told once, before
+	 * what that side had sent itself. */
 	do
 		n = recvmsg(sock, &msg, MSG_CMSG_CLOEXEC);
-	while (n < 0 && errno == EINTR);
+	while (n < 0 && (errno == EINTR || errno == ECONNRESET));
 	if (n < 0)
-		return errno == ECONNRESET ? 0 : -errno;
+		return -errno;
 	struct cmsghdr *c = n > 0 ? CMSG_FIRSTHDR(&msg) : NULL;
 	if (c && c->cmsg_level == SOL_SOCKET && c->cmsg_type == SCM_RIGHTS &&
 	    c->cmsg_len == CMSG_LEN(sizeof(int)))

@@ -76,7 +76,8 @@ int lr_lifecycle_start(const struct lr_runtime *rt, const char *id, struct lr_er
 	if (r < 0) {
 		/* runtime.md, lifecycle step 10: an error, and the container is stopped. */
 		lr_store_unlock(&c.entry);
-		(void)lr_lifecycle_kill(rt, id, SIGKILL, true, NULL);
+		int killed = lr_lifecycle_kill(rt, id, SIGKILL, true, NULL);
+		lr_debug("start: poststart failed, kill: %d", killed);
 		return r;
 	}
 	if (notify >= 0) {
