@@ -1,0 +1,225 @@
+#!/usr/bin/env bats
+# SPDX-License-Identifier: Apache-2.0
+# linux.resources and update, as far as the controllers mounted here go (v1, or v2 in one tree).
+
+load ../lib/helpers.bash
+
+setup() { common_setup; }
+teardown() { common_teardown; }
+
+value() { # CONTROLLER V1 V2 [ID]
+	cat "$(cgroup_file "$@")"
+}
+
+@test "cgroups: init is in its cgroup of every controller when create returns" {
+	rt_create
+	local pid c
+	pid=$(pid_of)
+	while IFS=: read -r _ c path; do
+		[ -n "$c" ] || [ "$(stat -f -c %T /sys/fs/cgroup)" = cgroup2fs ] || continue
+		case $c in name=*) continue ;; esac
+		assert_eq "$c $path" "$c /$ID"
+	done <"/proc/$pid/cgroup"
+}
+
+@test "cgroups: memory limit, reservation, swap" {
+	cfg '.linux.resources.memory = {"limit": 67108864, "reservation": 33554432}'
+	rt_sleeper
+	assert_eq "$(value memory memory.limit_in_bytes memory.max)" 67108864
+	assert_eq "$(value memory memory.soft_limit_in_bytes memory.low)" 33554432
+}
+
+@test "cgroups: the memory limit holds, and the kill is seen as one" {
+	cfg '.linux.resources.memory = {"limit": 33554432, "swap": 33554432}'
+	sh_cfg 'head -c 100000000 /dev/zero | tail; echo $?'
+	rt_bg run -d -b "$BUNDLE" "$ID"
+	wait_for_status stopped "$ID"
+	assert_match "$(cat "$OUT" "$ERR")" "137|Killed"
+}
+
+@test "cgroups: a container starts in 6 MiB" {
+	cfg '.linux.resources.memory = {"limit": 6291456}'
+	run -0 rt run -b "$BUNDLE" "$ID"
+	assert_eq "$output" hello
+}
+
+@test "cgroups: a container starts in 1 MiB" {
+	lean_only "needs more"
+	[ -z "${LR_SANITIZED-}" ] || skip "a sanitized program needs more"
+	cfg '.linux.resources.memory = {"limit": 1048576}'
+	run -0 rt run -b "$BUNDLE" "$ID"
+	assert_eq "$output" hello
+}
+
+@test "cgroups: pids limit" {
+	cfg '.linux.resources.pids.limit = 5'
+	sh_cfg 'for i in 1 2 3 4 5 6 7; do sleep 1 & done; wait'
+	run rt run -b "$BUNDLE" "$ID"
+	assert_match "$output" "can't fork|Resource temporarily unavailable"
+	cfg '.linux.resources.pids.limit = -1'
+	rt_sleeper
+	assert_eq "$(value pids pids.max pids.max)" max
+}
+
+@test "cgroups: cpu shares, quota, period, cpuset" {
+	cfg '.linux.resources.cpu = {"shares": 512, "quota": 50000, "period": 100000, "cpus": "0", "mems": "0"}'
+	rt_sleeper
+	if cgroup_v2; then
+		assert_eq "$(value cpu x cpu.max)" "50000 100000"
+		assert_eq "$(value cpu x cpuset.cpus)" 0
+	else
+		assert_eq "$(value cpu cpu.shares)" 512
+		assert_eq "$(value cpu cpu.cfs_quota_us)" 50000
+		assert_eq "$(value cpu cpu.cfs_period_us)" 100000
+		assert_eq "$(value cpuset cpuset.cpus)" 0
+		assert_eq "$(value cpuset cpuset.mems)" 0
+	fi
+	run -0 rt exec "$ID" grep Cpus_allowed_list /proc/self/status
+	assert_match "$output" ':.0$'
+}
+
+@test "cgroups: cpuset without values still works" {
+	rt_sleeper
+	cgroup_v2 || [ -n "$(value cpuset cpuset.cpus)" ]
+}
+
+@test "cgroups: blkio weight and throttle" {
+	cgroup_v2 && skip "v1 only"
+	[ -e /sys/fs/cgroup/blkio/blkio.throttle.read_bps_device ] || skip "this kernel has no blkio throttling"
+	local dev
+	dev=$(lsblk -dn -o MAJ:MIN 2>/dev/null | head -n 1 | tr -d ' ')
+	[ -n "$dev" ] || skip "no block device"
+	cfg --argjson a "${dev%:*}" --argjson i "${dev#*:}" '.linux.resources.blockIO.throttleReadBpsDevice = [{"major": $a, "minor": $i, "rate": 1048576}]'
+	rt_sleeper
+	assert_eq "$(value blkio blkio.throttle.read_bps_device)" "$dev 1048576"
+}
+
+@test "cgroups: memory swappiness and the oom killer switch" {
+	cgroup_v2 && skip "v1 only"
+	cfg '.linux.resources.memory = {"limit": 67108864, "disableOOMKiller": true}'
+	rt_sleeper
+	assert_match "$(value memory memory.oom_control)" 'oom_kill_disable 1'
+}
+
+@test "cgroups: a default path of its own without cgroupsPath" {
+	cfg 'del(.linux.cgroupsPath) | .process.args = ["/bin/sleep", "300"]'
+	rt_bg run -d -b "$BUNDLE" "$ID"
+	assert_has "$(cat "/proc/$(pid_of)/cgroup")" "$ID"
+	rt delete --force "$ID"
+	assert_nothing_left
+}
+
+@test "cgroups: a nested cgroupsPath, and only its leaf is removed when others use the parent" {
+	mkdir -p "/sys/fs/cgroup/pids/$TAG-parent/keep" 2>/dev/null || skip "cgroup v1 is mounted on the machines this runs on"
+	cfg --arg p "/$TAG-parent/$ID" '.linux.cgroupsPath = $p'
+	rt_sleeper
+	[ -d "/sys/fs/cgroup/pids/$TAG-parent/$ID" ]
+	rt delete --force "$ID"
+	[ ! -d "/sys/fs/cgroup/pids/$TAG-parent/$ID" ]
+	[ -d "/sys/fs/cgroup/pids/$TAG-parent/keep" ]
+	find /sys/fs/cgroup -mindepth 2 -depth -type d -path "*$TAG-parent*" -exec rmdir {} \; 2>/dev/null || true
+}
+
+@test "cgroups: .. in cgroupsPath does not lead out" {
+	cfg --arg p "/../../../$ID" '.linux.cgroupsPath = $p'
+	run rt run -b "$BUNDLE" "$ID"
+	if [ "$status" = 0 ]; then
+		! is_lean
+	else
+		assert_one_error
+		assert_has "$output" ".."
+	fi
+	[ ! -e "/sys/$ID" ] && [ ! -e "/$ID" ]
+}
+
+@test "cgroups: sub-cgroups that the container made are removed with it" {
+	cgroup_v2 && skip "v1 only"
+	rt_sleeper
+	mkdir -p "/sys/fs/cgroup/pids/$ID/a/b" "/sys/fs/cgroup/memory/$ID/c"
+	rt delete --force "$ID"
+	assert_eq "$(left_cgroups)" ""
+}
+
+@test "cgroups: a limit that cannot be is one clear error" {
+	cfg '.linux.resources.cpu = {"cpus": "4096"}'
+	run rt run -b "$BUNDLE" "$ID"
+	assert_one_error
+	assert_match "$output" "cpuset.cpus|cpus"
+	assert_nothing_left
+	cfg '.linux.resources.cpu = {"period": 5, "quota": 5}'
+	run rt run -b "$BUNDLE" "$ID"
+	assert_one_error
+	assert_nothing_left
+}
+
+@test "cgroups: hugepages, rdma, network: what the machine lacks is named" {
+	[ ! -d /sys/fs/cgroup/hugetlb ] || skip "hugetlb is mounted here"
+	cfg '.linux.resources.hugepageLimits = [{"pageSize": "2MB", "limit": 4194304}]'
+	run rt run -b "$BUNDLE" "$ID"
+	is_lean || skip "stand-in runtime: ignores it"
+	assert_one_error
+	assert_match "$output" "hugetlb|hugepage"
+}
+
+@test "update: by options" {
+	cfg '.linux.resources.memory.limit = 67108864'
+	rt_sleeper
+	run -0 rt update --memory 134217728 --pids-limit 77 --cpu-share 300 "$ID"
+	assert_eq "$output" ""
+	assert_eq "$(value memory memory.limit_in_bytes memory.max)" 134217728
+	assert_eq "$(value pids pids.max pids.max)" 77
+	cgroup_v2 || assert_eq "$(value cpu cpu.shares)" 300
+	run -0 rt update --cpu-period 100000 --cpu-quota 20000 "$ID"
+	cgroup_v2 || assert_eq "$(value cpu cpu.cfs_quota_us)" 20000
+	# what was not named stays
+	assert_eq "$(value pids pids.max pids.max)" 77
+	run -0 rt update --memory 64M "$ID"
+	assert_eq "$(value memory memory.limit_in_bytes memory.max)" 67108864
+	run -0 rt update --cpuset-cpus 0 "$ID"
+	cgroup_v2 || assert_eq "$(value cpuset cpuset.cpus)" 0
+}
+
+@test "update: by JSON, from a file and from standard input" {
+	rt_sleeper
+	echo '{"memory": {"limit": 100663296}, "pids": {"limit": 33}}' >r.json
+	rt update -r r.json "$ID"
+	assert_eq "$(value memory memory.limit_in_bytes memory.max)" 100663296
+	assert_eq "$(value pids pids.max pids.max)" 33
+	rt update --resources=- "$ID" <<<'{"pids": {"limit": 44}}'
+	assert_eq "$(value pids pids.max pids.max)" 44
+	rt update --resources - "$ID" <<<'{"pids": {"limit": 45}}'
+	assert_eq "$(value pids pids.max pids.max)" 45
+	run rt update -r - "$ID" <<<'{"pids": '
+	assert_one_error
+	assert_eq "$(value pids pids.max pids.max)" 45
+}
+
+@test "update: devices stay as they are" {
+	cfg '.linux.devices = [{"path": "/dev/mine", "type": "c", "major": 1, "minor": 11}]
+		| .linux.resources.devices = [{"allow": false, "access": "rwm"}, {"allow": true, "type": "c", "major": 1, "minor": 11, "access": "w"}]'
+	rt_sleeper
+	run -0 rt exec "$ID" sh -c ': >/dev/mine'
+	local before
+	before=$(cat "/sys/fs/cgroup/devices/$ID/devices.list" 2>/dev/null || true)
+	rt update --pids-limit 50 "$ID"
+	rt update -r - "$ID" <<<'{"pids": {"limit": 44}}'
+	run -0 rt exec "$ID" sh -c ': >/dev/mine'
+	assert_eq "$(cat "/sys/fs/cgroup/devices/$ID/devices.list" 2>/dev/null || true)" "$before"
+}
+
+@test "update: of an unknown and of a stopped container" {
+	run rt update --pids-limit 5 "$ID"
+	assert_one_error
+	assert_has "$output" "does not exist"
+	run rt update --pids-limit nonsense "$ID"
+	[ "$status" -ne 0 ]
+}
+
+@test "update: a paused container stays paused" {
+	rt_sleeper
+	rt pause "$ID"
+	rt update --pids-limit 50 "$ID"
+	assert_eq "$(status_of)" paused
+	rt resume "$ID"
+	assert_eq "$(status_of)" running
+}

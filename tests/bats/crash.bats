@@ -1,0 +1,167 @@
+#!/usr/bin/env bats
+# SPDX-License-Identifier: Apache-2.0
+# kill -9 of the runtime at any moment: `delete --force` removes everything that it left.
+
+load ../lib/helpers.bash
+
+setup() { common_setup; }
+teardown() { common_teardown; }
+
+# How long one undisturbed call takes, in microseconds.
+duration_of() {
+	local t0 t1
+	t0=$(date +%s%N)
+	"$@" >/dev/null 2>&1 </dev/null
+	t1=$(date +%s%N)
+	echo $(((t1 - t0) / 1000))
+}
+
+# kill_at USEC COMMAND...
+kill_at() {
+	python3 - "$@" <<-'END'
+		import os, signal, subprocess, sys, time
+		p = subprocess.Popen(sys.argv[2:], stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+		time.sleep(int(sys.argv[1]) / 1e6)
+		p.send_signal(signal.SIGKILL)
+		p.wait()
+	END
+}
+
+crash() { # VERB ROUNDS
+	local n full id
+	cfg '.process.args = ["/bin/sleep", "300"]'
+	export LR_TEST_TAG=$TAG
+	full=$(duration_of rt "${@:3}" -b "$BUNDLE" "$ID")
+	rt delete --force "$ID"
+	for n in $(seq "$2"); do
+		new_id
+		cfg --arg p "/$ID" '.linux.cgroupsPath = $p'
+		kill_at $((full * n / $2 * 11 / 10)) "$LEAN_RUNTIME" --root "$ROOT" "${@:3}" -b "$BUNDLE" "$ID" 3>&-
+		run rt delete --force "$ID"
+		assert_eq "round $n: $status $output" "round $n: 0 "
+		assert_eq "round $n: $(left_state)" "round $n: "
+	done
+	unset LR_TEST_TAG
+	assert_nothing_left
+}
+
+@test "crash: run --detach killed at 25 moments" {
+	lean_only "leaves things behind"
+	crash run 25 run -d
+}
+
+@test "crash: create killed at 25 moments" {
+	lean_only "leaves things behind"
+	crash create 25 create
+}
+
+@test "crash: run in the foreground killed, delete --force" {
+	cfg '.process.args = ["/bin/sleep", "300"]'
+	LR_TEST_TAG=$TAG "$LEAN_RUNTIME" --root "$ROOT" run -b "$BUNDLE" "$ID" </dev/null >/dev/null 2>&1 3>&- &
+	local pid=$!
+	wait_for_status running "$ID"
+	kill -KILL "$pid"
+	wait "$pid" 2>/dev/null || true
+	rt delete --force "$ID"
+	assert_nothing_left
+}
+
+@test "crash: delete killed at 10 moments, then again" {
+	local n full
+	cfg '.process.args = ["/bin/sleep", "300"]'
+	rt_bg run -d -b "$BUNDLE" "$ID"
+	full=$(duration_of rt delete --force "$ID")
+	for n in 1 2 3 4 5 6 7 8 9 10; do
+		rt_bg run -d -b "$BUNDLE" "$ID"
+		kill_at $((full * n / 10)) env LR_TEST_TAG="$TAG" "$LEAN_RUNTIME" --root "$ROOT" delete --force "$ID" 3>&-
+		rt delete --force "$ID"
+		run ! rt state "$ID"
+	done
+	assert_nothing_left
+}
+
+@test "crash: pause killed leaves nothing frozen for good" {
+	local n full
+	rt_sleeper
+	full=$(duration_of rt pause "$ID")
+	rt resume "$ID"
+	for n in 1 2 3 4 5 6; do
+		kill_at $((full * n / 6)) env LR_TEST_TAG="$TAG" "$LEAN_RUNTIME" --root "$ROOT" pause "$ID" 3>&-
+		run rt resume "$ID"
+		assert_eq "$(status_of)" running
+	done
+	rt pause "$ID"
+	rt delete --force "$ID"
+}
+
+@test "crash: exec killed leaves the container in order" {
+	local n full
+	rt_sleeper
+	full=$(duration_of rt exec "$ID" true)
+	for n in 1 2 3 4 5 6 7 8; do
+		kill_at $((full * n / 8)) env LR_TEST_TAG="$TAG" "$LEAN_RUNTIME" --root "$ROOT" exec "$ID" true 3>&-
+	done
+	assert_eq "$(status_of)" running
+	run -0 rt exec "$ID" echo fine
+	assert_has "$output" fine
+	wait_until eval '[ "$(rt ps -f json "$ID" | jq length)" = 1 ]'
+}
+
+@test "crash: out of processes is an error, not a hang, and nothing is left" {
+	local cg=/sys/fs/cgroup/pids/$TAG-tight n left
+	mkdir "$cg" 2>/dev/null || skip "no pids controller of cgroup v1 here"
+	for n in 1 2 3; do
+		echo $n >"$cg/pids.max"
+		timeout 30 bash -c 'echo $$ >$1/cgroup.procs; LR_TEST_TAG=$2 exec "$LEAN_RUNTIME" --root "$3" create -b "$4" "$5"' \
+			bash "$cg" "$TAG" "$ROOT" "$BUNDLE" "$ID" </dev/null >o 2>&1 3>&- && status=0 || status=$?
+		[ "$status" -ne 124 ] || fail "hangs with $n processes"
+		if [ "$status" = 0 ] || ! is_lean; then
+			rt delete --force "$ID"
+			continue
+		fi
+		output=$(cat o)
+		assert_one_error
+		left=$(left_state)
+		assert_eq "with $n: $left" "with $n: "
+	done
+	wait_until rmdir "$cg"
+}
+
+@test "crash: out of descriptors is an error, not a hang" {
+	export TAG ROOT BUNDLE ID
+	local n
+	for n in 4 5 6 8 10 12 14 16; do
+		status=0
+		timeout 20 bash -c 'ulimit -n '$n'; LR_TEST_TAG=$TAG exec "$LEAN_RUNTIME" --root "$ROOT" run -b "$BUNDLE" "$ID"' </dev/null >o 2>&1 3>&- || status=$?
+		[ "$status" -ne 124 ] || fail "hangs with $n descriptors"
+		is_lean || { rt delete --force "$ID" || true; continue; }
+		run ! rt state "$ID"
+		left=$(left_state)
+		assert_eq "with $n: $left" "with $n: "
+	done
+}
+
+@test "crash: two at once with one id: exactly one wins" {
+	lean_only "races"
+	cfg '.process.args = ["/bin/sleep", "300"]'
+	local i won=0 pids=()
+	for i in 1 2 3 4 5 6; do
+		rt run -d -b "$BUNDLE" "$ID" </dev/null >"o$i" 2>&1 &
+		pids+=($!)
+	done
+	for i in "${pids[@]}"; do
+		wait "$i" && won=$((won + 1)) || true
+	done
+	assert_eq "$won" 1
+	assert_eq "$(status_of)" running
+	assert_eq "$(rt ps -f json "$ID" | jq length)" 1
+}
+
+@test "crash: 40 containers after each other leave no trace and no slow-down" {
+	local i
+	cfg '.process.args = ["true"]'
+	for i in $(seq 40); do
+		rt run -b "$BUNDLE" "$ID" </dev/null
+	done
+	assert_nothing_left
+}

@@ -1,0 +1,215 @@
+#!/usr/bin/env bats
+# SPDX-License-Identifier: Apache-2.0
+# hooks: six kinds, their order, their namespaces, what they are told, and what their failure does.
+
+load ../lib/helpers.bash
+
+setup() {
+	common_setup
+	LOG=$BATS_TEST_TMPDIR/hooklog
+	# One script for all: appends "kind" and the state it got. Container-side hooks find the same
+	# file through a bind mount; createContainer resolves paths in the runtime's mount view.
+	cat >hook.sh <<-END
+		#!/bin/sh
+		kind=\$1
+		state=\$(cat)
+		log=$LOG
+		[ -d /hooks ] && [ ! -e \$log ] && log=/hooks/hooklog
+		echo "\$kind" >>\$log
+		echo "\$state" >\${log%/*}/state.\$kind
+		readlink /proc/self/ns/mnt /proc/self/ns/pid >\${log%/*}/ns.\$kind 2>/dev/null
+		pwd >\${log%/*}/cwd.\$kind
+		[ "\$2" = "" ] || exit \$2
+	END
+	chmod 755 hook.sh
+	: >"$LOG"
+	mkdir "$BUNDLE/rootfs/hooks"
+	cfg --arg d "$BATS_TEST_TMPDIR" '.mounts += [{"destination": "/hooks", "type": "bind", "source": $d, "options": ["bind", "rw"]}]'
+}
+teardown() { common_teardown; }
+
+hook_cfg() { # KIND [EXIT]
+	local path=$BATS_TEST_TMPDIR/hook.sh
+	[ "$1" != startContainer ] || path=/hooks/hook.sh
+	cfg --arg k "$1" --arg p "$path" --arg e "${2-}" \
+		'.hooks[$k] += [{"path": $p, "args": ["hook", $k, $e], "env": ["PATH=/usr/bin:/bin", "LR_TEST_TAG='"$TAG"'"]}]'
+}
+
+all_hooks() {
+	local k
+	for k in poststop poststart startContainer createContainer createRuntime prestart; do
+		hook_cfg $k
+	done
+}
+
+@test "hooks: all six kinds in the spec's order" {
+	all_hooks
+	sh_cfg 'echo program >>/hooks/hooklog; sleep 300'
+	rt_create
+	# Before 1.2 the stand-in ran poststart here.
+	assert_eq "$(is_lean && cat "$LOG" || grep -v poststart "$LOG")" $'prestart\ncreateRuntime\ncreateContainer'
+	rt start "$ID"
+	wait_until grep -q program "$LOG"
+	assert_eq "$(grep -v -e program -e poststart "$LOG" | tr '\n' ' ')" "prestart createRuntime createContainer startContainer "
+	[ "$(grep -n startContainer "$LOG" | cut -d: -f1)" -lt "$(grep -n program "$LOG" | cut -d: -f1)" ]
+	wait_until grep -q poststart "$LOG"
+	hook_absent poststop
+	rt kill "$ID" KILL
+	wait_for_status stopped "$ID"
+	hook_absent poststop
+	rt delete "$ID"
+	assert_eq "$(grep -c poststop "$LOG")" 1
+	assert_eq "$(tail -n 1 "$LOG")" poststop
+}
+
+hook_absent() {
+	! grep -q "$1" "$LOG" || fail "$1 ran too early: $(cat "$LOG")"
+}
+
+@test "hooks: run in the foreground runs them all too" {
+	all_hooks
+	sh_cfg 'echo program >>/hooks/hooklog'
+	run -0 rt run -b "$BUNDLE" "$ID"
+	assert_eq "$(sort "$LOG" | tr '\n' ' ')" "createContainer createRuntime poststart poststop prestart program startContainer "
+	assert_eq "$(tail -n 1 "$LOG")" poststop
+}
+
+@test "hooks: state on standard input" {
+	all_hooks
+	cfg '.annotations = {"org.test": "yes"} | .process.args = ["/bin/sleep", "300"]'
+	rt_bg run -d -b "$BUNDLE" "$ID"
+	wait_until test -s state.poststart
+	local k pid
+	pid=$(pid_of)
+	for k in prestart createRuntime createContainer startContainer poststart; do
+		jq -e --arg id "$ID" --arg b "$BUNDLE" '.id == $id and .bundle == $b and .annotations["org.test"] == "yes"
+			and (.ociVersion | startswith("1."))' "state.$k" || fail "state.$k: $(cat state.$k)"
+	done
+	for k in prestart createRuntime poststart; do
+		assert_eq "$(jq .pid state.$k)" "$pid"
+	done
+	assert_eq "$(jq -r .status state.createRuntime)" creating
+	! is_lean || assert_eq "$(jq -r .status state.poststart)" running
+	rt delete --force "$ID"
+	assert_eq "$(jq -r .status state.poststop)" stopped
+	! is_lean || assert_eq "$(jq -r .status state.startContainer)" created
+}
+
+@test "hooks: namespaces they run in" {
+	all_hooks
+	sh_cfg 'readlink /proc/self/ns/mnt /proc/self/ns/pid >/hooks/ns.program; sleep 300'
+	rt_bg run -d -b "$BUNDLE" "$ID"
+	wait_until test -s ns.poststart
+	local k host
+	host=$(readlink /proc/self/ns/mnt /proc/self/ns/pid)
+	for k in prestart createRuntime poststart; do
+		assert_eq "$(cat ns.$k)" "$host"
+	done
+	assert_eq "$(cat ns.startContainer)" "$(cat ns.program)"
+}
+
+@test "hooks: createContainer mounts into the container, before pivot_root, and not on the host" {
+	cfg --arg r "$BUNDLE/rootfs/srv" '.hooks.createContainer = [{"path": "/bin/sh", "args": ["sh", "-c",
+		"mount -t tmpfs hook-was-here " + $r], "env": ["PATH=/usr/bin:/bin"]}]'
+	cfg '.process.args = ["grep", "hook-was-here", "/proc/mounts"]'
+	run -0 rt run -b "$BUNDLE" "$ID"
+	assert_match "$output" '^hook-was-here /srv tmpfs'
+	assert_hasnt "$(cat /proc/self/mountinfo)" hook-was-here
+}
+
+@test "hooks: several of one kind in their order" {
+	local n
+	for n in 1 2 3; do
+		cfg --arg n "$n" --arg log "$LOG" '.hooks.createRuntime += [{"path": "/bin/sh", "args": ["sh", "-c", "echo " + $n + " >>" + $log]}]'
+	done
+	run -0 rt run -b "$BUNDLE" "$ID"
+	assert_eq "$(tr '\n' ' ' <"$LOG")" "1 2 3 "
+}
+
+@test "hooks: environment is the hook's own" {
+	cfg --arg o "$BATS_TEST_TMPDIR/env" '.hooks.createRuntime = [{"path": "/bin/sh", "args": ["sh", "-c", "/usr/bin/env >" + $o], "env": ["A=b"]}]'
+	SECRET=leaked run -0 rt run -b "$BUNDLE" "$ID"
+	assert_has "$(cat env)" A=b
+	assert_hasnt "$(cat env)" SECRET
+}
+
+@test "hooks: no descriptor of the runtime reaches them" {
+	cfg --arg o "$BATS_TEST_TMPDIR/fds" '.hooks.createRuntime = [{"path": "/bin/sh", "args": ["sh", "-c", "for f in /proc/$$/fd/*; do echo $f $(readlink $f); done >" + $o]}]'
+	run -0 rt run -b "$BUNDLE" "$ID"
+	assert_hasnt "$(cat fds)" memfd
+	[ "$(wc -l <fds)" -le 5 ] || fail "$(cat fds)"
+}
+
+@test "hooks: a failing one before start fails create and leaves nothing" {
+	local k
+	for k in prestart createRuntime createContainer; do
+		cfg 'del(.hooks)'
+		hook_cfg "$k" 9
+		run rt create -b "$BUNDLE" "$ID" </dev/null
+		assert_one_error
+		! is_lean || assert_has "$output" hook
+		run ! rt state "$ID"
+		assert_nothing_left
+	done
+}
+
+@test "hooks: a failing startContainer fails start" {
+	hook_cfg startContainer 9
+	rt_create
+	run rt start "$ID"
+	if is_lean; then
+		assert_one_error
+		assert_has "$output" startContainer
+	fi
+	wait_for_status stopped "$ID"
+}
+
+@test "hooks: a failing poststart does not stop the container" {
+	lean_only "ends it, as 1.0 of the spec had it"
+	hook_cfg poststart 9
+	cfg '.process.args = ["/bin/sleep", "300"]'
+	run rt run -d -b "$BUNDLE" "$ID" </dev/null >/dev/null 2>&1
+	assert_eq "$(status_of)" running
+}
+
+@test "hooks: a failing poststop does not stop the others" {
+	lean_only "stops there"
+	hook_cfg poststop 9
+	cfg --arg log "$LOG" '.hooks.poststop += [{"path": "/bin/sh", "args": ["sh", "-c", "echo second >>" + $log]}]'
+	rt_bg run -d -b "$BUNDLE" "$ID"
+	wait_for_status stopped "$ID"
+	run rt delete "$ID"
+	assert_has "$(cat "$LOG")" second
+	run rt delete --force "$ID"
+}
+
+@test "hooks: timeout" {
+	cfg '.hooks.createRuntime = [{"path": "/bin/sleep", "args": ["sleep", "100"], "timeout": 1}]'
+	local t0=$SECONDS
+	run rt run -b "$BUNDLE" "$ID"
+	assert_one_error
+	[ $((SECONDS - t0)) -lt 10 ]
+	! is_lean || assert_match "$output" "timed out|timeout|time"
+	# and it is not left running
+	assert_nothing_left
+}
+
+@test "hooks: a path that does not exist, or is not absolute" {
+	cfg '.hooks.createRuntime = [{"path": "/no/such/hook"}]'
+	run rt run -b "$BUNDLE" "$ID"
+	assert_one_error
+	assert_has "$output" /no/such/hook
+	lean_only "takes any"
+	cfg '.hooks.createRuntime = [{"path": "hook.sh"}]'
+	run rt run -b "$BUNDLE" "$ID"
+	assert_one_error
+	assert_has "$output" "hooks.createRuntime[0]"
+}
+
+@test "hooks: createRuntime sees init's network namespace, as Docker's does" {
+	cfg --arg o "$BATS_TEST_TMPDIR/ns" '.hooks.prestart = [{"path": "/bin/sh", "args": ["sh", "-c",
+		"p=$(sed -n \"s/.*\\\"pid\\\": *\\([0-9]*\\).*/\\1/p\"); readlink /proc/$p/ns/net >" + $o]}]'
+	cfg '.process.args = ["readlink", "/proc/self/ns/net"]'
+	run -0 rt run -b "$BUNDLE" "$ID"
+	assert_eq "$(cat ns)" "$output"
+}

@@ -1,0 +1,343 @@
+#!/usr/bin/env bats
+# SPDX-License-Identifier: Apache-2.0
+# root and mounts: kinds, options, propagation, masked and read-only paths, devices.
+
+load ../lib/helpers.bash
+
+setup() { common_setup; }
+teardown() { common_teardown; }
+
+mnt() { # JSON
+	cfg --argjson m "$1" '.mounts += [$m]'
+}
+
+# The mount options of a destination as the container sees them.
+show() {
+	cfg --arg d "$1" '.process.args = ["/bin/grep", "-F", " " + $d + " ", "/proc/self/mountinfo"]'
+}
+
+@test "root: read-only and writable" {
+	sh_cfg 'touch /x && echo wrote'
+	run -0 rt run -b "$BUNDLE" "$ID"
+	assert_eq "$output" wrote
+	cfg '.root.readonly = true'
+	run ! rt run -b "$BUNDLE" "$ID"
+	assert_has "$output" "Read-only file system"
+}
+
+@test "root: absolute, relative, symlinked" {
+	cfg --arg r "$BUNDLE/rootfs" '.root.path = $r'
+	run -0 rt run -b "$BUNDLE" "$ID"
+	assert_eq "$output" hello
+	is_lean || skip "stand-in runtime: refuses a symlink"
+	mv "$BUNDLE/rootfs" real
+	ln -s ../real "$BUNDLE/rootfs"
+	cfg '.root.path = "rootfs"'
+	run -0 rt run -b "$BUNDLE" "$ID"
+	assert_eq "$output" hello
+	rm "$BUNDLE/rootfs"
+	mv real "$BUNDLE/rootfs"
+}
+
+@test "root: the host's is out of reach" {
+	echo secret >"$BATS_TEST_TMPDIR/secret"
+	cfg --arg p "$BATS_TEST_TMPDIR/secret" '.process.args = ["sh", "-c", "ls / | tr \"\\n\" \" \"; cat " + $p + " ../../../../.." + $p + "; grep -c . /proc/self/mountinfo; cat /proc/self/mountinfo"]'
+	run rt run -b "$BUNDLE" "$ID"
+	assert_hasnt "$output" secret$'\n'
+	assert_hasnt "$output" "/sys/fs/cgroup/unified "
+	assert_hasnt "$output" oldroot
+	# every mount is below the container's own root
+	run -0 rt_mountinfo
+	assert_eq "$(awk '$5 == "/" {n++} END {print n}' <<<"$output")" 1
+}
+rt_mountinfo() {
+	cfg '.process.args = ["cat", "/proc/self/mountinfo"]'
+	rt run -b "$BUNDLE" "$ID"
+}
+
+@test "mounts: the host's mount table is untouched" {
+	local before
+	before=$(sort /proc/self/mountinfo)
+	rt_sleeper
+	assert_eq "$(sort /proc/self/mountinfo)" "$before"
+	rt delete --force "$ID"
+	assert_eq "$(sort /proc/self/mountinfo)" "$before"
+}
+
+@test "mounts: tmpfs with size and mode" {
+	mnt '{"destination": "/mnt/t", "type": "tmpfs", "source": "tmpfs", "options": ["size=64k", "mode=0750", "nosuid", "nodev", "noexec"]}'
+	show /mnt/t
+	run -0 rt run -b "$BUNDLE" "$ID"
+	assert_match "$output" 'nosuid,nodev,noexec.* - tmpfs tmpfs rw.*size=64k'
+	assert_match "$output" 'mode=750'
+}
+
+@test "mounts: bind of a directory, read-only and writable" {
+	mkdir src
+	echo in source >src/file
+	mnt '{"destination": "/mnt/rw", "type": "bind", "source": "'"$BATS_TEST_TMPDIR"'/src", "options": ["bind"]}'
+	mnt '{"destination": "/mnt/ro", "source": "'"$BATS_TEST_TMPDIR"'/src", "options": ["rbind", "ro"]}'
+	sh_cfg 'cat /mnt/rw/file; echo new >/mnt/rw/new; touch /mnt/ro/x || echo is ro; cat /mnt/ro/new'
+	run -0 rt run -b "$BUNDLE" "$ID"
+	assert_has "$output" "in source"
+	assert_has "$output" "is ro"
+	assert_match "$output" $'\nnew$'
+	assert_eq "$(cat src/new)" new
+}
+
+@test "mounts: bind of a file, the destination is made" {
+	echo content >file
+	mnt '{"destination": "/etc/deep/er/file", "type": "bind", "source": "'"$BATS_TEST_TMPDIR"'/file", "options": ["bind", "ro"]}'
+	mnt '{"destination": "/etc/hosts", "type": "bind", "source": "'"$BATS_TEST_TMPDIR"'/file", "options": ["rbind", "rprivate"]}'
+	sh_cfg 'cat /etc/deep/er/file /etc/hosts; echo more >>/etc/hosts'
+	run -0 rt run -b "$BUNDLE" "$ID"
+	assert_eq "$output" $'content\ncontent'
+	assert_eq "$(cat file)" $'content\nmore'
+}
+
+@test "mounts: bind with a relative source counts from the bundle" {
+	mkdir "$BUNDLE/data"
+	echo here >"$BUNDLE/data/f"
+	mnt '{"destination": "/mnt/d", "type": "bind", "source": "data", "options": ["bind"]}'
+	cfg '.process.args = ["cat", "/mnt/d/f"]'
+	run -0 rt run -b "$BUNDLE" "$ID"
+	assert_eq "$output" here
+}
+
+@test "mounts: in the listed order, one below another" {
+	mkdir a b
+	echo a >a/f
+	echo b >b/f
+	mkdir a/sub
+	mnt '{"destination": "/mnt/a", "type": "bind", "source": "'"$BATS_TEST_TMPDIR"'/a", "options": ["bind"]}'
+	mnt '{"destination": "/mnt/a/sub", "type": "bind", "source": "'"$BATS_TEST_TMPDIR"'/b", "options": ["bind"]}'
+	cfg '.process.args = ["cat", "/mnt/a/f", "/mnt/a/sub/f"]'
+	run -0 rt run -b "$BUNDLE" "$ID"
+	assert_eq "$output" $'a\nb'
+}
+
+@test "mounts: ro stops at the top, rro goes through" {
+	mkdir -p src
+	mnt '{"destination": "/mnt/a", "type": "bind", "source": "'"$BATS_TEST_TMPDIR"'/src", "options": ["rbind", "ro"]}'
+	mnt '{"destination": "/mnt/b", "type": "bind", "source": "'"$BATS_TEST_TMPDIR"'/src", "options": ["rbind", "rro"]}'
+	sh_cfg 'touch /mnt/a/x 2>/dev/null && echo a; touch /mnt/a/sub/x && echo a/sub; touch /mnt/b/x 2>/dev/null && echo b; touch /mnt/b/sub/x 2>/dev/null && echo b/sub; true'
+	export TAG ROOT ID BUNDLE BATS_TEST_TMPDIR
+	run -0 unshare -m --propagation private bash -c 'mkdir src/sub && mount -t tmpfs tmpfs src/sub &&
+		LR_TEST_TAG=$TAG "$LEAN_RUNTIME" --root "$ROOT" run -b "$BUNDLE" "$ID"'
+	assert_eq "$output" a/sub
+}
+
+@test "mounts: recursive attributes rnosuid, rnodev, rnoexec" {
+	mkdir -p src
+	mnt '{"destination": "/mnt/a", "type": "bind", "source": "'"$BATS_TEST_TMPDIR"'/src", "options": ["rbind", "rnosuid", "rnodev", "rnoexec"]}'
+	cfg '.process.args = ["grep", "/mnt/a", "/proc/self/mountinfo"]'
+	export TAG ROOT ID BUNDLE BATS_TEST_TMPDIR
+	run -0 unshare -m --propagation private bash -c 'mkdir src/sub && mount -t tmpfs tmpfs src/sub &&
+		LR_TEST_TAG=$TAG "$LEAN_RUNTIME" --root "$ROOT" run -b "$BUNDLE" "$ID"'
+	assert_match "$output" '/mnt/a rw,nosuid,nodev,noexec'
+	assert_match "$output" '/mnt/a/sub rw,nosuid,nodev,noexec'
+}
+
+@test "mounts: every flag option reaches the kernel" {
+	mkdir src
+	mnt '{"destination": "/mnt/a", "type": "tmpfs", "source": "tmpfs", "options": ["nosuid", "nodev", "noexec", "noatime", "nodiratime", "ro", "sync", "dirsync"]}'
+	show /mnt/a
+	run -0 rt run -b "$BUNDLE" "$ID"
+	assert_match "$output" '/mnt/a ro,nosuid,nodev,noexec,noatime,nodiratime'
+	assert_match "$output" '- tmpfs tmpfs r[ow],sync,dirsync'
+	cfg '.mounts |= .[:-1]'
+	mnt '{"destination": "/mnt/a", "type": "tmpfs", "source": "tmpfs", "options": ["strictatime", "nosymfollow", "lazytime"]}'
+	show /mnt/a
+	run -0 rt run -b "$BUNDLE" "$ID"
+	assert_hasnt "$output" relatime
+	assert_hasnt "$output" noatime
+	is_lean || return 0
+	assert_has "$output" nosymfollow
+	assert_has "$output" lazytime
+}
+
+@test "mounts: later options win, negations, defaults" {
+	mnt '{"destination": "/mnt/a", "type": "tmpfs", "source": "tmpfs", "options": ["ro", "rw", "nosuid", "suid", "noexec", "exec", "nodev", "dev"]}'
+	show /mnt/a
+	run -0 rt run -b "$BUNDLE" "$ID"
+	assert_match "$output" '/mnt/a rw,relatime'
+	lean_only "passes it to the kernel"
+	cfg '.mounts[-1].options = ["defaults"]'
+	run -0 rt run -b "$BUNDLE" "$ID"
+	assert_match "$output" '/mnt/a rw,relatime'
+}
+
+@test "mounts: propagation options" {
+	mkdir src
+	local o want
+	for o in private:'^$' slave:master: shared:shared: unbindable:unbindable; do
+		want=${o#*:} o=${o%%:*}
+		cfg '.mounts |= map(select(.destination != "/mnt/p"))'
+		mnt '{"destination": "/mnt/p", "type": "bind", "source": "'"$BATS_TEST_TMPDIR"'/src", "options": ["rbind", "r'"$o"'"]}'
+		cfg '.process.args = ["awk", "$5 == \"/mnt/p\" { s = \"\"; for (i = 7; $i != \"-\"; i++) s = s $i; print s }", "/proc/self/mountinfo"]'
+		run -0 unshare -m --propagation shared bash -c 'mount --bind "$1/src" "$1/src" && mount --make-shared "$1/src" && LR_TEST_TAG=$2 "$LEAN_RUNTIME" --root "$1/root" run -b "$1/bundle" "$3"' \
+			bash "$BATS_TEST_TMPDIR" "$TAG" "$ID"
+		if [ "$o" = private ]; then
+			assert_eq "$output" ""
+		else
+			assert_match "$output" "$want"
+		fi
+	done
+}
+
+@test "rootfsPropagation: slave gets the host's later mounts, private doesn't" {
+	cat >prop.sh <<-'END'
+		set -e
+		dir=$1 tag=$2 id=$3
+		mkdir -p "$dir/src"
+		mount -t tmpfs tmpfs "$dir/src"
+		mount --make-shared "$dir/src"
+		LR_TEST_TAG=$tag "$LEAN_RUNTIME" --root "$dir/root" run -d -b "$dir/bundle" "$id" </dev/null >"$dir/o" 2>&1
+		mkdir "$dir/src/late"
+		mount -t tmpfs tmpfs "$dir/src/late"
+		touch "$dir/src/late/file"
+		LR_TEST_TAG=$tag "$LEAN_RUNTIME" --root "$dir/root" exec "$id" ls /mnt/p/late
+		LR_TEST_TAG=$tag "$LEAN_RUNTIME" --root "$dir/root" delete --force "$id"
+	END
+	cfg '.linux.rootfsPropagation = "rslave" | .process.args = ["/bin/sleep", "300"]'
+	mnt '{"destination": "/mnt/p", "type": "bind", "source": "'"$BATS_TEST_TMPDIR"'/src", "options": ["rbind", "rslave"]}'
+	run -0 unshare -m bash prop.sh "$BATS_TEST_TMPDIR" "$TAG" "$ID" 3>&-
+	assert_has "$output" file
+	cfg '.linux.rootfsPropagation = "rprivate" | .mounts |= map(select(.destination != "/mnt/p"))'
+	mnt '{"destination": "/mnt/p", "type": "bind", "source": "'"$BATS_TEST_TMPDIR"'/src", "options": ["rbind", "rprivate"]}'
+	run -0 unshare -m bash prop.sh "$BATS_TEST_TMPDIR" "$TAG" "$ID" 3>&-
+	assert_hasnt "$output" file
+}
+
+@test "mounts: tmpcopyup" {
+	mkdir "$BUNDLE/rootfs/full"
+	echo kept >"$BUNDLE/rootfs/full/file"
+	mkdir "$BUNDLE/rootfs/full/d"
+	ln -s file "$BUNDLE/rootfs/full/link"
+	chmod 640 "$BUNDLE/rootfs/full/file"
+	mnt '{"destination": "/full", "type": "tmpfs", "source": "tmpfs", "options": ["tmpcopyup", "mode=0755"]}'
+	sh_cfg 'cat /full/file /full/link; stat -c %a /full/file; echo gone >/full/file; stat -f -c %T /full; ls /full'
+	run -0 rt run -b "$BUNDLE" "$ID"
+	assert_eq "$output" $'kept\nkept\n640\ntmpfs\nd\nfile\nlink'
+	assert_eq "$(cat "$BUNDLE/rootfs/full/file")" kept
+}
+
+@test "mounts: proc, sysfs, mqueue, devpts, shm as in the default spec" {
+	cfg '.process.args = ["cat", "/proc/mounts"]'
+	run -0 rt run -b "$BUNDLE" "$ID"
+	assert_match "$output" $'\nproc /proc proc '
+	assert_match "$output" $'\n(tmpfs|dev) /dev tmpfs '
+	assert_match "$output" $'\ndevpts /dev/pts devpts rw,nosuid,noexec'
+	assert_match "$output" $'\n(shm|tmpfs) /dev/shm tmpfs rw,nosuid,nodev,noexec'
+	assert_match "$output" $'\nmqueue /dev/mqueue mqueue '
+	assert_match "$output" $'\nsysfs /sys sysfs ro'
+}
+
+@test "mounts: /dev has the default devices and links" {
+	sh_cfg 'for d in null zero full random urandom tty; do stat -c "%n %t:%T %a %F" /dev/$d; done; for l in fd stdin stdout stderr ptmx; do readlink /dev/$l; done; echo x >/dev/null && echo fine'
+	run -0 rt run -b "$BUNDLE" "$ID"
+	assert_has "$output" "/dev/null 1:3 666 character special file"
+	assert_has "$output" "/dev/zero 1:5 666"
+	assert_has "$output" "/dev/full 1:7 666"
+	assert_has "$output" "/dev/random 1:8 666"
+	assert_has "$output" "/dev/urandom 1:9 666"
+	assert_has "$output" "/dev/tty 5:0 666"
+	assert_has "$output" $'/proc/self/fd\n/proc/self/fd/0\n/proc/self/fd/1\n/proc/self/fd/2\npts/ptmx\nfine'
+}
+
+@test "masked and read-only paths" {
+	echo visible >"$BUNDLE/rootfs/file"
+	mkdir "$BUNDLE/rootfs/dir" "$BUNDLE/rootfs/rodir"
+	touch "$BUNDLE/rootfs/dir/inside" "$BUNDLE/rootfs/rofile"
+	cfg '.linux.maskedPaths += ["/file", "/dir", "/no/such"] | .linux.readonlyPaths += ["/rodir", "/rofile", "/none"]'
+	sh_cfg 'echo "[$(cat /file)]"; ls /dir; touch /dir/x 2>/dev/null && echo wrote; touch /rodir/x 2>/dev/null && echo wrote; echo x 2>/dev/null >/rofile && echo wrote; echo x 2>/dev/null >/file; cat /proc/kcore 2>/dev/null | head -c 10; ls /proc/scsi 2>/dev/null; stat -c %t:%T /file; { echo x >/proc/sys/kernel/panic; } 2>&1; true'
+	run -0 rt run -b "$BUNDLE" "$ID"
+	assert_match "$output" $'^\\[\\]\n1:3\n.*Read-only file system'
+}
+
+@test "devices: made with mode and owner, and only those allowed work" {
+	cfg '.linux.devices = [{"path": "/dev/mine", "type": "c", "major": 1, "minor": 11, "fileMode": 432, "uid": 0, "gid": 8},
+		{"path": "/dev/sub/fifo", "type": "p", "fileMode": 384}]
+		| .linux.resources.devices = [{"allow": false, "access": "rwm"}, {"allow": true, "type": "c", "major": 1, "minor": 11, "access": "w"}]'
+	sh_cfg 'stat -c "%F %a %u:%g %t:%T" /dev/mine; stat -c %F /dev/sub/fifo; { : >/dev/mine; } && echo may write; { : </dev/mine; } 2>&1'
+	run rt run -b "$BUNDLE" "$ID"
+	assert_match "$output" 'character special file 660 0:8 1:b'
+	assert_has "$output" fifo
+	assert_has "$output" "may write"
+	assert_has "$output" "Operation not permitted"
+}
+
+@test "devices: the default set may be used, others not" {
+	with_caps CAP_MKNOD
+	cfg '.linux.resources.devices = [{"allow": false, "access": "rwm"}]'
+	sh_cfg 'head -c 1 /dev/zero | wc -c; mknod /tmp/kmsg c 1 11; cat /tmp/kmsg 2>&1 | head -c 300; mknod /tmp/z c 1 5 && head -c 1 /tmp/z | wc -c'
+	run rt run -b "$BUNDLE" "$ID"
+	assert_match "$output" '^1'
+	assert_match "$output" "Operation not permitted"
+	assert_match "$output" '1$'
+}
+
+@test "mounts: a missing source names it and leaves nothing" {
+	mnt '{"destination": "/mnt/a", "type": "bind", "source": "/no/such/source", "options": ["bind"]}'
+	run rt run -b "$BUNDLE" "$ID"
+	assert_one_error
+	assert_has "$output" /no/such/source
+	assert_has "$output" "no such file or directory"
+	run ! rt state "$ID"
+	assert_nothing_left
+}
+
+@test "mounts: an unknown type, an unknown option" {
+	mnt '{"destination": "/mnt/a", "type": "nosuchfs", "source": "x"}'
+	run rt run -b "$BUNDLE" "$ID"
+	assert_one_error
+	! is_lean || assert_has "$output" nosuchfs
+	cfg '.mounts |= .[:-1]'
+	mnt '{"destination": "/mnt/a", "type": "tmpfs", "source": "tmpfs", "options": ["nosuchoption=1"]}'
+	run rt run -b "$BUNDLE" "$ID"
+	assert_one_error
+	! is_lean || assert_has "$output" nosuchoption
+}
+
+@test "mounts: cgroup, read-only, own part only" {
+	cgroup_v2 && skip "cgroup v1 is mounted on the machines this runs on"
+	mnt '{"destination": "/sys/fs/cgroup", "type": "cgroup", "source": "cgroup", "options": ["nosuid", "noexec", "nodev", "relatime", "ro"]}'
+	sh_cfg 'ls /sys/fs/cgroup; cat /sys/fs/cgroup/pids/cgroup.procs | wc -l; mkdir /sys/fs/cgroup/pids/x 2>&1'
+	run rt run -b "$BUNDLE" "$ID"
+	assert_has "$output" memory
+	assert_has "$output" "Read-only file system"
+}
+
+@test "mounts: overlay" {
+	mkdir lower upper work
+	echo low >lower/f
+	mnt '{"destination": "/mnt/o", "type": "overlay", "source": "overlay", "options": ["lowerdir='"$BATS_TEST_TMPDIR/lower,upperdir=$BATS_TEST_TMPDIR/upper,workdir=$BATS_TEST_TMPDIR/work"'"]}'
+	sh_cfg 'cat /mnt/o/f; echo up >/mnt/o/f'
+	run -0 rt run -b "$BUNDLE" "$ID"
+	assert_eq "$output" low
+	assert_eq "$(cat upper/f lower/f)" $'up\nlow'
+}
+
+@test "mounts: id-mapped bind" {
+	lean_only "came with 1.2"
+	mkdir src
+	touch src/f
+	chown 300005:300006 src/f
+	mnt '{"destination": "/mnt/i", "type": "bind", "source": "'"$BATS_TEST_TMPDIR"'/src", "options": ["bind"],
+		"uidMappings": [{"containerID": 300000, "hostID": 0, "size": 100}], "gidMappings": [{"containerID": 300000, "hostID": 0, "size": 100}]}'
+	cfg '.process.args = ["stat", "-c", "%u:%g", "/mnt/i/f"]'
+	run -0 rt run -b "$BUNDLE" "$ID"
+	assert_eq "$output" 5:6
+}
+
+@test "mounts: symbolic links in destinations stay inside the root" {
+	ln -s /etc "$BUNDLE/rootfs/alias"
+	ln -s ../../../../../../tmp/"$TAG"-escape "$BUNDLE/rootfs/out"
+	echo content >file
+	mnt '{"destination": "/alias/bound", "type": "bind", "source": "'"$BATS_TEST_TMPDIR"'/file", "options": ["bind"]}'
+	mnt '{"destination": "/out/x", "type": "tmpfs", "source": "tmpfs"}'
+	sh_cfg 'cat /etc/bound; grep -c escape/x /proc/mounts'
+	run -0 rt run -b "$BUNDLE" "$ID"
+	assert_eq "$output" $'content\n1'
+	[ ! -e "/tmp/$TAG-escape" ]
+}

@@ -1,0 +1,183 @@
+#!/usr/bin/env bats
+# SPDX-License-Identifier: Apache-2.0
+# linux.seccomp: actions, arguments, architectures, errors, notify.
+
+load ../lib/helpers.bash
+
+setup() { common_setup; }
+teardown() { common_teardown; }
+
+seccomp() {
+	cfg --argjson s "$1" '.linux.seccomp = $s'
+}
+
+# What busybox (and a Go runtime before it) cannot do without.
+ENOUGH=$(printf '"%s",' accept access arch_prctl brk capget capset chdir clock_gettime clone clone3 close close_range dup dup2 dup3 \
+	execve execveat exit exit_group faccessat faccessat2 fchdir fcntl fork fstat fstatfs futex getcwd getdents64 getegid geteuid getgid \
+	getpid getppid getpgrp getrandom getuid ioctl lseek lstat madvise mmap mprotect mremap munmap nanosleep newfstatat open openat openat2 \
+	pipe pipe2 poll ppoll prctl pread64 prlimit64 read readlink readlinkat recvfrom recvmsg rseq rt_sigaction rt_sigprocmask rt_sigreturn sched_yield sendmsg sendto seccomp select set_robust_list \
+	set_tid_address setgid setgroups setsid setuid setresuid setresgid sigaltstack socket stat statfs statx sysinfo tgkill uname vfork wait4 waitid write writev umask getgroups getxattr lgetxattr epoll_create1 epoll_ctl epoll_pwait epoll_wait eventfd2 gettid)
+
+@test "seccomp: errno" {
+	seccomp '{"defaultAction": "SCMP_ACT_ALLOW", "architectures": ["SCMP_ARCH_X86_64", "SCMP_ARCH_AARCH64"],
+		"syscalls": [{"names": ["mkdir", "mkdirat"], "action": "SCMP_ACT_ERRNO"}, {"names": ["unlink", "unlinkat"], "action": "SCMP_ACT_ERRNO", "errnoRet": 28}]}'
+	sh_cfg 'mkdir /tmp/x; touch /tmp/y; rm /tmp/y; grep "Seccomp:" /proc/self/status'
+	run -0 rt run -b "$BUNDLE" "$ID"
+	assert_has "$output" "Operation not permitted"
+	assert_has "$output" "No space left on device"
+	assert_match "$output" 'Seccomp:.2'
+}
+
+@test "seccomp: kill" {
+	seccomp '{"defaultAction": "SCMP_ACT_ALLOW", "syscalls": [{"names": ["mkdir", "mkdirat"], "action": "SCMP_ACT_KILL_PROCESS"}]}'
+	sh_cfg 'mkdir /tmp/x; echo $?'
+	run -0 rt run -b "$BUNDLE" "$ID"
+	assert_has "$output" 159
+	cfg '.process.args = ["mkdir", "/tmp/x"]'
+	run -159 rt run -b "$BUNDLE" "$ID"
+	seccomp '{"defaultAction": "SCMP_ACT_ALLOW", "syscalls": [{"names": ["mkdir", "mkdirat"], "action": "SCMP_ACT_KILL"}]}'
+	run -159 rt run -b "$BUNDLE" "$ID"
+}
+
+@test "seccomp: arguments" {
+	# kill(2)'s second argument: 10 (USR1) is refused, others are not
+	seccomp '{"defaultAction": "SCMP_ACT_ALLOW", "syscalls": [{"names": ["kill"], "action": "SCMP_ACT_ERRNO", "errnoRet": 28,
+		"args": [{"index": 1, "value": 10, "op": "SCMP_CMP_EQ"}]}]}'
+	sh_cfg 'trap "echo got it" HUP; kill -HUP $$; kill -USR1 $$; echo alive'
+	run -0 rt run -b "$BUNDLE" "$ID"
+	assert_has "$output" "got it"
+	assert_has "$output" "No space left"
+	assert_has "$output" alive
+	seccomp '{"defaultAction": "SCMP_ACT_ALLOW", "syscalls": [{"names": ["kill"], "action": "SCMP_ACT_ERRNO", "errnoRet": 28,
+		"args": [{"index": 1, "value": 10, "op": "SCMP_CMP_GE"}]}]}'
+	run -0 rt run -b "$BUNDLE" "$ID"
+	assert_has "$output" "got it"
+	seccomp '{"defaultAction": "SCMP_ACT_ALLOW", "syscalls": [{"names": ["kill"], "action": "SCMP_ACT_ERRNO", "errnoRet": 28,
+		"args": [{"index": 1, "value": 1, "op": "SCMP_CMP_LE"}]}]}'
+	run -138 rt run --no-pivot -b "$BUNDLE" "$ID" || [ "$status" = 0 ]
+	assert_hasnt "$output" "got it"
+}
+
+@test "seccomp: masked arguments, and two conditions" {
+	seccomp '{"defaultAction": "SCMP_ACT_ALLOW", "syscalls": [{"names": ["kill"], "action": "SCMP_ACT_ERRNO", "errnoRet": 28,
+		"args": [{"index": 1, "value": 255, "valueTwo": 10, "op": "SCMP_CMP_MASKED_EQ"}]}]}'
+	sh_cfg 'trap "echo got it" HUP; kill -HUP $$; kill -USR1 $$; echo alive'
+	run -0 rt run -b "$BUNDLE" "$ID"
+	assert_has "$output" "got it"
+	assert_has "$output" "No space left"
+	seccomp '{"defaultAction": "SCMP_ACT_ALLOW", "syscalls": [{"names": ["kill"], "action": "SCMP_ACT_ERRNO", "errnoRet": 28,
+		"args": [{"index": 0, "value": 1, "op": "SCMP_CMP_NE"}, {"index": 1, "value": 1, "op": "SCMP_CMP_EQ"}]}]}'
+	run -0 rt run -b "$BUNDLE" "$ID"
+	assert_has "$output" "got it"
+}
+
+@test "seccomp: a default of errno with a list of what is allowed" {
+	seccomp '{"defaultAction": "SCMP_ACT_ERRNO", "defaultErrnoRet": 38, "architectures": ["SCMP_ARCH_X86_64", "SCMP_ARCH_X86", "SCMP_ARCH_X32"],
+		"syscalls": [{"names": ['"${ENOUGH%,}"'], "action": "SCMP_ACT_ALLOW"}]}'
+	sh_cfg 'echo fine; mkdir /tmp/x'
+	run rt run -b "$BUNDLE" "$ID"
+	assert_has "$output" fine
+	assert_has "$output" "Function not implemented"
+}
+
+@test "seccomp: with noNewPrivileges and without capabilities" {
+	seccomp '{"defaultAction": "SCMP_ACT_ALLOW", "syscalls": [{"names": ["mkdir", "mkdirat"], "action": "SCMP_ACT_ERRNO"}]}'
+	cfg '.process.noNewPrivileges = true | .process.user = {"uid": 1000, "gid": 1000} | .process.capabilities = {}'
+	cfg '.process.args = ["mkdir", "/tmp/x"]'
+	run ! rt run -b "$BUNDLE" "$ID"
+	assert_has "$output" "Operation not permitted"
+}
+
+@test "seccomp: unknown calls are left out, unknown actions and architectures are errors" {
+	seccomp '{"defaultAction": "SCMP_ACT_ALLOW", "syscalls": [{"names": ["no_such_call", "mkdir", "mkdirat"], "action": "SCMP_ACT_ERRNO"}]}'
+	cfg '.process.args = ["mkdir", "/tmp/x"]'
+	run ! rt run -b "$BUNDLE" "$ID"
+	assert_has "$output" "Operation not permitted"
+	seccomp '{"defaultAction": "SCMP_ACT_NONSENSE"}'
+	run rt run -b "$BUNDLE" "$ID"
+	assert_one_error
+	assert_has "$output" SCMP_ACT_NONSENSE
+	seccomp '{"defaultAction": "SCMP_ACT_ALLOW", "architectures": ["SCMP_ARCH_NONSENSE"]}'
+	run rt run -b "$BUNDLE" "$ID"
+	assert_one_error
+	assert_has "$output" SCMP_ARCH_NONSENSE
+	seccomp '{"defaultAction": "SCMP_ACT_ALLOW", "syscalls": [{"names": ["kill"], "action": "SCMP_ACT_ERRNO", "args": [{"index": 9, "value": 1, "op": "SCMP_CMP_EQ"}]}]}'
+	run rt run -b "$BUNDLE" "$ID"
+	assert_one_error
+}
+
+@test "seccomp: a filter the size of Docker's, twice (the second from a cache, if there is one)" {
+	local n
+	cfg '.linux.seccomp = {"defaultAction": "SCMP_ACT_ALLOW", "architectures": ["SCMP_ARCH_X86_64", "SCMP_ARCH_X86", "SCMP_ARCH_X32"],
+		"syscalls": [{"names": ["acct","add_key","bpf","clock_adjtime","clock_settime","create_module","delete_module","finit_module","get_kernel_syms",
+		"get_mempolicy","init_module","ioperm","iopl","kcmp","kexec_file_load","kexec_load","keyctl","lookup_dcookie","mbind","move_pages","nfsservctl",
+		"perf_event_open","pivot_root","process_vm_readv","process_vm_writev","ptrace","query_module","quotactl","reboot","request_key","set_mempolicy",
+		"setns","settimeofday","stime","swapon","swapoff","sysfs","_sysctl","umount","uselib","userfaultfd","ustat","vm86","vm86old","mkdir","mkdirat"],
+		"action": "SCMP_ACT_ERRNO"}]}
+		| .process.args = ["mkdir", "/tmp/x"]'
+	for n in 1 2; do
+		run ! rt run -b "$BUNDLE" "$ID"
+		assert_has "$output" "Operation not permitted"
+	done
+}
+
+@test "seccomp: notify sends the descriptor and the state to the listener" {
+	cat >agent.py <<-'END'
+		import array, json, os, socket, sys
+		s = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
+		s.bind("agent.sock")
+		s.listen(1)
+		s.settimeout(20)
+		c, _ = s.accept()
+		fds = array.array("i")
+		data, anc, _, _ = c.recvmsg(1 << 20, socket.CMSG_SPACE(64))
+		for l, t, p in anc:
+		    fds.frombytes(p[: len(p) - len(p) % 4])
+		state = json.loads(data)
+		json.dump({"state": state, "fds": len(fds), "link": os.readlink("/proc/self/fd/%d" % fds[0])}, open("agent.tmp", "w"))
+		os.rename("agent.tmp", "agent.json")
+		# Answer every call with "no space left": struct seccomp_notif is 80 bytes, _resp 24.
+		import fcntl, struct
+		while True:
+		    buf = bytearray(80)
+		    try:
+		        fcntl.ioctl(fds[0], 0xC0502100, buf)
+		        nid = struct.unpack_from("Q", buf)[0]
+		        fcntl.ioctl(fds[0], 0xC0182101, struct.pack("QqiI", nid, 0, -28, 0))
+		    except OSError:
+		        break
+	END
+	python3 agent.py </dev/null >agent.log 2>&1 3>&- &
+	local agent=$!
+	wait_until test -S agent.sock
+	seccomp '{"defaultAction": "SCMP_ACT_ALLOW", "listenerPath": "'"$BATS_TEST_TMPDIR"'/agent.sock", "listenerMetadata": "meta data",
+		"syscalls": [{"names": ["mkdir", "mkdirat"], "action": "SCMP_ACT_NOTIFY"}]}'
+	cfg '.process.args = ["mkdir", "/tmp/x"]'
+	run timeout 20 "$LEAN_RUNTIME" --root "$ROOT" run -b "$BUNDLE" "$ID"
+	kill "$agent" 2>/dev/null
+	wait "$agent" || true
+	assert_has "$output" "No space left"
+	jq -e --arg id "$ID" '.fds == 1 and .state.state.id == $id and .state.metadata == "meta data" and .state.pid > 0
+		and .state.fds == ["seccompFd"] and (.link | contains("seccomp"))' agent.json
+}
+
+@test "seccomp: notify without a listener is an error" {
+	seccomp '{"defaultAction": "SCMP_ACT_ALLOW", "listenerPath": "/no/such.sock", "syscalls": [{"names": ["mkdir"], "action": "SCMP_ACT_NOTIFY"}]}'
+	run rt run -b "$BUNDLE" "$ID"
+	assert_one_error
+	! is_lean || assert_has "$output" /no/such.sock
+	cfg 'del(.linux.seccomp.listenerPath)'
+	run rt run -b "$BUNDLE" "$ID"
+	assert_one_error
+}
+
+@test "seccomp: calls newer than the profile get ENOSYS, not EPERM" {
+	# 9999 is beyond every table; a libc that tries it must be able to fall back.
+	command -v gcc >/dev/null || skip "needs a C compiler"
+	printf '#include <errno.h>\n#include <stdio.h>\n#include <unistd.h>\nint main(void) { syscall(600); printf("%%d\\n", errno); return 0; }\n' >t.c
+	gcc -static -o "$BUNDLE/rootfs/bin/newcall" t.c
+	seccomp '{"defaultAction": "SCMP_ACT_ERRNO", "defaultErrnoRet": 1, "architectures": ["SCMP_ARCH_X86_64", "SCMP_ARCH_X86"], "syscalls": [{"names": ['"${ENOUGH%,}"'], "action": "SCMP_ACT_ALLOW"}]}'
+	cfg '.process.args = ["newcall"]'
+	run -0 rt run -b "$BUNDLE" "$ID"
+	assert_eq "$output" 38
+}

@@ -1,0 +1,233 @@
+#!/usr/bin/env bats
+# SPDX-License-Identifier: Apache-2.0
+# What the field paid for in CVEs: a hostile image, a hostile process inside, and what may leak.
+
+load ../lib/helpers.bash
+
+setup() { common_setup; }
+teardown() { common_teardown; }
+
+mnt() {
+	cfg --argjson m "$1" '.mounts += [$m]'
+}
+
+@test "CVE-2019-5736: the runtime's file can't be written through /proc/self/exe" {
+	# The container's program is /proc/self/exe, that is, the runtime itself is executed inside: in the
+	# container it must not be the file on the host.
+	cp "$LEAN_RUNTIME" victim
+	local before
+	before=$(sha256sum <victim)
+	with_caps CAP_SYS_ADMIN CAP_DAC_OVERRIDE CAP_SYS_PTRACE
+	sh_cfg 'for i in 1 2 3 4 5 6 7 8 9 10 11 12 13 14 15 16 17 18 19 20 21 22 23 24 25; do
+			for p in /proc/[0-9]*; do
+				case $(readlink $p/exe) in */busybox|"") ;; *) echo "saw $(readlink $p/exe)"; { echo overwritten >$p/exe; } 2>/dev/null && echo WROTE;; esac
+			done; sleep 0.02; done; true'
+	LR_TEST_TAG=$TAG ./victim --root "$ROOT" run -d -b "$BUNDLE" "$ID" </dev/null >out 2>&1 3>&-
+	local i
+	for i in 1 2 3 4 5; do
+		LR_TEST_TAG=$TAG ./victim --root "$ROOT" exec "$ID" true </dev/null >>out 2>&1 || true
+		LR_TEST_TAG=$TAG ./victim --root "$ROOT" exec "$ID" /proc/self/exe </dev/null >>out 2>&1 || true
+	done
+	wait_for_status stopped "$ID"
+	assert_eq "$(sha256sum <victim)" "$before"
+	assert_hasnt "$(cat out)" WROTE
+}
+
+@test "CVE-2019-5736: the running image is a sealed copy" {
+	lean_only "its copy is made otherwise"
+	cfg '.process.args = ["/bin/sleep", "300"]'
+	rt_create
+	local exe
+	exe=$(readlink "/proc/$(pid_of)/exe")
+	[ "$exe" != "$LEAN_RUNTIME" ] || fail "init runs from $exe"
+	assert_has "$exe" memfd
+	run ! bash -c "echo x >/proc/$(pid_of)/exe"
+}
+
+@test "CVE-2024-21626: a working directory outside the root is refused" {
+	local n
+	for n in 3 4 5 6 7 8 9 10 11 12; do
+		cfg --arg c "/proc/self/fd/$n" '.process.cwd = $c'
+		sh_cfg 'ls ../../../../../../../etc/hostname 2>/dev/null | head -n 1; cat ../../../../../../../'"$BATS_TEST_TMPDIR"'/secret'
+		echo LEAKED >secret
+		run rt run -b "$BUNDLE" "$ID"
+		assert_hasnt "$output" LEAKED
+	done
+}
+
+@test "CVE-2024-21626: exec with a working directory outside the root is refused" {
+	local n
+	echo LEAKED >secret
+	rt_sleeper
+	for n in 3 4 5 6 7 8 9 10 11 12; do
+		run rt exec --cwd "/proc/self/fd/$n" "$ID" cat "../../../../../../../$BATS_TEST_TMPDIR/secret"
+		assert_hasnt "$output" LEAKED
+	done
+}
+
+@test "CVE-2024-21626: no descriptor of the host is open in init while it waits" {
+	rt_create
+	local fd target pid
+	pid=$(pid_of)
+	for fd in /proc/"$pid"/fd/*; do
+		target=$(readlink "$fd")
+		case $target in
+		/sys/fs/cgroup*) fail "init holds $target" ;;
+		esac
+		# A directory that leads out of the container's root.
+		if [ -d "$fd/" ] && is_lean; then
+			[ ! -e "$fd/$BATS_TEST_TMPDIR" ] || fail "init holds the directory $target"
+		fi
+	done
+}
+
+@test "a symbolic link as /proc, /sys or /dev of the image is refused or stays inside" {
+	local d
+	for d in proc sys dev; do
+		rm -rf "${BUNDLE:?}/rootfs/$d"
+		mkdir -p "$BUNDLE/rootfs/elsewhere"
+		ln -s elsewhere "$BUNDLE/rootfs/$d"
+		run rt run -b "$BUNDLE" "$ID"
+		if [ "$d" != dev ]; then
+			assert_one_error
+			! is_lean || assert_has "$output" "/$d"
+		fi
+		rm "$BUNDLE/rootfs/$d"
+		mkdir "$BUNDLE/rootfs/$d"
+		[ -z "$(ls -A "$BUNDLE/rootfs/elsewhere")" ] || [ "$d" = dev ]
+		assert_nothing_left
+	done
+}
+
+@test "a /dev that links out of the image touches nothing on the host (CVE-2026-41579)" {
+	lean_only "is open to it"
+	mkdir host
+	rm -rf "$BUNDLE/rootfs/dev"
+	ln -s "$BATS_TEST_TMPDIR/host" "$BUNDLE/rootfs/dev"
+	cfg '.mounts |= map(select(.destination | startswith("/dev") | not))'
+	run rt run -b "$BUNDLE" "$ID"
+	assert_eq "$(ls -A host)" ""
+}
+
+@test "image links in mount destinations, device paths and masked paths never reach the host" {
+	mkdir host
+	echo precious >host/file
+	ln -s "$BATS_TEST_TMPDIR/host" "$BUNDLE/rootfs/a"
+	ln -s /../../../../../../../../"$BATS_TEST_TMPDIR/host/file" "$BUNDLE/rootfs/b"
+	mnt '{"destination": "/a/x", "type": "tmpfs", "source": "tmpfs"}'
+	cfg '.linux.maskedPaths += ["/b"] | .linux.readonlyPaths += ["/a"]
+		| .linux.devices = [{"path": "/a/dev", "type": "c", "major": 1, "minor": 3}]'
+	run rt run -b "$BUNDLE" "$ID"
+	assert_eq "$(ls -A host)" file
+	assert_eq "$(cat host/file)" precious
+	echo still writable >>host/file
+}
+
+@test "masked paths: /dev/null as a link in the image does not unmask (CVE-2025-31133)" {
+	lean_only "is open to it"
+	# A tmpfs over /dev hides the image's; without it the image's own /dev counts.
+	mkdir -p "$BUNDLE/rootfs/dev"
+	cfg '.mounts |= map(select(.destination | startswith("/dev") | not))'
+	ln -sf /proc/sys/kernel/core_pattern "$BUNDLE/rootfs/dev/null"
+	echo secret >"$BUNDLE/rootfs/masked"
+	cfg '.linux.maskedPaths = ["/masked"]'
+	sh_cfg 'stat -c %t:%T /masked; cat /masked'
+	run rt run -b "$BUNDLE" "$ID"
+	assert_hasnt "$output" secret
+	[ "$status" -ne 0 ] || assert_match "$output" '^1:3'
+}
+
+@test "a mount over /proc is refused but for what container managers do" {
+	lean_only "checks less"
+	mnt '{"destination": "/proc", "type": "tmpfs", "source": "tmpfs"}'
+	run rt run -b "$BUNDLE" "$ID"
+	assert_one_error
+	cfg '.mounts |= .[:-1]'
+	mkdir src
+	mnt '{"destination": "/proc/sys/kernel", "type": "bind", "source": "'"$BATS_TEST_TMPDIR"'/src", "options": ["bind"]}'
+	run rt run -b "$BUNDLE" "$ID"
+	assert_one_error
+	assert_has "$output" /proc
+	cfg '.mounts |= .[:-1]'
+	echo "fake 1 2 3" >uptime
+	mnt '{"destination": "/proc/uptime", "type": "bind", "source": "'"$BATS_TEST_TMPDIR"'/uptime", "options": ["bind", "ro"]}'
+	cfg '.process.args = ["cat", "/proc/uptime"]'
+	run -0 rt run -b "$BUNDLE" "$ID"
+	assert_has "$output" fake
+}
+
+@test "a sysctl or an LSM label is never written to a file that the image offers (CVE-2025-52881)" {
+	# /proc of the container is another container's directory with plain files.
+	mkdir -p fake/self/attr fake/sys/net/ipv4
+	echo unchanged >fake/sys/net/ipv4/ip_forward
+	cfg '.mounts |= map(select(.destination != "/proc"))'
+	mnt '{"destination": "/proc", "type": "bind", "source": "'"$BATS_TEST_TMPDIR"'/fake", "options": ["rbind"]}'
+	cfg '.linux.sysctl = {"net.ipv4.ip_forward": "1"} | .linux.maskedPaths = [] | .linux.readonlyPaths = []'
+	run rt run -b "$BUNDLE" "$ID"
+	assert_eq "$(cat fake/sys/net/ipv4/ip_forward)" unchanged
+}
+
+@test "exec: a hostile /proc in the container is not believed" {
+	with_caps CAP_SYS_ADMIN
+	rt_sleeper
+	run rt exec "$ID" sh -c 'mount -t tmpfs none /proc && mkdir -p /proc/self/attr /proc/self/fd && touch /proc/self/oom_score_adj && ls /proc'
+	run rt exec "$ID" cat /proc/self/oom_score_adj
+	# Either it is refused, or the planted file was not written.
+	[ "$status" -ne 0 ] || assert_eq "$output" ""
+}
+
+@test "the runtime is not dumpable while it is in the container's namespaces" {
+	lean_only "tested there by others"
+	with_caps CAP_SYS_PTRACE
+	without_ns user
+	sh_cfg 'n=0; while [ $n -lt 40 ]; do for p in /proc/[0-9]*; do case $(cat $p/comm) in sh|sleep|cat|true|ls|"") ;; *) ls $p/fd 2>/dev/null | grep -q . && echo "saw descriptors of $(cat $p/comm)";; esac; done; n=$((n + 1)); done'
+	rt_bg run -d -b "$BUNDLE" "$ID"
+	local i
+	for i in 1 2 3 4 5 6; do
+		rt exec -u 1000 "$ID" true </dev/null >/dev/null 2>&1 || true
+	done
+	wait_for_status stopped "$ID"
+	cat "$OUT"
+}
+
+@test "--no-pivot: the host's proc and sys are not to be found" {
+	with_caps CAP_SYS_ADMIN CAP_SYS_CHROOT CAP_DAC_OVERRIDE
+	sh_cfg 'cat /proc/mounts | awk "{print \$2, \$3}" | sort | grep -E " (proc|sysfs)$"'
+	run -0 rt run --no-pivot -b "$BUNDLE" "$ID"
+	assert_eq "$(grep -c ' proc$' <<<"$output" | head -n 1)" "$(grep ' proc$' <<<"$output" | grep -c '^/proc')"
+	assert_hasnt "$output" "/proc/$BATS_TEST_TMPDIR"
+}
+
+@test "signals go to the recorded process only: a stale record never kills" {
+	rt_sleeper
+	local pid
+	pid=$(pid_of)
+	kill -KILL "$pid"
+	wait_for_status stopped "$ID"
+	run rt kill "$ID" KILL
+	[ "$status" -ne 0 ]
+	rt delete "$ID"
+}
+
+@test "the environment of the caller never reaches the container or its hooks" {
+	cfg '.process.args = ["sh", "-c", "tr \"\\0\" \"\\n\" </proc/1/environ; cat /proc/1/environ"]'
+	VERY_SECRET=leaked LD_PRELOAD='' run -0 rt run -b "$BUNDLE" "$ID"
+	assert_hasnt "$output" VERY_SECRET
+}
+
+@test "devices: mknod through a racing link makes nothing outside" {
+	ln -s "$BATS_TEST_TMPDIR" "$BUNDLE/rootfs/d"
+	cfg '.linux.devices = [{"path": "/d/made", "type": "c", "major": 1, "minor": 3}]'
+	run rt run -b "$BUNDLE" "$ID"
+	[ ! -e made ]
+}
+
+@test "a container can't reach another's root through its own" {
+	with_caps CAP_SYS_CHROOT CAP_SYS_ADMIN
+	sh_cfg 'mkdir -p /tmp/j; cat >/tmp/e.sh <<E
+cd /; i=0; while [ \$i -lt 40 ]; do cd ..; i=\$((i + 1)); done; ls -di . /
+E
+sh /tmp/e.sh'
+	run rt run -b "$BUNDLE" "$ID"
+	assert_eq "$(awk '{print $1}' <<<"$output" | sort -u | wc -l)" 1
+}

@@ -1,0 +1,318 @@
+# SPDX-License-Identifier: Apache-2.0
+# shellcheck shell=bash
+# helpers.bash: what every bats file here loads. A test gets
+#   $LEAN_RUNTIME  the runtime under test (absolute)
+#   $TAG           a word that no other test uses; ids, cgroups and environments carry it
+#   $ID            a container id (more by new_id)
+#   $ROOT          its own --root
+#   $BUNDLE        a bundle with a private copy of the busybox root file system
+# and in teardown everything it left running is deleted, and then nothing may be left: no process,
+# mount, cgroup, state or temporary file. What is left fails the test.
+
+bats_require_minimum_version 1.5.0
+
+LR_LIB=$(cd "$(dirname "${BASH_SOURCE[0]}")" && pwd)
+: "${LEAN_RUNTIME:?is not set: the runtime to test}"
+case $LEAN_RUNTIME in
+/*) ;;
+*/*) LEAN_RUNTIME=$(realpath "$LEAN_RUNTIME") ;;
+*) LEAN_RUNTIME=$(command -v "$LEAN_RUNTIME") ;;
+esac
+export LEAN_RUNTIME
+
+# --- which runtime is this? -------------------------------------------------------------------
+
+is_lean() {
+	[ -n "${LR_IS_LEAN-}" ] || {
+		case $("$LEAN_RUNTIME" --version 2>/dev/null | head -n 1) in
+		lean-runtime*) LR_IS_LEAN=1 ;;
+		*) LR_IS_LEAN=0 ;;
+		esac
+		export LR_IS_LEAN
+	}
+	[ "$LR_IS_LEAN" = 1 ]
+}
+
+# The suite itself is checked with other runtimes standing in; what they cannot do is left out
+# there, and only there.
+lean_only() {
+	is_lean || skip "stand-in runtime: ${1:-not a feature of it}"
+}
+
+# --- set up and tear down ---------------------------------------------------------------------
+
+# One root file system per bats run, copied for each test.
+shared_rootfs() {
+	local dir=${BATS_RUN_TMPDIR:?}/rootfs
+	(
+		flock 9
+		[ -e "$dir.done" ] || { "$LR_LIB/mkrootfs" "$dir" >&2 && touch "$dir.done"; }
+	) 9>"$dir.lock" 3>&- || return 1
+	echo "$dir"
+}
+
+common_setup() {
+	TAG=lrt$$x$RANDOM
+	ID=$TAG-1
+	LR_IDS=1
+	ROOT=$BATS_TEST_TMPDIR/root
+	BUNDLE=$BATS_TEST_TMPDIR/bundle
+	export LC_ALL=C
+	unset NOTIFY_SOCKET LISTEN_FDS LISTEN_PID LISTEN_FDNAMES XDG_RUNTIME_DIR
+	make_bundle "$BUNDLE"
+	cd "$BATS_TEST_TMPDIR" || return 1
+}
+
+common_teardown() {
+	cd / || return 1
+	local id rc=0
+	for id in $(list_ids); do
+		rt delete --force "$id" </dev/null >/dev/null 2>&1 || true
+	done
+	assert_nothing_left || rc=1
+	[ "$rc" = 0 ] || clean_by_force
+	return "$rc"
+}
+
+new_id() {
+	LR_IDS=$((LR_IDS + 1))
+	printf -v "${1:-ID}" '%s-%d' "$TAG" "$LR_IDS"
+}
+
+# make_bundle DIR: a bundle that prints a line; edit it with cfg.
+make_bundle() {
+	local dir=$1 rootfs base=${BATS_RUN_TMPDIR:?}/base.json
+	rootfs=$(shared_rootfs) || return 1
+	mkdir -p "$dir"
+	cp -a "$rootfs" "$dir/rootfs"
+	if [ ! -e "$base" ]; then
+		mkdir -p "$base.d.$$"
+		(cd "$base.d.$$" && "$LEAN_RUNTIME" spec) || return 1
+		mv "$base.d.$$/config.json" "$base"
+		rm -rf "$base.d.$$"
+	fi
+	jq --arg tag "$TAG" --arg id "$ID" '
+		.process.terminal = false | .process.args = ["echo", "hello"] | .root.readonly = false
+		| .process.env += ["LR_TEST_TAG=" + $tag]
+		| .linux.cgroupsPath = "/" + $id' "$base" >"$dir/config.json"
+}
+
+# cfg [-b BUNDLE] [jq options] FILTER: changes the bundle's config.json.
+cfg() {
+	local dir=$BUNDLE
+	if [ "$1" = -b ]; then
+		dir=$2
+		shift 2
+	fi
+	jq "$@" "$dir/config.json" >"$dir/config.json.new" && mv "$dir/config.json.new" "$dir/config.json"
+}
+
+# sh_cfg SCRIPT: the container runs SCRIPT by sh.
+sh_cfg() {
+	cfg --arg s "$1" '.process.args = ["/bin/sh", "-c", $s]'
+}
+
+without_ns() {
+	cfg --arg t "$1" '.linux.namespaces |= map(select(.type != $t))'
+}
+
+# Raises what a test's config needs in capabilities.
+with_caps() {
+	cfg --arg c "$*" '.process.capabilities |= with_entries(.value += ($c | split(" ")))'
+}
+
+# --- calling the runtime ----------------------------------------------------------------------
+
+# bats' descriptor 3 must not reach a container that outlives the call.
+rt() {
+	LR_TEST_TAG=$TAG "$LEAN_RUNTIME" --root "$ROOT" "$@" 3>&-
+}
+
+# For what stays behind (create, run -d, exec -d): stdio are files, so that nobody waits for them.
+# The container's output: $OUT and $ERR.
+rt_bg() {
+	OUT=$BATS_TEST_TMPDIR/out
+	ERR=$BATS_TEST_TMPDIR/err
+	local rc=0
+	rt "$@" </dev/null >"$OUT" 2>"$ERR" || rc=$?
+	[ "$rc" = 0 ] || { echo "rt $*: exit $rc" && cat "$OUT" "$ERR"; }
+	return "$rc"
+}
+
+rt_create() {
+	rt_bg create --bundle "${2:-$BUNDLE}" "${1:-$ID}"
+}
+
+# A container that sleeps.
+rt_sleeper() {
+	cfg '.process.args = ["/bin/sleep", "300"]'
+	rt_bg run --detach --bundle "$BUNDLE" "${1:-$ID}"
+}
+
+status_of() {
+	rt state "${1:-$ID}" | jq -r .status
+}
+
+pid_of() {
+	rt state "${1:-$ID}" | jq -r .pid
+}
+
+wait_for_status() {
+	local _
+	for _ in $(seq 100); do
+		[ "$(status_of "$2")" = "$1" ] && return 0
+		sleep 0.05
+	done
+	echo "container $2 is $(status_of "$2") and not $1"
+	return 1
+}
+
+# wait_until COMMAND...: up to 10 s.
+wait_until() {
+	local _
+	for _ in $(seq 200); do
+		"$@" >/dev/null 2>&1 && return 0
+		sleep 0.05
+	done
+	echo "waited in vain for: $*"
+	return 1
+}
+
+list_ids() {
+	rt list -q 2>/dev/null </dev/null
+}
+
+# --- asserting --------------------------------------------------------------------------------
+
+fail() {
+	echo "$*"
+	return 1
+}
+
+assert_eq() {
+	[ "$1" = "$2" ] || fail "got: '$1'
+expected: '$2'"
+}
+
+assert_has() {
+	case $1 in
+	*"$2"*) ;;
+	*) fail "'$2' is not in:
+$1" ;;
+	esac
+}
+
+assert_hasnt() {
+	case $1 in
+	*"$2"*) fail "'$2' is in:
+$1" ;;
+	esac
+}
+
+assert_match() {
+	[[ $1 =~ $2 ]] || fail "no match for '$2' in:
+$1"
+}
+
+# After `run -N rt ...`: the one error line a user sees, with neither Go's nor C's entrails.
+assert_one_error() {
+	[ "$status" -ne 0 ] || fail "it succeeded: $output"
+	[ "$status" -lt 128 ] || [ "$status" = 255 ] || fail "it died by a signal ($status): $output"
+	output=${output//\\\"/\"} # the text form of the log escapes quotes
+	is_lean || return 0
+	local n
+	n=$(printf '%s\n' "$output" | grep -c .)
+	[ "$n" = 1 ] || fail "expected one line, got $n:
+$output"
+	assert_hasnt "$output" "Assertion"
+}
+
+# --- what is left behind ----------------------------------------------------------------------
+
+# Processes of this test: those in its cgroups, and those whose environment carries the tag (the
+# runtime's own and, from config.json, the container's). Zombies have no environment.
+left_processes() {
+	local f pid
+	for f in $(grep -l -a -s "LR_TEST_TAG=$TAG" /proc/[0-9]*/environ) ; do
+		pid=${f#/proc/}
+		pid=${pid%/environ}
+		echo "process $pid: $(tr '\0' ' ' <"/proc/$pid/cmdline" 2>/dev/null)"
+	done
+	for f in $(left_cgroups); do
+		pid=$(cat "$f/cgroup.procs" 2>/dev/null)
+		[ -z "$pid" ] || echo "process in $f:" $pid
+	done
+}
+
+left_cgroups() {
+	find /sys/fs/cgroup -mindepth 2 -type d -name "*$TAG*" 2>/dev/null
+}
+
+left_mounts() {
+	grep -F -e "$BATS_TEST_TMPDIR/" -e "$TAG" /proc/self/mountinfo || true
+}
+
+# The root may keep what is the runtime's, not a container's: lock files and caches, dot-named.
+left_state() {
+	find "$ROOT" -mindepth 1 -maxdepth 1 ! -name '.*' 2>/dev/null
+	find /run /tmp -maxdepth 2 -name "*$TAG*" 2>/dev/null
+}
+
+whats_left() {
+	left_processes
+	left_cgroups
+	left_mounts
+	left_state
+}
+
+assert_nothing_left() {
+	local left _
+	for _ in $(seq 60); do
+		left=$(whats_left)
+		[ -n "$left" ] || return 0
+		sleep 0.05
+	done
+	fail "left behind:
+$left"
+}
+
+# After a failed test, so that the next one and the machine are not harmed by it.
+clean_by_force() {
+	local line pid cg m
+	for cg in $(find /sys/fs/cgroup/freezer -type d -name "*$TAG*" 2>/dev/null); do
+		echo THAWED >"$cg/freezer.state" 2>/dev/null
+	done
+	left_processes | sed -n 's/^process \([0-9]*\):.*/\1/p; s/^process in [^:]*: *//p' | tr ' ' '\n' |
+		while read -r pid; do kill -KILL "$pid" 2>/dev/null; done
+	sleep 0.2
+	grep -F "$BATS_TEST_TMPDIR/" /proc/self/mountinfo | awk '{print $5}' | sort -r |
+		while read -r m; do umount -l "$m" 2>/dev/null; done
+	find /sys/fs/cgroup -mindepth 2 -depth -type d -name "*$TAG*" -exec rmdir {} \; 2>/dev/null
+	return 0
+}
+
+# --- facts about the machine ------------------------------------------------------------------
+
+cgroup_v2() {
+	[ "$(stat -f -c %T /sys/fs/cgroup)" = cgroup2fs ]
+}
+
+# cgroup_file CONTROLLER V1-NAME V2-NAME [ID]: the path of a container's control file.
+cgroup_file() {
+	local id=${4:-$ID}
+	if cgroup_v2; then
+		echo "/sys/fs/cgroup/$id/$3"
+	else
+		echo "/sys/fs/cgroup/$1/$id/$2"
+	fi
+}
+
+needs_root() {
+	[ "$(id -u)" = 0 ] || skip "needs root"
+}
+
+has_cap() {
+	local eff bit=$1
+	eff=$((0x$(awk '/^CapEff:/ {print $2}' /proc/self/status)))
+	[ $((eff >> bit & 1)) = 1 ]
+}
