@@ -217,7 +217,8 @@ struct lr_cgroup_psi {
 };
 
 struct lr_cgroup_mem {
-	uint64_t usage, max, limit, failcnt; /* bytes; limit UINT64_MAX: none */
+	uint64_t usage, max, limit,
+		failcnt; /* bytes; no limit: v2 UINT64_MAX, v1 just below 2^63 */
 };
 
 struct lr_cgroup_blkio_entry {

@@ -326,15 +326,17 @@ static int mknod_inside(unsigned major, unsigned minor)
 {
 	char path[64];
 	int status;
-	pid_t pid = fork();
+	pid_t pid;
 
 	snprintf(path, sizeof(path), "/tmp/lr-test-node-%d", (int)getpid());
+	pid = fork();
 	if (pid == 0) {
 		if (lr_cgroup_put(v2_dir, "cgroup.procs", "0") < 0)
 			_exit(255);
 		_exit(mknod(path, S_IFCHR | 0600, makedev(major, minor)) < 0 ? errno : 0);
 	}
 	waitpid(pid, &status, 0);
+	CHECK_INT(access(path, F_OK) == 0, WEXITSTATUS(status) == 0);
 	unlink(path);
 	return WEXITSTATUS(status);
 }
