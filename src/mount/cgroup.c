@@ -121,10 +121,9 @@ static int hierarchy_new(struct lr_mount_plan *plan, const struct lr_mount_cgrou
 	snprintf(text, sizeof(text), "%s", c->hierarchy);
 	fs.n_params = params_of(text, params, LR_ARRAY_SIZE(params));
 	LR_CLEANUP_FD int mfd = lr_mount_fs_make(plan, &fs, &unavailable, err);
-	if (mfd >= 0)
-		return lr_mount_attach(mfd, d);
-	if (!unavailable)
-		return mfd;
+	int r = mfd < 0 ? mfd : lr_mount_attach(mfd, d);
+	if (mfd < 0 ? !unavailable : !lr_mount_refused(r))
+		return r;
 	LR_CLEANUP_FD int dir = openat(d->fd, d->name, O_PATH | O_NOFOLLOW | O_CLOEXEC);
 	if (dir < 0)
 		return -errno;
@@ -143,10 +142,13 @@ static int hierarchy_bind(struct lr_mount_plan *plan, const struct lr_mount_cgro
 		LR_CLEANUP_FD int tree = lr_mount_tree(c->host_dir, false, false);
 		if (tree >= 0) {
 			r = lr_mount_attach(tree, d);
-			return r < 0 ? r : lr_mount_change_apply(plan, tree, &change, env, err);
+			if (r == 0)
+				return lr_mount_change_apply(plan, tree, &change, env, err);
+		} else {
+			r = tree;
 		}
-		if (!lr_mount_refused(tree))
-			return tree;
+		if (!lr_mount_refused(r))
+			return r;
 	}
 	LR_CLEANUP_FD int dir = openat(d->fd, d->name, O_PATH | O_NOFOLLOW | O_CLOEXEC);
 	if (dir < 0)

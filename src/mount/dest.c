@@ -9,6 +9,7 @@
 #include <errno.h>
 #include <limits.h>
 #include <linux/magic.h>
+#include <stdio.h>
 #include <string.h>
 #include <sys/stat.h>
 #include <unistd.h>
@@ -16,6 +17,8 @@
 #include "src/base/log.h"
 #include "src/base/str.h"
 #include "src/sys/path.h"
+
+#define LINKS_MAX 8 /* dangling links on one path */
 
 void lr_mount_dest_close(struct lr_mount_dest *d)
 {
@@ -99,18 +102,69 @@ static int open_existing(struct lr_mount_plan *plan, const struct lr_mount_op *o
 	return fd;
 }
 
-static int make_missing(const struct lr_mount_op *op, const struct lr_mount_env *env, int like)
+static int make_missing(const struct lr_mount_env *env, const char *path, bool dir, int depth);
+
+/* `prefix` of a path is a link to nothing: makes what it names, within the root. 1 if it was. */
+static int make_target(const struct lr_mount_env *env, const char *prefix, bool dir, int depth)
+{
+	char target[PATH_MAX], text[2 * PATH_MAX], clean[2 * PATH_MAX + 2];
+	LR_CLEANUP_FD int link = lr_open_in(env->rootfd, prefix, O_PATH | O_NOFOLLOW, 0);
+	struct stat st;
+
+	if (link < 0)
+		return link;
+	if (fstat(link, &st) < 0 || !S_ISLNK(st.st_mode))
+		return 0;
+	LR_CLEANUP_FD int there = lr_open_in(env->rootfd, prefix, O_PATH, 0);
+	if (there != -ENOENT)
+		return there < 0 ? there : 0;
+	ssize_t n = readlinkat(link, "", target, sizeof(target) - 1);
+	if (n < 0)
+		return -errno;
+	target[n] = '\0';
+	int parent = *target == '/' ? 0 : (int)(strrchr(prefix, '/') - prefix);
+	snprintf(text, sizeof(text), "%.*s/%s", parent, prefix, target);
+	lr_path_clean(text, clean);
+	int r = make_missing(env, clean, dir, depth + 1);
+	return r < 0 ? r : 1;
+}
+
+/*
+ * Images have links to directories that appear at run time (/var/run -> /run): what a dangling link
+ * names is made, as runc does. The result is only ever opened by the rules above.
+ */
+static int make_missing(const struct lr_mount_env *env, const char *path, bool dir, int depth)
+{
+	int fd = dir ? lr_mkdir_in(env->rootfd, path, 0755) : lr_mkfile_in(env->rootfd, path, 0755);
+	char prefix[PATH_MAX];
+	size_t len = strlen(path);
+
+	if (fd >= 0)
+		lr_close(fd);
+	if (fd != -ENOENT || depth > LINKS_MAX || len >= sizeof(prefix))
+		return fd < 0 ? fd : 0;
+	memcpy(prefix, path, len + 1);
+	for (size_t end = 1; end <= len; end++) {
+		if (path[end] != '/' && path[end] != '\0')
+			continue;
+		prefix[end] = '\0';
+		int r = make_target(env, prefix, dir || end < len, depth);
+		prefix[end] = path[end];
+		if (r < 0)
+			return r;
+		if (r > 0)
+			return make_missing(env, path, dir, depth + 1);
+	}
+	return -ENOENT;
+}
+
+static int make_like(const struct lr_mount_op *op, const struct lr_mount_env *env, int like)
 {
 	struct stat st = {.st_mode = S_IFDIR};
 
 	if (like >= 0 && fstat(like, &st) < 0)
 		return -errno;
-	int fd = S_ISDIR(st.st_mode) ? lr_mkdir_in(env->rootfd, op->dest, 0755)
-				     : lr_mkfile_in(env->rootfd, op->dest, 0755);
-	if (fd < 0)
-		return fd;
-	lr_close(fd); /* it followed links: opened again by the rules */
-	return 0;
+	return make_missing(env, op->dest, S_ISDIR(st.st_mode), 0);
 }
 
 int lr_mount_dest_open(struct lr_mount_plan *plan, const struct lr_mount_op *op,
@@ -123,7 +177,7 @@ int lr_mount_dest_open(struct lr_mount_plan *plan, const struct lr_mount_op *op,
 	lr_err_clear(err);
 	int fd = open_existing(plan, op, env, flags, err);
 	if (fd == -ENOENT) {
-		int r = make_missing(op, env, like);
+		int r = make_like(op, env, like);
 		fd = r < 0 ? r : open_existing(plan, op, env, flags, err);
 		ret->made = true;
 	}

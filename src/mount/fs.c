@@ -104,6 +104,9 @@ int lr_mount_fs_make(struct lr_mount_plan *plan, const struct lr_mount_fs *fs, b
 	if (r < 0)
 		return fail_make(fs, ctx, r, err);
 	int mfd = lr_fsmount(ctx, FSMOUNT_CLOEXEC, (unsigned)fs->attr);
+	/* A filter, or a kernel that finds a procfs or sysfs "too revealing": mount(2) will tell.
+	 */
+	*unavailable = lr_mount_refused(mfd);
 	return mfd < 0 ? fail_make(fs, ctx, mfd, err) : mfd;
 }
 
@@ -146,6 +149,8 @@ static int peek_dest(struct lr_mount_plan *plan, struct lr_mount_op *op,
 		     const struct lr_mount_env *env, struct lr_mount_dest *d, struct stat *st,
 		     struct lr_err *err)
 {
+	if (d->made && !op->o.copyup)
+		return 0;
 	if (d->name) {
 		if (fstatat(d->fd, d->name, st, AT_SYMLINK_NOFOLLOW) == 0 && S_ISDIR(st->st_mode))
 			return 0;
@@ -214,13 +219,13 @@ static int legacy(struct lr_mount_plan *plan, struct lr_mount_op *op,
 	LR_MOUNT_CLEANUP_DEST struct lr_mount_dest d = {.fd = LR_NOFD};
 	LR_CLEANUP_FD int covered = LR_NOFD;
 	char data[DATA_MAX];
-	struct stat st;
+	struct stat st = {0};
 	int r = lr_mount_dest_open(plan, op, env, LR_NOFD, &d, err);
 
 	if (r < 0 || ((op->inherit_mode || op->o.copyup) &&
 		      (r = peek_dest(plan, op, env, &d, &st, err)) < 0))
 		return r;
-	int n = op->inherit_mode && !d.made
+	int n = op->inherit_mode && !d.made && !op->made
 			? snprintf(data, sizeof(data), "%s%smode=%o", op->o.data,
 				   *op->o.data ? "," : "", st.st_mode & 07777)
 			: snprintf(data, sizeof(data), "%s", op->o.data);
@@ -241,6 +246,8 @@ static int legacy(struct lr_mount_plan *plan, struct lr_mount_op *op,
 		explain(plan, op, r, err);
 		return r;
 	}
+	if (!op->keep && !op->n_props && !op->o.copyup && !plan->opts.mount_label)
+		return 0;
 	LR_CLEANUP_FD int mfd = lr_mount_dest_reopen(plan, op, env, d.fd, err);
 	if (mfd < 0)
 		return mfd;
@@ -273,7 +280,7 @@ static int fresh(struct lr_mount_plan *plan, struct lr_mount_op *op, const struc
 	struct lr_mount_fs fs = {op->type,     op->source, op->o.params, op->o.n_params,
 				 op->ms_flags, op->attr,   NULL};
 	LR_MOUNT_CLEANUP_DEST struct lr_mount_dest d = {.fd = LR_NOFD};
-	struct stat st;
+	struct stat st = {0};
 	char mode[8];
 	int r;
 
@@ -281,12 +288,15 @@ static int fresh(struct lr_mount_plan *plan, struct lr_mount_op *op, const struc
 	if (!lr_mount_dest_near(plan, op, env, &d) &&
 	    (r = lr_mount_dest_open(plan, op, env, LR_NOFD, &d, err)) < 0)
 		return r;
+	if (d.name && op->below_new && mkdirat(d.fd, d.name, 0755) == 0)
+		d.made = true;
 	if (op->inherit_mode || op->o.copyup) {
 		if ((r = peek_dest(plan, op, env, &d, &st, err)) < 0)
 			return r;
 		snprintf(mode, sizeof(mode), "%o", st.st_mode & 07777);
 		if (op->inherit_mode && !d.made)
 			fs.mode = mode;
+		op->made = d.made;
 	}
 	LR_CLEANUP_FD int mfd = lr_mount_fs_make(plan, &fs, unavailable, err);
 	if (mfd < 0)

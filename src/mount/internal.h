@@ -100,6 +100,7 @@ struct lr_mount_op {
 	size_t n_props;
 	ssize_t parent;    /* plan->ops[parent] is mounted right on the directory above, or -1 */
 	ssize_t map;       /* plan->maps[map], or -1 */
+	bool below_new;    /* ... and that is an empty tmpfs: the directory is missing */
 	bool nolinks;      /* no symbolic link on the way */
 	bool is_procfs;    /* what is bound must be a procfs: it goes to /proc */
 	bool inherit_mode; /* tmpfs without mode=: take the mode of the directory it covers */
@@ -107,6 +108,7 @@ struct lr_mount_op {
 	bool keep;         /* another operation or finish needs mfd */
 	int tree;     /* from prepare: a detached tree, or (is_link) a symbolic link; or LR_NOFD */
 	bool is_link; /* copy-symlink, and the source is one */
+	bool made;    /* a first try, by the newer calls, has made the directory */
 	int mfd;      /* the mount's root once made and `keep`, or LR_NOFD */
 };
 

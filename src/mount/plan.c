@@ -309,6 +309,7 @@ static void plan_parent(struct lr_mount_plan *plan, struct lr_mount_op *op, size
 			continue;
 		if (n == len && p->kind == LR_MOUNT_FS) {
 			op->parent = (ssize_t)i;
+			op->below_new = lr_streq(p->type, "tmpfs") && !p->o.copyup;
 			p->keep = true;
 		}
 		return;

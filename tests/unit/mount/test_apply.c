@@ -221,6 +221,22 @@ static void check_links(struct fx *fx)
 	CHECK_HAS(fx_line("/tmp/outside/sub"), "tmpfs");
 	CHECK_INT(access("/tmp/outside/sub", F_OK), -1);
 
+	/* A link to what is not there yet: made, inside. */
+	CHECK_INT(symlink("/run/deep", ROOT "/var"), 0);
+	CHECK_INT(symlink("../run2", ROOT "/etc/up"), 0);
+	CHECK_INT(symlink("loop", ROOT "/loop"), 0);
+	CHECK_INT(fx_mount(fx, MOUNTS(M("/var/run/x", "tmpfs", "t"), M("/etc/up", "tmpfs", "t"))),
+		  0);
+	CHECK_STR(fx->text, "");
+	CHECK_HAS(fx_line("/run/deep/run/x"), "tmpfs");
+	CHECK_HAS(fx_line("/run2"), "tmpfs");
+	CHECK_INT(symlink("../new/file", ROOT "/etc/conf"), 0);
+	CHECK(fx_write("/tmp/f", "text"));
+	CHECK_INT(fx_mount(fx, MOUNTS(M("/etc/conf", "bind", "/tmp/f", "bind"))), 0);
+	CHECK_STR(fx->text, "");
+	CHECK_STR(fx_read(ROOT "/new/file"), "text");
+	CHECK(fx_mount(fx, MOUNTS(M("/loop/x", "tmpfs", "t"))) < 0);
+
 	/* The root itself, and a procfs by another name. */
 	CHECK_INT(symlink("/", ROOT "/self"), 0);
 	CHECK_INT(fx_mount(fx, MOUNTS(M("/self", "tmpfs", "t"))), -EPERM);

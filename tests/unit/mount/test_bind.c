@@ -1,6 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Bind mounts: attributes, propagation, links, id maps, user namespaces. */
+#include <linux/filter.h>
+#include <linux/seccomp.h>
+#include <stddef.h>
+#include <sys/mman.h>
+#include <sys/prctl.h>
 #include <sys/socket.h>
+#include <sys/syscall.h>
 #include <sys/un.h>
 
 #include "src/sys/syscalls.h"
@@ -340,5 +346,79 @@ IN_NS(locked_flags, 0)
 		CHECK_HAS(fx->text, "mounts[0].options");
 		CHECK_INT(fx_mount(fx, MOUNTS(M("/c", "bind", "/tmp/src", "bind"))), -EINVAL);
 		CHECK_HAS(fx->text, i ? "bind" : "use \"rbind\"");
+	}
+}
+
+/* A filter that refuses one system call, as sandboxes and older kernels do. */
+static bool refuse_call(int nr, int code)
+{
+	struct sock_filter f[] = {
+		BPF_STMT(BPF_LD | BPF_W | BPF_ABS, offsetof(struct seccomp_data, nr)),
+		BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, (unsigned)nr, 0, 1),
+		BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ERRNO | (unsigned)code),
+		BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ALLOW),
+	};
+	struct sock_fprog prog = {LR_ARRAY_SIZE(f), f};
+
+	return prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) == 0 &&
+	       prctl(PR_SET_SECCOMP, SECCOMP_MODE_FILTER, &prog) == 0;
+}
+
+#define MIXED                                                                                      \
+	MOUNTS(M("/dev", "tmpfs", "tmpfs", "nosuid", "ro", "mode=755"),                            \
+	       M("/dev/shm", "tmpfs", "shm", "noexec", "rslave"),                                  \
+	       M("/b", "bind", "/tmp/src", "rbind", "rro", "rprivate", "nosuid"),                  \
+	       M("/c", "bind", "/tmp/src", "bind", "ro", "noatime", "unbindable"),                 \
+	       M("/c", "", "", "bind", "remount", "nodev"), M("/proc", "proc", "proc", "ro"),      \
+	       M("/sys/fs/cgroup", "cgroup", "cgroup", "ro"))
+
+IN_NS(any_call_may_be_refused, 0)
+{
+	static const struct {
+		const char *name;
+		int nr;
+	} calls[] = {
+		{"fsopen", SYS_fsopen},
+		{"fsmount", SYS_fsmount},
+		{"move_mount", SYS_move_mount},
+		{"open_tree", SYS_open_tree},
+		{"mount_setattr", SYS_mount_setattr},
+		{"openat2", SYS_openat2},
+	};
+	static const int codes[] = {EPERM, ENOSYS};
+	static struct lr_mount_cgroup memory = {"memory", "/tmp/cg", "/sys/fs/cgroup/memory"};
+	static const struct lr_mount_cgroup_view view = {.n = 1, .v = &memory};
+	char *seen = mmap(NULL, 65536, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
+
+	REQUIRE(seen != MAP_FAILED);
+	make_tree(0);
+	CHECK_INT(mount(NULL, "/tmp/src", NULL, MS_REC | MS_SHARED, NULL), 0);
+	mkdir("/tmp/cg", 0755);
+	fx->env.cgroup = &view;
+	fx_both(fx, MIXED);
+	for (size_t i = 0; i < LR_ARRAY_SIZE(calls) * 2; i++) {
+		int status = -1;
+
+		fflush(NULL);
+		memset(seen, 0, 65536);
+		pid_t pid = fork();
+		if (pid == 0) {
+			lr_failures = 0;
+			CHECK(refuse_call(calls[i / 2].nr, codes[i % 2]));
+			CHECK_INT(fx_mount(fx, MIXED), 0);
+			CHECK_STR(fx->text, "");
+			fx_mountinfo(seen, 65536);
+			fx_new_root(fx);
+			fflush(NULL);
+			_exit(lr_failures > 0);
+		}
+		CHECK_INT(waitpid(pid, &status, 0), pid);
+		CHECK_INT(status, 0);
+		CHECK_STR(seen, fx_lines[0]);
+		if (status != 0 || strcmp(seen, fx_lines[0]) != 0)
+			printf("# ... when %s says %s\n", calls[i / 2].name,
+			       strerror(codes[i % 2]));
+		lr_close(fx->env.rootfd);
+		fx->env.rootfd = open(ROOT, O_PATH | O_DIRECTORY | O_CLOEXEC);
 	}
 }
