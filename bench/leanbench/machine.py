@@ -1,0 +1,56 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What the figures were taken on, and one view of cgroups for everyone."""
+import os
+import platform
+import subprocess
+import sys
+
+HIDDEN = "LEAN_BENCH_NAMESPACE"
+UNIFIED = "/sys/fs/cgroup/unified"
+
+
+def cgroup_layout():
+    """unified, hybrid, v1 or none: as this process sees it."""
+    with open("/proc/self/mounts", encoding="utf-8", errors="replace") as f:
+        mounts = [line.split()[1:3] for line in f]
+    v1 = any(kind == "cgroup" for _, kind in mounts)
+    if ["/sys/fs/cgroup", "cgroup2"] in mounts:
+        return "unified"
+    if [UNIFIED, "cgroup2"] in mounts:
+        return "hybrid"
+    return "v1" if v1 else "none"
+
+
+def enter_common_view():
+    """crun refuses hybrid cgroups: hide version 2 from all runtimes alike, for this run only."""
+    if os.environ.get(HIDDEN) == "1":
+        subprocess.run(["umount", UNIFIED], check=True)
+        os.environ[HIDDEN] = "done"
+    elif cgroup_layout() == "hybrid" and HIDDEN not in os.environ:
+        os.environ[HIDDEN] = "1"
+        os.execvp("unshare", ["unshare", "--mount", "--propagation", "private",
+                              sys.executable, *sys.argv])
+
+
+def _field(path, key):
+    try:
+        with open(path, encoding="utf-8", errors="replace") as f:
+            for line in f:
+                if line.startswith(key):
+                    return line.split(":", 1)[1].strip()
+    except OSError:
+        pass
+    return None
+
+
+def describe():
+    return {
+        "kernel": platform.release(),
+        "architecture": platform.machine(),
+        "cpu": _field("/proc/cpuinfo", "model name"),
+        "cpus": len(os.sched_getaffinity(0)),
+        "memory": _field("/proc/meminfo", "MemTotal"),
+        "cgroups": cgroup_layout(),
+        "host_mounts": sum(1 for _ in open("/proc/self/mountinfo", encoding="utf-8",
+                                           errors="replace")),
+    }

@@ -1,0 +1,84 @@
+# SPDX-License-Identifier: Apache-2.0
+"""exec: the life of a container step by step; each step timed by itself."""
+import os
+import time
+
+from leanbench import stats
+from leanbench.workspace import MARK, progress
+
+STEPS = ("create", "start", "exec", "state", "kill", "delete")
+WAIT_S = 10
+
+
+def _wait_gone(pid_file):
+    """Until the container's process has ended (a zombie has)."""
+    with open(pid_file, encoding="ascii") as f:
+        path = f"/proc/{int(f.read())}/stat"
+    end = time.monotonic() + WAIT_S
+    while time.monotonic() < end:
+        try:
+            with open(path, encoding="utf-8", errors="replace") as f:
+                if f.read().rsplit(")", 1)[1].split()[0] in "ZX":
+                    return
+        except OSError:
+            return
+        time.sleep(0.001)
+
+
+def _life(work, runtime, config, samples):
+    ident = f"{runtime.name}-life"
+    base = [runtime.path, "--root", work.state(runtime)]
+    pid_file = os.path.join(work.path, ident + ".pid")
+    bundle = work.bundle(config, ["/true", "pause"], ident)
+    argv = {
+        "create": ["create", "--bundle", bundle, "--pid-file", pid_file, ident],
+        "start": ["start", ident], "exec": ["exec", ident, "/true", str(MARK)],
+        "state": ["state", ident], "kill": ["kill", ident, "KILL"], "delete": ["delete", ident],
+    }
+    for step in STEPS:
+        if step == "delete":
+            _wait_gone(pid_file)
+        sample = work.runner.run(base + argv[step])[0]
+        samples[step].append(sample)
+        if sample["status"] != (MARK if step == "exec" else 0):
+            sample["failed"] = True
+            work.runner.run(base + ["delete", "--force", ident])
+            return f"{step}: status {sample['status']}: " + " ".join(work.runner.last_error())
+    return None
+
+
+def run(args, work):
+    rows = []
+    runtimes = [r for r in work.runtimes if r.oci]
+    for config in work.configs(("default",)):
+        samples = {r.name: {step: [] for step in STEPS} for r in runtimes}
+        problems = {}
+        for i in range(args.runs):
+            progress(f"exec: {config} {i + 1}/{args.runs}")
+            for runtime in runtimes:
+                if runtime.name not in problems:
+                    problem = _life(work, runtime, config, samples[runtime.name])
+                    if problem:
+                        problems[runtime.name] = problem
+            runtimes.append(runtimes.pop(0))
+        for runtime in (r for r in work.runtimes if r.oci):
+            for step in STEPS:
+                all_ = samples[runtime.name][step]
+                good = [s for s in all_ if not s.get("failed")]
+                row = {"runtime": runtime.name, "config": config, "mode": step, "runs": len(all_),
+                       "failed": len(all_) - len(good)}
+                if row["failed"]:
+                    row["error"] = problems[runtime.name]
+                if good:
+                    row["wall_us"] = stats.summary([s["wall_us"] for s in good])
+                    row["max_rss_kb"] = max(s["rss_kb"] for s in good)
+                    if args.samples:
+                        row["samples_us"] = [round(s["wall_us"], 1) for s in good]
+                rows.append(row)
+    for row in rows:
+        for other in rows:
+            if (other["runtime"] == work.runtimes[0].name and "wall_us" in row
+                    and "wall_us" in other
+                    and (other["config"], other["mode"]) == (row["config"], row["mode"])):
+                row["ratio_p50"] = round(row["wall_us"]["p50"] / other["wall_us"]["p50"], 3)
+    return rows

@@ -1,0 +1,112 @@
+# SPDX-License-Identifier: Apache-2.0
+"""start: a whole `run`, all runtimes in turn, 150 ms apart and back to back."""
+import os
+import re
+import subprocess
+
+from leanbench import stats
+from leanbench.workspace import MARK, progress
+
+BATCH = 5  # back-to-back runs of one runtime before the next has its turn
+
+
+def _syscalls(work, argv):
+    out = os.path.join(work.path, "strace.out")
+    try:
+        done = subprocess.run(["strace", "-f", "-c", "-o", out, *argv],
+                              stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL,
+                              stderr=subprocess.DEVNULL, check=False)
+        if done.returncode != MARK:
+            return None
+        with open(out, encoding="utf-8") as f:
+            total = [line.split() for line in f if line.rstrip().endswith(" total")]
+        return int(total[-1][3]) if total else None
+    except (OSError, ValueError, IndexError):
+        return None
+
+
+def _instructions(work, argv):
+    out = os.path.join(work.path, "perf.out")
+    try:
+        done = subprocess.run(["perf", "stat", "-x,", "-e", "instructions:u", "-o", out, "--",
+                               *argv], stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL,
+                              stderr=subprocess.DEVNULL, check=False)
+        if done.returncode != MARK:
+            return None
+        with open(out, encoding="utf-8") as f:
+            found = re.search(r"^(\d+),.*instructions", f.read(), re.M)
+        return int(found.group(1)) if found else None
+    except OSError:
+        return None
+
+
+def _works(work, runtime, argv):
+    """One run that does not count: warms caches, and finds out what does not work here."""
+    sample = work.runner.run(argv)[0]
+    if sample["status"] == MARK:
+        return None
+    return f"status {sample['status']}: " + " ".join(work.runner.last_error())
+
+
+def _row(args, runtime, config, mode, samples, counts):
+    good = [s for s in samples if s["status"] == MARK]
+    row = {"runtime": runtime.name, "config": config, "mode": mode, "runs": len(samples),
+           "failed": len(samples) - len(good), **counts}
+    if good:
+        row["wall_us"] = stats.summary([s["wall_us"] for s in good])
+        row["user_us"] = stats.summary([s["user_us"] for s in good])
+        row["sys_us"] = stats.summary([s["sys_us"] for s in good])
+        row["max_rss_kb"] = max(s["rss_kb"] for s in good)
+        if args.samples:
+            row["samples_us"] = [round(s["wall_us"], 1) for s in good]
+    return row
+
+
+def _measure(args, work, commands, isolated):
+    samples = {name: [] for name in commands}
+    order = list(commands)
+    rounds = args.runs if isolated else (args.runs + BATCH - 1) // BATCH
+    for i in range(rounds):
+        progress(f"start: {'isolated' if isolated else 'back to back'} {i + 1}/{rounds}")
+        for name in order:
+            samples[name] += (work.runner.run(commands[name], 1, args.gap_ms * 1000) if isolated
+                              else work.runner.run(commands[name], BATCH))
+        order.append(order.pop(0))  # nobody always runs after the same one
+    return samples
+
+
+def _add_ratios(rows, base):
+    """Each against the first runtime of its group, from the same turns."""
+    for row in rows:
+        for other in rows:
+            if (other["runtime"] == base and "wall_us" in row and "wall_us" in other
+                    and (other["config"], other["mode"]) == (row["config"], row["mode"])):
+                row["ratio_p50"] = round(row["wall_us"]["p50"] / other["wall_us"]["p50"], 3)
+                row["ratio_min"] = round(row["wall_us"]["min"] / other["wall_us"]["min"], 3)
+
+
+def run(args, work):
+    rows = []
+    for config in work.configs():
+        commands, counts = {}, {}
+        for runtime in work.runtimes:
+            if not runtime.oci and config != "default":
+                continue
+            argv = work.run_command(runtime, config)
+            progress(f"start: {runtime.name}, {config}")
+            problem = _works(work, runtime, argv)
+            if problem:
+                rows.append({"runtime": runtime.name, "config": config, "mode": "trial", "runs": 1,
+                             "failed": 1, "error": problem})
+                continue
+            commands[runtime.name] = argv
+            counts[runtime.name] = {} if args.no_counts else {
+                "syscalls": _syscalls(work, argv), "instructions_user": _instructions(work, argv)}
+        for isolated in (True, False):
+            samples = _measure(args, work, commands, isolated)
+            rows += [_row(args, r, config, "isolated" if isolated else "back-to-back",
+                          samples[r.name], counts[r.name])
+                     for r in work.runtimes if r.name in samples]
+    if work.runtimes:
+        _add_ratios(rows, work.runtimes[0].name)
+    return rows

@@ -1,0 +1,14 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Few numbers of many samples."""
+
+
+def quantile(ordered, q):
+    """Nearest rank: a value that was measured."""
+    return ordered[min(len(ordered) - 1, int(q * len(ordered)))]
+
+
+def summary(values):
+    ordered = sorted(values)
+    return {"min": round(ordered[0], 1), "p50": round(quantile(ordered, 0.5), 1),
+            "p99": round(quantile(ordered, 0.99), 1),
+            "mean": round(sum(ordered) / len(ordered), 1)}

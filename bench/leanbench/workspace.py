@@ -1,0 +1,200 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The programs, bundles and runtimes of one benchmark run, in a directory that goes away."""
+import glob
+import os
+import shutil
+import subprocess
+import sys
+import tempfile
+import time
+
+from leanbench import configs
+
+BENCH = os.path.dirname(os.path.dirname(os.path.realpath(__file__)))
+MARK = 7  # the exit status that only a process in the container gives
+DIRECTORIES = ("proc", "sys", "dev", "etc", "tmp", "run")
+NOT_OCI = ("floor", "floor-host-net", "bwrap")
+
+
+class Failure(Exception):
+    pass
+
+
+_last_progress = 0.0
+
+
+def progress(text):
+    """One line that is rewritten on a terminal; in a log, one every ten seconds."""
+    global _last_progress
+    if sys.stderr.isatty():
+        sys.stderr.write("\r\033[K" + text[:100])
+    elif time.monotonic() - _last_progress >= 10:
+        _last_progress = time.monotonic()
+        sys.stderr.write(text + "\n")
+    sys.stderr.flush()
+
+
+class Runner:
+    """The timing program: see runner.c for the protocol."""
+
+    def __init__(self, program, errors):
+        self.errors = errors
+        self.process = subprocess.Popen([program, errors], stdin=subprocess.PIPE,
+                                        stdout=subprocess.PIPE)
+
+    def _ask(self, argv, *numbers):
+        head = " ".join(str(n) for n in (*numbers, len(argv))) + "\n"
+        self.process.stdin.write(head.encode() + b"".join(a.encode() + b"\0" for a in argv))
+        self.process.stdin.flush()
+
+    def _answer(self):
+        lines = []
+        while True:
+            line = self.process.stdout.readline()
+            if not line:
+                raise Failure("the runner ended")
+            if line == b"\n":
+                return lines
+            lines.append([int(word) for word in line.split()])
+
+    def run(self, argv, count=1, gap_us=0):
+        """[{wall_us, user_us, sys_us, rss_kb, status}, ...]"""
+        self._ask(argv, count, gap_us, 0)
+        return [{"wall_us": w / 1000, "user_us": u, "sys_us": s, "rss_kb": r, "status": st}
+                for w, u, s, r, st in self._answer()]
+
+    def begin_for(self, argv, seconds, want):
+        self._ask(argv, want, 0, seconds)
+
+    def end_for(self):
+        """(runs, successes, seconds)"""
+        runs, good, took = self._answer()[0]
+        return runs, good, took / 1e9
+
+    def last_error(self):
+        try:
+            with open(self.errors, encoding="utf-8", errors="replace") as f:
+                return f.read().strip().splitlines()[-1:]
+        except OSError:
+            return []
+
+    def close(self):
+        self.process.stdin.close()
+        self.process.wait()
+
+
+class Runtime:
+    def __init__(self, name, path):
+        self.name, self.path = name, path
+        self.oci = name not in NOT_OCI
+
+    def version(self):
+        if self.name.startswith("floor"):
+            return "bench/floor.c"
+        done = subprocess.run([self.path, "--version"], capture_output=True, text=True,
+                              check=False)
+        return " ".join(done.stdout.split("\n")[0].split())
+
+
+class Workspace:
+    def __init__(self, args):
+        self.args = args
+        self.runners = []
+
+    def __enter__(self):
+        self.path = tempfile.mkdtemp(prefix="lean-bench-")
+        try:
+            self._compile()
+            self.rootfs = os.path.join(self.path, "rootfs")
+            for d in DIRECTORIES:
+                os.makedirs(os.path.join(self.rootfs, d))
+            for name in ("resolv.conf", "hostname", "hosts"):
+                open(os.path.join(self.rootfs, "etc", name), "w", encoding="utf-8").close()
+            shutil.copy(self.program("true"), self.rootfs)
+            self.runner = self.new_runner()
+            self.runtimes = self._find(self.args.runtime)
+        except BaseException:
+            self.__exit__()
+            raise
+        return self
+
+    def __exit__(self, *_):
+        for runner in self.runners:
+            runner.close()
+        # Never into a mount that a failed runtime left behind.
+        subprocess.run(["rm", "-rf", "--one-file-system", self.path], check=False)
+        for parent in glob.glob("/sys/fs/cgroup/lean-bench") + glob.glob(
+                "/sys/fs/cgroup/*/lean-bench"):
+            try:
+                os.rmdir(parent)  # of cgroupsPath; the runtimes removed what was in it
+            except OSError as e:
+                print(f"lean-bench: {parent}: {e.strerror}", file=sys.stderr)
+        if sys.stderr.isatty():
+            sys.stderr.write("\r\033[K")
+
+    def program(self, name):
+        return os.path.join(self.path, name)
+
+    def _compile(self):
+        flags = {"true": ["-Os", "-static", "-nostdlib", "-ffreestanding", "-fno-stack-protector"],
+                 "runner": ["-O2", "-static"], "floor": ["-O2", "-static"]}
+        for name, options in flags.items():
+            subprocess.run([os.environ.get("CC", "cc"), "-std=gnu17", "-D_GNU_SOURCE", *options,
+                            "-o", self.program(name), os.path.join(BENCH, name + ".c")],
+                           check=True)
+
+    def new_runner(self):
+        runner = Runner(self.program("runner"),
+                        os.path.join(self.path, f"stderr{len(self.runners)}"))
+        self.runners.append(runner)
+        return runner
+
+    def _find(self, wanted):
+        built = os.path.join(os.path.dirname(BENCH), "build", "src", "cli", "lean-runtime")
+        places = {"lean-runtime": built if os.path.exists(built) else None,
+                  "floor": self.program("floor"), "floor-host-net": self.program("floor")}
+        names = wanted or ["lean-runtime", "crun", "runc", "youki", "bwrap", "floor",
+                           "floor-host-net"]
+        found = []
+        for name in names:
+            name, _, path = name.partition("=")
+            path = path or places.get(name) or shutil.which(name)
+            if path:
+                found.append(Runtime(name, os.path.realpath(path)))
+            elif wanted:
+                raise Failure(f"{name}: not found")
+        return found
+
+    def configs(self, default=configs.NAMES):
+        chosen = self.args.config or list(default)
+        for name in chosen:
+            if name not in configs.NAMES:
+                raise Failure(f"{name}: no such configuration")
+        return chosen
+
+    def bundle(self, config, args, name):
+        """A bundle of its own for each name, over the one root file system."""
+        path = os.path.join(self.path, f"bundle-{config}-{name}")
+        configs.write(config, path, name, args)
+        link = os.path.join(path, "rootfs")
+        if not os.path.isdir(link):
+            shutil.copytree(self.rootfs, link)
+        return path
+
+    def state(self, runtime):
+        return os.path.join(self.path, "state-" + runtime.name)
+
+    def run_command(self, runtime, config, name="run"):
+        """argv of a whole `run`: exits with MARK."""
+        what = ["/true", str(MARK)]
+        if runtime.name == "floor":
+            return [runtime.path, "run", self.rootfs, *what]
+        if runtime.name == "floor-host-net":
+            return [runtime.path, "run", "--host-net", self.rootfs, *what]
+        if runtime.name == "bwrap":
+            return [runtime.path, "--unshare-ipc", "--unshare-pid", "--unshare-net",
+                    "--unshare-uts", "--bind", self.rootfs, "/", "--proc", "/proc", "--dev",
+                    "/dev", "--as-pid-1", *what]
+        ident = f"{runtime.name}-{name}"
+        return [runtime.path, "--root", self.state(runtime), "run", "--bundle",
+                self.bundle(config, what, ident), ident]

@@ -1,0 +1,162 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Runs commands and tells how long each took. lean-bench asks by standard input, so that no
+ * interpreter is in the timed path:
+ *
+ *   request   COUNT GAP_US SECONDS ARGC\n, then ARGC arguments, each ended by a NUL
+ *   answer    one line a run: WALL_NS USER_US SYS_US MAXRSS_KB STATUS
+ *             (STATUS as exited: 0..255; killed: 256 + signal), then an empty line.
+ *             With SECONDS > 0 instead: runs until then, one line "RUNS OK WALL_NS" where OK
+ *             counts the runs whose status was COUNT.
+ *
+ * WALL_NS is from before vfork until after wait4. The resources are those of the command and of
+ * all it waited for. Orphans (a container's init) come to the runner, which reaps them.
+ * Standard output goes to /dev/null, standard error to the file argv[1].
+ */
+#include <errno.h>
+#include <fcntl.h>
+#include <signal.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/prctl.h>
+#include <sys/resource.h>
+#include <sys/wait.h>
+#include <time.h>
+#include <unistd.h>
+
+#define ARGS_MAX 64
+#define TEXT_MAX 8192
+
+struct sample {
+	int64_t wall_ns;
+	struct rusage use;
+	int status;
+};
+
+static int null_fd, err_fd;
+
+static int64_t now(void)
+{
+	struct timespec t;
+
+	clock_gettime(CLOCK_MONOTONIC, &t);
+	return (int64_t)t.tv_sec * 1000000000 + t.tv_nsec;
+}
+
+static void die(const char *what)
+{
+	fprintf(stderr, "runner: %s: %s\n", what, strerror(errno));
+	exit(1);
+}
+
+static void nap_us(long us)
+{
+	struct timespec t = {us / 1000000, us % 1000000 * 1000};
+
+	while (us > 0 && nanosleep(&t, &t) < 0 && errno == EINTR)
+		;
+}
+
+static void run_once(char **argv, struct sample *s)
+{
+	extern char **environ;
+	int64_t start = now();
+	int status = 0;
+	pid_t pid = vfork();
+
+	if (pid == 0) {
+		dup2(null_fd, 0);
+		dup2(null_fd, 1);
+		dup2(err_fd, 2);
+		execve(argv[0], argv, environ);
+		_exit(127);
+	}
+	if (pid < 0)
+		die("vfork");
+	while (wait4(pid, &status, 0, &s->use) < 0)
+		if (errno != EINTR)
+			die("wait4");
+	s->wall_ns = now() - start;
+	s->status = WIFEXITED(status) ? WEXITSTATUS(status) : 256 + WTERMSIG(status);
+	while (waitpid(-1, NULL, WNOHANG) > 0)
+		; /* orphans */
+}
+
+static void answer_each(char **argv, long count, long gap)
+{
+	for (long i = 0; i < count; i++) {
+		struct sample s;
+		nap_us(gap);
+		run_once(argv, &s);
+		printf("%lld %lld %lld %ld %d\n", (long long)s.wall_ns,
+		       (long long)s.use.ru_utime.tv_sec * 1000000 + s.use.ru_utime.tv_usec,
+		       (long long)s.use.ru_stime.tv_sec * 1000000 + s.use.ru_stime.tv_usec,
+		       s.use.ru_maxrss, s.status);
+	}
+}
+
+static void answer_sum(char **argv, long want, long seconds)
+{
+	int64_t start = now(), end = start + (int64_t)seconds * 1000000000;
+	long runs = 0, ok = 0;
+
+	while (now() < end) {
+		struct sample s;
+		run_once(argv, &s);
+		runs++;
+		ok += s.status == want;
+	}
+	printf("%ld %ld %lld\n", runs, ok, (long long)(now() - start));
+}
+
+static int read_request(long head[3], char *argv[ARGS_MAX + 1])
+{
+	static char text[TEXT_MAX];
+	int argc, c, n = 0;
+	size_t used = 0;
+
+	if (scanf("%ld %ld %ld %d", &head[0], &head[1], &head[2], &argc) != 4)
+		return 0;
+	if (getchar() != '\n' || argc < 1 || argc > ARGS_MAX)
+		die("bad request");
+	argv[0] = text;
+	while (n < argc) {
+		c = getchar();
+		if (c == EOF || used == sizeof text)
+			die("bad request");
+		text[used++] = (char)c;
+		if (c == 0)
+			argv[++n] = text + used;
+	}
+	argv[argc] = NULL;
+	return 1;
+}
+
+int main(int argc, char **argv)
+{
+	char *args[ARGS_MAX + 1];
+	long head[3];
+
+	if (argc != 2) {
+		fprintf(stderr,
+			"usage: runner STDERR-FILE (then requests; lean-bench asks them)\n");
+		return 2;
+	}
+	null_fd = open("/dev/null", O_RDWR | O_CLOEXEC);
+	err_fd = open(argv[1], O_WRONLY | O_CREAT | O_TRUNC | O_APPEND | O_CLOEXEC, 0600);
+	if (null_fd < 0 || err_fd < 0)
+		die(argv[1]);
+	prctl(PR_SET_CHILD_SUBREAPER, 1);
+	prctl(PR_SET_PDEATHSIG, SIGKILL);
+	while (read_request(head, args)) {
+		if (head[2] > 0)
+			answer_sum(args, head[0], head[2]);
+		else
+			answer_each(args, head[0], head[1]);
+		putchar('\n');
+		fflush(stdout);
+	}
+	return 0;
+}
