@@ -1,6 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
 """The programs, bundles and runtimes of one benchmark run, in a directory that goes away."""
-import glob
 import os
 import shutil
 import subprocess
@@ -8,7 +7,7 @@ import sys
 import tempfile
 import time
 
-from leanbench import configs
+from leanbench import configs, machine
 
 BENCH = os.path.dirname(os.path.dirname(os.path.realpath(__file__)))
 MARK = 7  # the exit status that only a process in the container gives
@@ -123,12 +122,7 @@ class Workspace:
             runner.close()
         # Never into a mount that a failed runtime left behind.
         subprocess.run(["rm", "-rf", "--one-file-system", self.path], check=False)
-        for parent in glob.glob("/sys/fs/cgroup/lean-bench") + glob.glob(
-                "/sys/fs/cgroup/*/lean-bench"):
-            try:
-                os.rmdir(parent)  # of cgroupsPath; the runtimes removed what was in it
-            except OSError as e:
-                print(f"lean-bench: {parent}: {e.strerror}", file=sys.stderr)
+        machine.remove_empty_cgroups("lean-bench")
         if sys.stderr.isatty():
             sys.stderr.write("\r\033[K")
 
