@@ -147,7 +147,8 @@ static void detach_others(int dirfd, int prog)
 	}
 }
 
-int lr_cgroup_bpf_apply(const char *dir, const struct bpf_insn *insns, size_t n, struct lr_err *err)
+int lr_cgroup_bpf_apply(const char *dir, const struct bpf_insn *insns, size_t n, bool fresh,
+			struct lr_err *err)
 {
 	LR_CLEANUP_FD int dirfd = open(dir, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
 	LR_CLEANUP_FD int prog = LR_NOFD, old = LR_NOFD;
@@ -160,7 +161,8 @@ int lr_cgroup_bpf_apply(const char *dir, const struct bpf_insn *insns, size_t n,
 	if (prog < 0)
 		return prog;
 	/* Without the right to look, add: the container is restricted by both then. */
-	old = find_ours(dirfd, 0, &ours);
+	if (!fresh)
+		old = find_ours(dirfd, 0, &ours);
 	r = attach(dirfd, prog, old);
 	if (r == -EINVAL && old >= 0) {
 		/* No BPF_F_REPLACE: both for a moment, the stricter of the two. */

@@ -175,9 +175,24 @@ bool lr_cgroup_flat_get(const char *text, const char *key, uint64_t *ret)
 ssize_t lr_cgroup_read(const char *dir, const char *file, char *buf, size_t size)
 {
 	char path[PATH_MAX];
-	int r = lr_cgroup_path(path, dir, file);
+	LR_CLEANUP_FD int fd = LR_NOFD;
+	ssize_t n = lr_cgroup_path(path, dir, file);
 
-	return r < 0 ? r : lr_read_file_at(AT_FDCWD, path, buf, size);
+	if (n < 0)
+		return n;
+	fd = open(path, O_RDONLY | O_CLOEXEC);
+	if (fd < 0)
+		return -errno;
+	/* These files come whole in one read(2); asking for the end would be a second one. */
+	do
+		n = read(fd, buf, size);
+	while (n < 0 && errno == EINTR);
+	if (n < 0)
+		return -errno;
+	if ((size_t)n == size)
+		return -EFBIG;
+	buf[n] = '\0';
+	return n;
 }
 
 int lr_cgroup_put(const char *dir, const char *file, const char *value)

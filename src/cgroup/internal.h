@@ -157,8 +157,9 @@ void lr_cgroup_gen_devices_v1(struct lr_cgroup_gen *g, const struct lr_cgroup_de
 /* The same as a program for BPF_PROG_TYPE_CGROUP_DEVICE. */
 int lr_cgroup_bpf_generate(const struct lr_cgroup_devs *devs, struct lr_arena *arena,
 			   struct bpf_insn **ret, size_t *n, struct lr_err *err);
-/* Loads and attaches it to the directory, replacing what this runtime attached before. */
-int lr_cgroup_bpf_apply(const char *dir, const struct bpf_insn *insns, size_t n,
+/* Loads and attaches it to the directory, replacing what this runtime attached before, unless
+ * the cgroup is `fresh` and cannot have any. */
+int lr_cgroup_bpf_apply(const char *dir, const struct bpf_insn *insns, size_t n, bool fresh,
 			struct lr_err *err) LR_MUST_CHECK;
 
 /* ---- plan and drivers -------------------------------------------------------------------------
@@ -230,7 +231,7 @@ uint64_t lr_cgroup_now_ms(void);
 void lr_cgroup_sleep_us(unsigned us);
 /* Value after "key " in a flat-keyed file. */
 bool lr_cgroup_flat_get(const char *text, const char *key, uint64_t *ret);
-/* Reads a small file "dir/file"; -errno. */
+/* Reads a small file "dir/file" (below 4 KiB), NUL-terminated; its length or -errno. */
 ssize_t lr_cgroup_read(const char *dir, const char *file, char *buf, size_t size);
 int lr_cgroup_put(const char *dir, const char *file, const char *value);
 /* Reads a whole file of any size into the arena. NULL: not there, or no memory. */

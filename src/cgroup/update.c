@@ -47,5 +47,5 @@ int lr_cgroup_update_devices(const struct lr_cgroup_ref *ref,
 		return lr_err_at(err, "linux.resources.devices");
 	}
 	r = lr_cgroup_bpf_generate(&devs, arena, &insns, &n, err);
-	return r < 0 ? r : lr_cgroup_bpf_apply(ref->v[i].path, insns, n, err);
+	return r < 0 ? r : lr_cgroup_bpf_apply(ref->v[i].path, insns, n, false, err);
 }

@@ -351,7 +351,7 @@ static int apply(struct lr_arena *arena, struct oci_device_cgroup *rules, size_t
 
 	if (r == 0)
 		r = lr_cgroup_bpf_generate(&devs, arena, &insns, &n_insns, &err);
-	return r < 0 ? r : lr_cgroup_bpf_apply(v2_dir, insns, n_insns, &err);
+	return r < 0 ? r : lr_cgroup_bpf_apply(v2_dir, insns, n_insns, false, &err);
 }
 
 TEST(the_kernel_enforces_the_program)
