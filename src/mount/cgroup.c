@@ -18,6 +18,8 @@
 #define V1_ATTR      (MOUNT_ATTR_NOSUID | MOUNT_ATTR_NODEV | MOUNT_ATTR_NOEXEC)
 #define NAME_MAX_LEN 128
 
+static const struct lr_mount_change read_only = {.set = MOUNT_ATTR_RDONLY};
+
 static int fail(const struct lr_mount_op *op, int r, struct lr_err *err, const char *what,
 		const char *which)
 {
@@ -32,29 +34,6 @@ static const struct lr_mount_cgroup *v2_of(const struct lr_mount_cgroup_view *vi
 		if (view->v2 || !*view->v[i].hierarchy)
 			return &view->v[i];
 	return NULL;
-}
-
-/*
- * In the host's cgroup namespace the host's mount is bound, not mounted anew: a mount made there
- * without "nsdelegate" and friends would take these options from the whole host (the root's flags
- * follow the last mount from the initial namespace).
- */
-static int apply_v2(struct lr_mount_plan *plan, struct lr_mount_op *op,
-		    const struct lr_mount_env *env, struct lr_err *err)
-{
-	const struct lr_mount_cgroup *host = v2_of(env->cgroup);
-	struct lr_mount_op fs = *op;
-
-	if (!plan->opts.cgroupns && host && host->mountpoint)
-		return lr_mount_bind_instead(plan, op, host->mountpoint, env, err);
-	fs.kind = LR_MOUNT_FS;
-	fs.type = "cgroup2";
-	int r = lr_mount_fs_apply(plan, &fs, env, err);
-	if ((r != -EPERM && r != -EBUSY) || !host || !host->host_dir)
-		return r;
-	/* A user namespace that does not own the cgroup namespace. */
-	lr_err_clear(err);
-	return lr_mount_bind_instead(plan, op, host->host_dir, env, err);
 }
 
 /* The tmpfs that holds the hierarchies; returns its root. */
@@ -79,6 +58,35 @@ static int make_top(struct lr_mount_plan *plan, struct lr_mount_op *op,
 	top.n_props = 0; /* last, so that the hierarchies have it too */
 	int r = lr_mount_fs_apply(plan, &top, env, err);
 	return r < 0 ? r : top.mfd;
+}
+
+/*
+ * In the host's cgroup namespace the host's mount is bound, not mounted anew: a mount made there
+ * without "nsdelegate" and friends would take these options from the whole host (the root's flags
+ * follow the last mount from the initial namespace).
+ */
+static int apply_v2(struct lr_mount_plan *plan, struct lr_mount_op *op,
+		    const struct lr_mount_env *env, struct lr_err *err)
+{
+	const struct lr_mount_cgroup *host = v2_of(env->cgroup);
+	struct lr_mount_op fs = *op;
+
+	if (!plan->opts.cgroupns && host && host->mountpoint)
+		return lr_mount_bind_instead(plan, op, host->mountpoint, env, err);
+	fs.kind = LR_MOUNT_FS;
+	fs.type = "cgroup2";
+	int r = lr_mount_fs_apply(plan, &fs, env, err);
+	if ((r != -EPERM && r != -EBUSY) || !host || !host->host_dir)
+		return r;
+	/* A user namespace that does not own the cgroup namespace. */
+	lr_err_clear(err);
+	r = lr_mount_bind_instead(plan, op, host->host_dir, env, err);
+	if (r != -ENOENT || !plan->opts.userns)
+		return r;
+	/* Rootless without a cgroup of its own: nothing to see, least of all the host's. */
+	lr_err_clear(err);
+	LR_CLEANUP_FD int top = make_top(plan, op, env, err);
+	return top < 0 ? top : lr_mount_change_apply(plan, top, &read_only, env, err);
 }
 
 static void name_of(const struct lr_mount_cgroup *c, char *buf, size_t size)
@@ -193,6 +201,12 @@ static int add_hierarchy(struct lr_mount_plan *plan, const struct lr_mount_op *o
 		lr_err_clear(err);
 		r = hierarchy_bind(plan, c, attr, &d, env, err);
 	}
+	if (r == -ENOENT && plan->opts.userns) {
+		/* A rootless runtime could not make a cgroup here: the directory stays empty. */
+		lr_debug("mount: no cgroup in hierarchy %s", name);
+		lr_err_clear(err);
+		r = 0;
+	}
 	if (r < 0)
 		return fail(op, r, err, "mount cgroup", *c->hierarchy ? c->hierarchy : "v2");
 	r = link_controllers(c, name, top);
@@ -211,11 +225,8 @@ static int apply_v1(struct lr_mount_plan *plan, struct lr_mount_op *op,
 			r = add_hierarchy(plan, op, &view->v[i], top, env, err);
 	if (r < 0)
 		return r;
-	if (op->attr & MOUNT_ATTR_RDONLY) {
-		struct lr_mount_change ro = {.set = MOUNT_ATTR_RDONLY};
-		if ((r = lr_mount_change_apply(plan, top, &ro, env, err)) < 0)
-			return r;
-	}
+	if (op->attr & MOUNT_ATTR_RDONLY)
+		r = lr_mount_change_apply(plan, top, &read_only, env, err);
 	for (size_t i = 0; i < op->n_props && r >= 0; i++) {
 		struct lr_mount_change c = {.prop = op->props[i].prop, .rec = op->o.props[i].rec};
 		r = lr_mount_change_apply(plan, top, &c, env, err);

@@ -481,6 +481,26 @@ IN_NS(sysfs_of_the_host_in_a_user_namespace, 0)
 	CHECK_HAS(fx->text, "mounts[0]");
 }
 
+IN_NS(cgroup_that_could_not_be_made, 0)
+{
+	static struct lr_mount_cgroup none[] = {{"memory", "/tmp/no/such", "/tmp/no/memory"},
+						{"", "/tmp/no/such", "/tmp/no/unified"}};
+	struct lr_mount_cgroup_view view = {.n = 2, .v = none};
+
+	fx->env.cgroup = &view;
+	CHECK_INT(fx_mount(fx, MOUNTS(M("/a", "cgroup", "cgroup"))), -ENOENT);
+	CHECK_HAS(fx->text, "mounts[0]");
+	become_userns_root();
+	fx->env.rootfd = open(ROOT, O_PATH | O_DIRECTORY | O_CLOEXEC);
+	fx->env.procfd = lr_procfs_open(&fx->err);
+	fx->opts.userns = fx->opts.cgroupns = true;
+	CHECK_INT(fx_mount(fx, MOUNTS(M("/cg", "cgroup", "cgroup", "ro"))), 0);
+	CHECK_INT(access(ROOT "/cg/memory", F_OK) | access(ROOT "/cg/unified", F_OK), 0);
+	view.v2 = true;
+	CHECK_INT(fx_mount(fx, MOUNTS(M("/cg2", "cgroup", "cgroup"))), 0);
+	CHECK_HAS(fx_line("/cg2"), "/cg2 / ro,nosuid,nodev,noexec,relatime  tmpfs");
+}
+
 IN_NS(proc_of_a_foreign_pid_namespace_is_explained, 0)
 {
 	become_userns_root();
