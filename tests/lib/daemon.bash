@@ -1,0 +1,103 @@
+# SPDX-License-Identifier: Apache-2.0
+# shellcheck shell=bash
+# daemon.bash: what the suites have in common that drive the runtime through a container manager.
+# They run inside tests/lib/sandbox, so that daemons, bridges and mounts end with the suite.
+
+bats_require_minimum_version 1.5.0
+
+LR_LIB=$(cd "$(dirname "${BASH_SOURCE[0]}")" && pwd)
+: "${LEAN_RUNTIME:?is not set: the runtime to test}"
+: "${LR_SANDBOX_TAG:?start this suite with its run script, which makes a sandbox}"
+LEAN_RUNTIME=$(realpath "$(command -v "$LEAN_RUNTIME")")
+export LEAN_RUNTIME LC_ALL=C
+
+is_lean() {
+	[ -n "${LR_IS_LEAN-}" ] || {
+		case $("$LEAN_RUNTIME" --version 2>/dev/null | head -n 1) in
+		lean-runtime*) LR_IS_LEAN=1 ;;
+		*) LR_IS_LEAN=0 ;;
+		esac
+		export LR_IS_LEAN
+	}
+	[ "$LR_IS_LEAN" = 1 ]
+}
+
+# What a stand-in (the suite is checked with other runtimes) cannot do is left out there, only there.
+lean_only() {
+	is_lean || skip "stand-in runtime: ${1:-not a feature of it}"
+}
+
+fail() {
+	echo "$*"
+	return 1
+}
+
+assert_eq() {
+	[ "$1" = "$2" ] || fail "got: '$1'
+expected: '$2'"
+}
+
+assert_has() {
+	case $1 in
+	*"$2"*) ;;
+	*) fail "'$2' is not in:
+$1" ;;
+	esac
+}
+
+assert_hasnt() {
+	case $1 in
+	*"$2"*) fail "'$2' is in:
+$1" ;;
+	esac
+}
+
+assert_match() {
+	[[ $1 =~ $2 ]] || fail "no match for '$2' in:
+$1"
+}
+
+# wait_until COMMAND...: up to 15 s.
+wait_until() {
+	local _
+	for _ in $(seq 150); do
+		"$@" >/dev/null 2>&1 && return 0
+		sleep 0.1
+	done
+	echo "waited in vain for: $*"
+	return 1
+}
+
+# rootfs_tar FILE: the busybox tree as a tar, what `docker import` takes.
+rootfs_tar() {
+	local dir
+	dir=$(mktemp -d)
+	"$LR_LIB/mkrootfs" "$dir"
+	tar -C "$dir" -cf "$1" .
+	rm -rf "$dir"
+}
+
+# Ends a process that we started, by its id, and waits for it: TERM, then KILL.
+end_process() {
+	local _
+	kill -TERM "$1" 2>/dev/null || return 0
+	for _ in $(seq 100); do
+		kill -0 "$1" 2>/dev/null || return 0
+		sleep 0.1
+	done
+	kill -KILL "$1" 2>/dev/null || true
+}
+
+# No process of a container, no mount and no cgroup of the sandbox may be left once the manager has
+# removed its containers (BuildKit keeps a parent of its own): assert_clean PATH-PREFIX
+assert_clean() {
+	local left _
+	for _ in $(seq 50); do
+		left=$(find /sys/fs/cgroup -mindepth 2 -type d -path "*/$LR_SANDBOX_TAG*/*" ! -name buildkit 2>/dev/null)
+		[ -z "$1" ] || left+=$(awk -v p="$1" 'index($5, p) == 1 {print "mount", $5}' /proc/self/mountinfo)
+		[ -n "$left" ] || return 0
+		sleep 0.1
+	done
+	fail "left behind:
+$left"
+}
