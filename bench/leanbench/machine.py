@@ -26,6 +26,8 @@ def enter_common_view():
     """crun refuses hybrid cgroups: hide version 2 from all runtimes alike, for this run only."""
     if os.environ.get(HIDDEN) == "1":
         subprocess.run(["umount", UNIFIED], check=True)
+        # Some runtimes then write plain files there: into something that ends with us.
+        subprocess.run(["mount", "-t", "tmpfs", "tmpfs", UNIFIED], check=True)
         os.environ[HIDDEN] = "done"
     elif cgroup_layout() == "hybrid" and HIDDEN not in os.environ:
         os.environ[HIDDEN] = "1"
@@ -34,17 +36,14 @@ def enter_common_view():
 
 
 def remove_empty_cgroups(name):
-    """The parent of cgroupsPath: runtimes remove their own below it. Where version 2 is hidden,
-    some leave plain directories at its mount point, too."""
-    tops = glob.glob("/sys/fs/cgroup/" + name) + glob.glob("/sys/fs/cgroup/*/" + name)
-    if os.environ.get(HIDDEN) == "done":
-        tops += glob.glob(UNIFIED + "/*")
-    for top in tops:
-        for path, _, _ in os.walk(top, topdown=False):
-            try:
-                os.rmdir(path)
-            except OSError as e:
-                print(f"lean-bench: {path}: {e.strerror}", file=sys.stderr)
+    """The parent of cgroupsPath: runtimes remove their own below it."""
+    for path in glob.glob("/sys/fs/cgroup/" + name) + glob.glob("/sys/fs/cgroup/*/" + name):
+        if os.environ.get(HIDDEN) == "done" and path.startswith(UNIFIED):
+            continue
+        try:
+            os.rmdir(path)
+        except OSError as e:
+            print(f"lean-bench: {path}: {e.strerror}", file=sys.stderr)
 
 
 def _field(path, key):
