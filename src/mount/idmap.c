@@ -264,7 +264,7 @@ int lr_mount_idmap_open(const struct lr_mount_map *map, int procfd, struct lr_er
 		return pid;
 	}
 	int r = map_and_open(map, procfd, pid, err);
-	wr = lr_close(wr);
+	lr_close(lr_take_fd(&wr)); /* the child sees the end of the pipe */
 	while (waitpid(pid, NULL, 0) < 0 && errno == EINTR)
 		;
 	return r;
