@@ -46,7 +46,7 @@ format: ## lay out the C files
 	@tools/check-format --fix
 
 install: all ## install below $(DESTDIR)$(PREFIX)
-	@DESTDIR=$(DESTDIR) meson install -C $(BUILD) --no-rebuild --strip
+	@DESTDIR=$(DESTDIR) meson install -C $(BUILD) --no-rebuild
 
 clean: ## remove what was built
 	@rm -rf $(BUILD) $(BUILD)-sanitize demo
