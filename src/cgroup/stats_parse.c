@@ -51,7 +51,9 @@ uint64_t *lr_cgroup_stat_list(struct lr_arena *arena, const char *text, size_t *
 	uint64_t *v = NULL;
 
 	*n = 0;
-	for (const char *p = text; p && (p += strspn(p, " ")) && isdigit((unsigned char)*p);) {
+	if (!text)
+		return NULL;
+	for (const char *p = text; p += strspn(p, " "), isdigit((unsigned char)*p);) {
 		uint64_t *bigger = lr_grow(arena, v, *n, sizeof(*v));
 
 		if (!bigger)

@@ -91,7 +91,7 @@ static struct lr_cgroup_mem mem(const char *dir, const char *prefix)
 {
 	static const char *const suffix[] = {"usage_in_bytes", "max_usage_in_bytes",
 					     "limit_in_bytes", "failcnt"};
-	uint64_t v[LR_ARRAY_SIZE(suffix)];
+	uint64_t v[LR_ARRAY_SIZE(suffix)] = {0};
 	char file[64];
 
 	for (size_t i = 0; i < LR_ARRAY_SIZE(suffix); i++) {

@@ -760,6 +760,46 @@ TEST(a_start_after_a_pause_is_fast)
 	CHECK(best < 4000);
 }
 
+/* 0 when an unprivileged user gets on without limits and is refused with them. */
+static int unprivileged(void)
+{
+	struct lr_cgroup_opts opts = {.id = "u", .rootless = true};
+	int64_t limit = 5;
+	struct oci_pids pids = {&limit};
+	struct oci_resources none = {0}, some = {.pids = &pids};
+
+	arena = lr_arena_new();
+	if (setresgid(65534, 65534, 65534) < 0 || setresuid(65534, 65534, 65534) < 0)
+		return 1;
+	if (lr_cgroup_probe(arena, &layout, &err) < 0 ||
+	    lr_cgroup_plan("/lr-test-u", &none, layout, &opts, arena, &plan, &err) < 0)
+		return 2;
+	if (lr_cgroup_create(plan, &err) < 0 || plan->ref.n != 0)
+		return 3;
+	if (lr_cgroup_join_self(plan, false, &err) < 0 ||
+	    lr_cgroup_destroy(&plan->ref, true, &err) < 0)
+		return 4;
+	if (lr_cgroup_plan("/lr-test-u", &some, layout, &opts, arena, &plan, &err) < 0)
+		return 5;
+	if (lr_cgroup_create(plan, &err) >= 0 || !strstr(err.hint, "delegated"))
+		return 6;
+	/* The same as a user who does not say that he is one: nothing is left out. */
+	opts.rootless = false;
+	if (lr_cgroup_plan("/lr-test-u", &none, layout, &opts, arena, &plan, &err) < 0)
+		return 7;
+	return lr_cgroup_create(plan, &err) == -EACCES ? 0 : 8;
+}
+
+TEST(unprivileged_users_go_without)
+{
+	NEED_CGROUPS();
+	pid_t pid = fork();
+
+	if (pid == 0)
+		_exit(unprivileged());
+	CHECK_INT(WEXITSTATUS(reap(pid)), 0);
+}
+
 TEST(the_probe_finds_what_mountinfo_says)
 {
 	LR_CLEANUP_ARENA struct lr_arena *a = lr_arena_new();
