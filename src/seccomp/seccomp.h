@@ -46,8 +46,8 @@
 
 /* crun's annotations. */
 #define LR_SECCOMP_FAIL_UNKNOWN "run.oci.seccomp_fail_unknown_syscall"
-#define LR_SECCOMP_RECEIVER	"run.oci.seccomp.receiver"
-#define LR_SECCOMP_BPF_DATA	"run.oci.seccomp_bpf_data"
+#define LR_SECCOMP_RECEIVER     "run.oci.seccomp.receiver"
+#define LR_SECCOMP_BPF_DATA     "run.oci.seccomp_bpf_data"
 
 enum lr_seccomp_op {
 	LR_SECCOMP_NE,
@@ -82,11 +82,11 @@ struct lr_seccomp_plan {
 	const uint32_t *archs; /* SCMP_ARCH_* tokens, the native one first, each once */
 	size_t n_archs;
 	unsigned flags; /* SECCOMP_FILTER_FLAG_* */
-	bool notify;	/* some rule notifies: a listener is needed */
+	bool notify;    /* some rule notifies: a listener is needed */
 	bool fail_unknown;
 	const char *listener_path;     /* NULL if notify is false */
 	const char *listener_metadata; /* may be NULL */
-	const char *bpf_data;	       /* base64; replaces everything else */
+	const char *bpf_data;          /* base64; replaces everything else */
 	const struct lr_seccomp_rule *rules;
 	size_t n_rules;
 };
@@ -105,8 +105,8 @@ struct lr_seccomp_prog {
 
 /* Pure. seccomp and annotations may be NULL. Strings and lists stay the caller's. */
 int lr_seccomp_plan(const struct oci_seccomp *seccomp, const struct oci_map *annotations,
-		    struct lr_arena *arena, struct lr_seccomp_plan *ret, struct lr_err *err)
-	LR_MUST_CHECK;
+		    struct lr_arena *arena, struct lr_seccomp_plan *ret,
+		    struct lr_err *err) LR_MUST_CHECK;
 
 /* Makes the program in the arena. Unknown system calls are skipped, or an error if fail_unknown. */
 int lr_seccomp_compile(const struct lr_seccomp_plan *plan, struct lr_arena *arena,
@@ -158,8 +158,8 @@ int lr_seccomp_send_listener(const char *path, int listener_fd, const char *json
  * or LR_NOFD. With a listener the caller then may use write(2) and what the profile allows, nothing
  * else, until the listener has been handed over: the plan refuses SCMP_ACT_NOTIFY for write.
  */
-int lr_seccomp_load(const struct lr_seccomp_prog *prog, int *listener_fd, struct lr_err *err)
-	LR_MUST_CHECK;
+int lr_seccomp_load(const struct lr_seccomp_prog *prog, int *listener_fd,
+		    struct lr_err *err) LR_MUST_CHECK;
 
 /* ---- lists for `features`, NULL-terminated ----------------------------------------------- */
 

@@ -1,0 +1,263 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* seccomp: architectures, and numbers of system calls. */
+#include "src/seccomp/internal.h"
+
+#include <endian.h>
+#include <seccomp.h>
+
+/* Values follow <linux/audit.h>: bit 31 is "64 bit", bit 30 "little endian". */
+#define AUDIT_64      0x80000000u
+#define AUDIT_LE      0x40000000u
+
+#define MIPS_O32_BASE 4000
+#define MIPS_N64_BASE 5000
+#define MIPS_N32_BASE 6000
+
+static const struct lr_name archs[] = {
+	{"SCMP_ARCH_AARCH64", SCMP_ARCH_AARCH64},
+	{"SCMP_ARCH_ARM", SCMP_ARCH_ARM},
+#ifdef SCMP_ARCH_LOONGARCH64
+	{"SCMP_ARCH_LOONGARCH64", SCMP_ARCH_LOONGARCH64},
+#endif
+#ifdef SCMP_ARCH_M68K
+	{"SCMP_ARCH_M68K", SCMP_ARCH_M68K},
+#endif
+	{"SCMP_ARCH_MIPS", SCMP_ARCH_MIPS},
+	{"SCMP_ARCH_MIPS64", SCMP_ARCH_MIPS64},
+	{"SCMP_ARCH_MIPS64N32", SCMP_ARCH_MIPS64N32},
+	{"SCMP_ARCH_MIPSEL", SCMP_ARCH_MIPSEL},
+	{"SCMP_ARCH_MIPSEL64", SCMP_ARCH_MIPSEL64},
+	{"SCMP_ARCH_MIPSEL64N32", SCMP_ARCH_MIPSEL64N32},
+	{"SCMP_ARCH_PARISC", SCMP_ARCH_PARISC},
+	{"SCMP_ARCH_PARISC64", SCMP_ARCH_PARISC64},
+	{"SCMP_ARCH_PPC", SCMP_ARCH_PPC},
+	{"SCMP_ARCH_PPC64", SCMP_ARCH_PPC64},
+	{"SCMP_ARCH_PPC64LE", SCMP_ARCH_PPC64LE},
+	{"SCMP_ARCH_RISCV64", SCMP_ARCH_RISCV64},
+	{"SCMP_ARCH_S390", SCMP_ARCH_S390},
+	{"SCMP_ARCH_S390X", SCMP_ARCH_S390X},
+#ifdef SCMP_ARCH_SH
+	{"SCMP_ARCH_SH", SCMP_ARCH_SH},
+	{"SCMP_ARCH_SHEB", SCMP_ARCH_SHEB},
+#endif
+	{"SCMP_ARCH_X32", SCMP_ARCH_X32},
+	{"SCMP_ARCH_X86", SCMP_ARCH_X86},
+	{"SCMP_ARCH_X86_64", SCMP_ARCH_X86_64},
+};
+
+const char *const lr_seccomp_archs[] = {
+	"SCMP_ARCH_AARCH64",     "SCMP_ARCH_ARM",
+#ifdef SCMP_ARCH_LOONGARCH64
+	"SCMP_ARCH_LOONGARCH64",
+#endif
+#ifdef SCMP_ARCH_M68K
+	"SCMP_ARCH_M68K",
+#endif
+	"SCMP_ARCH_MIPS",        "SCMP_ARCH_MIPS64",
+	"SCMP_ARCH_MIPS64N32",   "SCMP_ARCH_MIPSEL",
+	"SCMP_ARCH_MIPSEL64",    "SCMP_ARCH_MIPSEL64N32",
+	"SCMP_ARCH_PARISC",      "SCMP_ARCH_PARISC64",
+	"SCMP_ARCH_PPC",         "SCMP_ARCH_PPC64",
+	"SCMP_ARCH_PPC64LE",     "SCMP_ARCH_RISCV64",
+	"SCMP_ARCH_S390",        "SCMP_ARCH_S390X",
+#ifdef SCMP_ARCH_SH
+	"SCMP_ARCH_SH",          "SCMP_ARCH_SHEB",
+#endif
+	"SCMP_ARCH_X32",         "SCMP_ARCH_X86",
+	"SCMP_ARCH_X86_64",      NULL,
+};
+
+uint32_t lr_seccomp_arch_token(const char *name)
+{
+	const struct lr_name *a = lr_name_find(archs, LR_ARRAY_SIZE(archs), name);
+
+	return a ? (uint32_t)a->value : 0;
+}
+
+uint32_t lr_seccomp_arch_native(void)
+{
+	return seccomp_arch_native();
+}
+
+uint32_t lr_seccomp_arch_audit(uint32_t token)
+{
+	return token == SCMP_ARCH_X32 ? SCMP_ARCH_X86_64 : token;
+}
+
+bool lr_seccomp_arch_is_64(uint32_t token)
+{
+	/* n32 is marked as 64 bit for audit, but its arguments are 32 bit. */
+	return (token & AUDIT_64) && token != SCMP_ARCH_MIPS64N32 && token != SCMP_ARCH_MIPSEL64N32;
+}
+
+bool lr_seccomp_arch_is_s390(uint32_t token)
+{
+	return token == SCMP_ARCH_S390 || token == SCMP_ARCH_S390X;
+}
+
+bool lr_seccomp_arch_same_endian(uint32_t token)
+{
+	return !!(token & AUDIT_LE) == (__BYTE_ORDER == __LITTLE_ENDIAN);
+}
+
+bool lr_seccomp_arch_private(uint32_t token, int64_t nr)
+{
+	return token == SCMP_ARCH_ARM && nr >= 0x0f0000; /* __ARM_NR_BASE */
+}
+
+/*
+ * System calls that Debian 12's libseccomp 2.5.4 has never heard of. Since 5.1 a new one has the
+ * same number everywhere (but for the base of the MIPS ABIs and the bit of x32).
+ */
+static const struct lr_name newer[] = {
+	{"cachestat", 451},         /* 6.5 */
+	{"fchmodat2", 452},         /* 6.6 */
+	{"file_getattr", 468},      /* 6.17 */
+	{"file_setattr", 469},      /* 6.17 */
+	{"futex_requeue", 456},     /* 6.7 */
+	{"futex_wait", 455},        /* 6.7 */
+	{"futex_wake", 454},        /* 6.7 */
+	{"getxattrat", 464},        /* 6.13 */
+	{"listmount", 458},         /* 6.8 */
+	{"listxattrat", 465},       /* 6.13 */
+	{"lsm_get_self_attr", 459}, /* 6.8 */
+	{"lsm_list_modules", 461},  /* 6.8 */
+	{"lsm_set_self_attr", 460}, /* 6.8 */
+	{"map_shadow_stack", 453},  /* 6.6 */
+	{"mseal", 462},             /* 6.10 */
+	{"open_tree_attr", 467},    /* 6.15 */
+	{"removexattrat", 466},     /* 6.13 */
+	{"setxattrat", 463},        /* 6.13 */
+	{"statmount", 457},         /* 6.8 */
+};
+
+static int64_t newer_number(uint32_t token, const char *name)
+{
+	const struct lr_name *s = lr_name_find(newer, LR_ARRAY_SIZE(newer), name);
+
+	if (!s)
+		return token == SCMP_ARCH_X86_64 && lr_streq(name, "uretprobe") ? 335 : -1;
+	switch (token) {
+	case SCMP_ARCH_MIPS:
+	case SCMP_ARCH_MIPSEL:
+		return MIPS_O32_BASE + (int64_t)s->value;
+	case SCMP_ARCH_MIPS64:
+	case SCMP_ARCH_MIPSEL64:
+		return MIPS_N64_BASE + (int64_t)s->value;
+	case SCMP_ARCH_MIPS64N32:
+	case SCMP_ARCH_MIPSEL64N32:
+		return MIPS_N32_BASE + (int64_t)s->value;
+	case SCMP_ARCH_X32:
+		return LR_SECCOMP_X32_BIT | (int64_t)s->value;
+	default:
+		return (int64_t)s->value;
+	}
+}
+
+bool lr_seccomp_is_syscall(const char *name)
+{
+	return seccomp_syscall_resolve_name(name) != __NR_SCMP_ERROR ||
+	       newer_number(SCMP_ARCH_X86_64, name) >= 0;
+}
+
+/*
+ * Calls behind socketcall(2) (first argument: <linux/net.h>) and ipc(2) (<linux/ipc.h>), with the
+ * numbers of the direct ones that came later (sockets: 4.3, IPC: 5.1). libseccomp keeps these for
+ * itself: it resolves the names to its pseudo numbers.
+ */
+static const struct multiplexed {
+	const char *name;
+	uint16_t by; /* 102: socketcall, 117: ipc */
+	uint16_t call;
+	uint16_t x86, s390, ppc; /* 0: none */
+} multiplexed[] = {
+	{"accept", 102, 5, 0, 0, 330},
+	{"accept4", 102, 18, 364, 364, 344},
+	{"bind", 102, 2, 361, 361, 327},
+	{"connect", 102, 3, 362, 362, 328},
+	{"getpeername", 102, 7, 368, 368, 332},
+	{"getsockname", 102, 6, 367, 367, 331},
+	{"getsockopt", 102, 15, 365, 365, 340},
+	{"listen", 102, 4, 363, 363, 329},
+	{"msgctl", 117, 14, 402, 402, 402},
+	{"msgget", 117, 13, 399, 399, 399},
+	{"msgrcv", 117, 12, 401, 401, 401},
+	{"msgsnd", 117, 11, 400, 400, 400},
+	{"recv", 102, 10, 0, 0, 336},
+	{"recvfrom", 102, 12, 371, 371, 337},
+	{"recvmmsg", 102, 19, 337, 357, 343},
+	{"recvmsg", 102, 17, 372, 372, 342},
+	{"semctl", 117, 3, 394, 394, 394},
+	{"semget", 117, 2, 393, 393, 393},
+	{"semop", 117, 1, 0, 0, 0},
+	{"semtimedop", 117, 4, 0, 392, 392},
+	{"send", 102, 9, 0, 0, 334},
+	{"sendmmsg", 102, 20, 345, 358, 349},
+	{"sendmsg", 102, 16, 370, 370, 341},
+	{"sendto", 102, 11, 369, 369, 335},
+	{"setsockopt", 102, 14, 366, 366, 339},
+	{"shmat", 117, 21, 397, 397, 397},
+	{"shmctl", 117, 24, 396, 396, 396},
+	{"shmdt", 117, 22, 398, 398, 398},
+	{"shmget", 117, 23, 395, 395, 395},
+	{"shutdown", 102, 13, 373, 373, 338},
+	{"socket", 102, 1, 359, 359, 326},
+	{"socketpair", 102, 8, 360, 360, 333},
+};
+
+static const struct multiplexed *find_multiplexed(uint32_t token, const char *name)
+{
+	size_t low = 0, high = LR_ARRAY_SIZE(multiplexed);
+
+	if (token != SCMP_ARCH_X86 && !lr_seccomp_arch_is_s390(token) && token != SCMP_ARCH_PPC &&
+	    token != SCMP_ARCH_PPC64 && token != SCMP_ARCH_PPC64LE)
+		return NULL;
+	while (low < high) {
+		size_t mid = (low + high) / 2;
+		int c = strcmp(name, multiplexed[mid].name);
+
+		if (c == 0)
+			return &multiplexed[mid];
+		if (c < 0)
+			high = mid;
+		else
+			low = mid + 1;
+	}
+	return NULL;
+}
+
+bool lr_seccomp_multiplexed(uint32_t token, const char *name, uint32_t *nr, uint32_t *call)
+{
+	const struct multiplexed *m = find_multiplexed(token, name);
+
+	if (m) {
+		*nr = m->by;
+		*call = m->call;
+	}
+	return m;
+}
+
+static int64_t direct_number(uint32_t token, const char *name)
+{
+	const struct multiplexed *m = find_multiplexed(token, name);
+	uint16_t nr = !m                               ? 0
+		      : token == SCMP_ARCH_X86         ? m->x86
+		      : lr_seccomp_arch_is_s390(token) ? m->s390
+						       : m->ppc;
+
+	/* 64-bit architectures only: the others have semtimedop_time64. */
+	if (nr == 392 && !(token & AUDIT_64))
+		nr = 0;
+	return nr ? nr : -1;
+}
+
+int64_t lr_seccomp_number(uint32_t token, const char *name)
+{
+	int nr = seccomp_syscall_resolve_name_arch(token, name);
+
+	if (nr == __NR_SCMP_ERROR)
+		return newer_number(token, name);
+	if (nr < 0) /* libseccomp's pseudo number: known, but multiplexed or elsewhere */
+		return direct_number(token, name);
+	return token == SCMP_ARCH_X32 ? nr | (int64_t)LR_SECCOMP_X32_BIT : nr;
+}
