@@ -109,14 +109,17 @@ int lr_cgroup_plan(const char *cgroups_path, const struct oci_resources *resourc
 		   struct lr_arena *arena, struct lr_cgroup_plan **ret,
 		   struct lr_err *err) LR_MUST_CHECK;
 
-/* Final once lr_cgroup_create has returned (rootless hierarchies may drop out there). */
+/* Final once lr_cgroup_create has returned (rootless hierarchies may drop out there, all do when it
+ * fails). */
 const struct lr_cgroup_ref *lr_cgroup_plan_ref(const struct lr_cgroup_plan *plan);
 
 /* ---- create and join ------------------------------------------------------------------------ */
 
 /*
  * In the parent, before clone. -EBUSY when a cgroup of that name has processes; an empty one is
- * reused (and thawed). On failure every directory made here is gone again.
+ * reused (and thawed). On failure every directory made here is gone again and the plan's ref is
+ * empty (n == 0): what exists under its paths belongs to somebody else, so a record written before
+ * this call must forget them before anything is destroyed by it.
  */
 int lr_cgroup_create(struct lr_cgroup_plan *plan, struct lr_err *err) LR_MUST_CHECK;
 
@@ -184,7 +187,9 @@ int lr_cgroup_pids(const struct lr_cgroup_ref *ref, struct lr_arena *arena, pid_
 
 /*
  * Removes the trees, sub-cgroups included. Processes still there are killed when `kill` says so,
- * else they make it -EBUSY after a bounded wait (about 5 s). Success when nothing is there.
+ * else they make it -EBUSY after a bounded wait (about 5 s), in which nothing of theirs is touched:
+ * for records of containers that never got a process, whose cgroup may be somebody else's.
+ * Success when nothing is there.
  */
 int lr_cgroup_destroy(const struct lr_cgroup_ref *ref, bool kill, struct lr_err *err) LR_MUST_CHECK;
 

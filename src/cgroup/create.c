@@ -175,5 +175,8 @@ int lr_cgroup_fs_create(struct lr_cgroup_plan *plan, struct lr_err *err)
 		return 0;
 	for (size_t i = plan->ref.n; i-- > 0;)
 		unmake_dir(plan->ref.v[i].path, &plan->targets[i]);
+	/* Nothing here is the container's: whoever cleans up after it must not touch what another
+	 * one has under the same path. */
+	plan->ref.n = 0;
 	return r;
 }

@@ -62,7 +62,7 @@ static int remove_below(int fd)
 	}
 }
 
-static int remove_tree(const char *path)
+static int remove_tree(const char *path, bool kill)
 {
 	int fd, r;
 
@@ -70,6 +70,10 @@ static int remove_tree(const char *path)
 		return 0;
 	if (errno != EBUSY && errno != ENOTEMPTY)
 		return -errno;
+	/* Whose processes we may not kill, his empty sub-cgroups we may not remove. */
+	r = kill ? 0 : lr_cgroup_populated(path);
+	if (r != 0)
+		return r < 0 ? r : -EBUSY;
 	fd = open(path, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
 	if (fd < 0)
 		return errno == ENOENT ? 0 : -errno;
@@ -80,12 +84,12 @@ static int remove_tree(const char *path)
 }
 
 /* All hierarchies, in spite of one that resists: what is gone is gone. */
-static int remove_all(const struct lr_cgroup_ref *ref, const char **where)
+static int remove_all(const struct lr_cgroup_ref *ref, bool kill, const char **where)
 {
 	int r = 0;
 
 	for (size_t i = ref->n; i-- > 0;) {
-		int one = remove_tree(ref->v[i].path);
+		int one = remove_tree(ref->v[i].path, kill);
 
 		if (one < 0 && (r == 0 || r == -EBUSY)) {
 			r = one;
@@ -151,13 +155,14 @@ int lr_cgroup_fs_destroy(const struct lr_cgroup_ref *ref, bool kill, struct lr_e
 	int r;
 
 	for (unsigned round = 0;; round++) {
-		r = remove_all(ref, &where);
+		r = remove_all(ref, kill, &where);
 		if (r != -EBUSY)
 			break;
 		if (!end) {
 			end = lr_cgroup_now_ms() + LR_CGROUP_WAIT_MS;
 			/* Dying processes cannot die while frozen (v1). */
-			if (lr_cgroup_is_frozen(ref) == 1 && lr_cgroup_freeze(ref, false, NULL) < 0)
+			if (kill && lr_cgroup_is_frozen(ref) == 1 &&
+			    lr_cgroup_freeze(ref, false, NULL) < 0)
 				lr_debug("cgroup: cannot thaw %s", ref->relative);
 		} else if (lr_cgroup_now_ms() >= end) {
 			break;

@@ -198,6 +198,10 @@ TEST(a_cgroup_with_processes_is_not_taken_over)
 	CHECK_INT(make("taken", NULL), -EBUSY);
 	CHECK_STR(err.path, "linux.cgroupsPath");
 	CHECK(access(lr_cgroup_main_dir(&first->ref), F_OK) == 0); /* not removed by the failure */
+	/* Cleaning up after the failed one must not end the other's processes. */
+	CHECK_INT(ref->n, 0);
+	CHECK_INT(lr_cgroup_destroy(ref, true, &err), 0);
+	CHECK_INT(kill(pid, 0), 0);
 	kill(pid, SIGKILL);
 	reap(pid);
 	lr_arena_free(arena);
@@ -479,14 +483,17 @@ TEST(destroy_takes_what_the_container_made)
 TEST(destroy_without_kill_names_who_is_left)
 {
 	NEED_CGROUPS();
-	char number[16];
+	char number[16], path[PATH_MAX];
 	pid_t pid;
 
 	REQUIRE(make("busy", NULL) == 0);
 	pid = child(NULL);
 	snprintf(number, sizeof(number), "%d", (int)pid);
+	snprintf(path, sizeof(path), "%s/empty", lr_cgroup_main_dir(ref));
+	CHECK_INT(mkdir(path, 0755), 0);
 	CHECK_INT(lr_cgroup_destroy(ref, false, &err), -EBUSY);
 	CHECK_HAS(err.hint, number);
+	CHECK(access(path, F_OK) == 0); /* nothing of theirs is touched */
 	kill(pid, SIGKILL);
 	reap(pid);
 	CHECK_INT(lr_cgroup_destroy(ref, false, &err), 0);
