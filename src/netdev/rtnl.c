@@ -119,7 +119,8 @@ static int talk(struct lr_rtnl *h, struct request *q, on_message *on, void *arg)
 
 	h->why[0] = '\0';
 	q->h.nlmsg_seq = ++h->seq;
-	if (!(q->h.nlmsg_flags & NLM_F_DUMP))
+	/* Both bits: one of them alone is NLM_F_REPLACE of another request. */
+	if ((q->h.nlmsg_flags & NLM_F_DUMP) != NLM_F_DUMP)
 		q->h.nlmsg_flags |= NLM_F_ACK;
 	while (sendto(h->fd, q, q->h.nlmsg_len, 0, (const void *)&kernel, sizeof(kernel)) < 0) {
 		if (errno != EINTR)
