@@ -22,6 +22,13 @@
 #define NOT_COMPARED "getpid"
 #define ENOSYS_RET   (SECCOMP_RET_ERRNO | ENOSYS)
 
+/* libseccomp 2.5.4 forgets two allocations of a rule that it refuses. */
+const char *__lsan_default_suppressions(void);
+const char *__lsan_default_suppressions(void)
+{
+	return "leak:libseccomp";
+}
+
 /* ---- the evaluator ------------------------------------------------------------------------ */
 
 static uint32_t action_of(const char *name, const uint32_t *errno_ret)
@@ -436,9 +443,9 @@ static void real_profile(const char *name, size_t max_insns)
 	       name, t1 - t0, t2 - t1, p.n, steps, t3 - t2, t.n[0]);
 	CHECK(lr_seccomp_valid(p.v, p.n));
 	CHECK(p.n < max_insns);
-	compare(s, &p, &t, 20, &o);
+	compare(s, &p, &t, 6, &o);
 	munmap(t.v[0], t.n[0] * sizeof(*t.v[0]));
-	CHECK(o.checked > 40000);
+	CHECK(o.checked > 12000);
 	CHECK_INT(o.wrong, 0);
 	CHECK_INT(o.wrong_theirs, 0);
 }
@@ -564,9 +571,9 @@ TEST(random_policies_mean_what_they_say)
 
 	if (!native_is_x86_64())
 		SKIP("the samples are for x86_64");
-	for (int i = 0; i < 300; i++)
+	for (int i = 0; i < 100; i++)
 		random_policy(false, &o, &compiled);
-	CHECK(o.checked > 1000000);
+	CHECK(o.checked > 300000);
 	CHECK_INT(o.wrong, 0);
 }
 
@@ -577,7 +584,7 @@ TEST(random_policies_agree_with_libseccomp)
 
 	if (!native_is_x86_64())
 		SKIP("the samples are for x86_64");
-	for (int i = 0; i < 300; i++)
+	for (int i = 0; i < 120; i++)
 		random_policy(true, &o, &compiled);
 	printf("# %u programs that libseccomp made\n", compiled);
 	CHECK(compiled > 100);
