@@ -88,13 +88,17 @@ static int prepare(struct lr_birth *b, bool with_fifo, struct lr_arena *a, struc
 	int r = lr_store_write(&b->entry, rec, b->c.kept, b->c.kept_len, a, err);
 	if (r >= 0 && b->c.notify)
 		r = lr_notify_prepare(&b->entry, err);
-	if (r >= 0 && b->c.init.cgroup)
+	if (r >= 0)
 		r = lr_cgroup_create(b->c.init.cgroup, err);
-	/* Without privilege some hierarchies may have dropped out. */
-	if (r >= 0 && b->c.init.cgroup && lr_cgroup_plan_ref(b->c.init.cgroup)->n != planned) {
-		r = lr_cgroup_to_record(lr_cgroup_plan_ref(b->c.init.cgroup), a, rec, err);
-		if (r >= 0)
-			r = lr_store_write(&b->entry, rec, b->c.kept, b->c.kept_len, a, err);
+	/* Some hierarchies may have dropped out (no permission), or all (the cgroup is somebody
+	 * else's): what is not ours must not be taken apart with us. */
+	const struct lr_cgroup_ref *made = lr_cgroup_plan_ref(b->c.init.cgroup);
+	if (made->n != planned) {
+		struct lr_err *why = r < 0 ? NULL : err;
+		int rc = lr_cgroup_to_record(made, a, rec, why);
+		if (rc >= 0)
+			rc = lr_store_write(&b->entry, rec, b->c.kept, b->c.kept_len, a, why);
+		r = r < 0 ? r : rc;
 	}
 	if (r >= 0)
 		r = get_seccomp(b, a, err);

@@ -70,6 +70,21 @@ static void run_poststop(const struct lr_record *r, const char *text, size_t len
 		lr_warn("poststop: %s", lr_err_format(&why, line, sizeof(line)));
 }
 
+static int destroy_cgroup(const struct lr_record *r, const struct lr_cgroup_ref *cg,
+			  struct lr_err *err)
+{
+	/* As long as we had no process, one that is in there is not ours: the cgroup was somebody
+	 * else's, and we were killed before we saw that. */
+	bool ours = r->pid != 0;
+	int rc = lr_cgroup_destroy(cg, ours, err);
+
+	if (rc == -EBUSY && !ours) {
+		lr_warn("cgroup %s is in use by others: left alone", cg->relative);
+		return 0;
+	}
+	return rc;
+}
+
 static int destroy_rdt(const struct lr_record *r, const char *text, size_t len, struct lr_arena *a,
 		       struct lr_err *err)
 {
@@ -95,7 +110,7 @@ int lr_container_destroy(struct lr_entry *e, const struct lr_record *r, const ch
 	if (rc >= 0)
 		rc = kill_init(r, &cg, err);
 	if (rc >= 0 && cg.n)
-		rc = lr_cgroup_destroy(&cg, true, err);
+		rc = destroy_cgroup(r, &cg, err);
 	if (rc < 0)
 		return rc;
 	if (r->rdt_made) {

@@ -44,14 +44,14 @@ static const char *lr_skip;
 #define CHECK_STR(got, want)                                                                       \
 	do {                                                                                       \
 		const char *g_ = (got), *w_ = (want);                                              \
-		lr_check(g_ && w_ && strcmp(g_, w_) == 0, __FILE__, __LINE__,                      \
+		lr_check(g_ &&w_ &&strcmp(g_, w_) == 0, __FILE__, __LINE__,                        \
 			 "%s: got \"%s\", want \"%s\"", #got, g_ ? g_ : "(null)",                  \
 			 w_ ? w_ : "(null)");                                                      \
 	} while (0)
 #define CHECK_HAS(text, part)                                                                      \
 	do {                                                                                       \
 		const char *t_ = (text), *p_ = (part);                                             \
-		lr_check(t_ && strstr(t_, p_), __FILE__, __LINE__, "\"%s\" lacks \"%s\"",          \
+		lr_check(t_ &&strstr(t_, p_), __FILE__, __LINE__, "\"%s\" lacks \"%s\"",           \
 			 t_ ? t_ : "(null)", p_);                                                  \
 	} while (0)
 /* Leaves the test function: the rest would only crash. */
