@@ -33,7 +33,8 @@ static int state_memfd(const char *text, size_t len)
 /*
  * A descriptor to read the state from. All of it is in the pipe before anybody reads: 64 KiB fit
  * by default, the kernel lets a pipe grow to 1 MiB (fs.pipe-max-size), and a state beyond that, or
- * a user who is out of pipe pages, gets a memfd.
+ * a user who is out of pipe pages, gets a memfd. O_NONBLOCK is for the writing here; a reader of a
+ * pipe without writers never waits.
  */
 static int open_state(const char *text, size_t len)
 {
@@ -47,9 +48,6 @@ static int open_state(const char *text, size_t len)
 	ssize_t n = write(out, text, len);
 	if (n < 0 || (size_t)n < len)
 		return state_memfd(text, len);
-	/* The hook must see a blocking pipe. */
-	if (fcntl(in, F_SETFL, O_RDONLY) < 0)
-		return -errno;
 	return lr_take_fd(&in);
 }
 

@@ -217,10 +217,32 @@ static void body_not_reading(void)
 	}
 }
 
+/* A user with many pipes gets small ones (pipe(7), pipe-user-pages-soft). */
+static void body_small_pipes(void)
+{
+	static char state[40000];
+	struct oci_hook v[] = {{.path = script("count", "/usr/bin/wc -c > size")}};
+	struct oci_hook_list list = {.v = v, .n = 1};
+	int p[2];
+
+	memset(state, ' ', sizeof(state));
+	CHECK_INT(chmod(base, 0777), 0);
+	CHECK_INT(setgid(65534) | setuid(65534), 0);
+	for (int i = 0; i < 5000 && pipe2(p, O_CLOEXEC) == 0; i++) {
+		if (fcntl(p[0], F_GETPIPE_SZ) < (int)sizeof(state))
+			break;
+	}
+	if (fcntl(p[0], F_GETPIPE_SZ) >= (int)sizeof(state))
+		printf("# no small pipes here\n");
+	CHECK_INT(lr_hook_run(&list, "prestart", state, sizeof(state), NULL, &err), 0);
+	CHECK_STR(get_file(in_base("size")), "40000\n");
+}
+
 TEST(a_hook_that_never_reads_blocks_nobody)
 {
 	NEED_ROOT();
 	in_child(body_not_reading, 0);
+	in_child(body_small_pipes, 0);
 }
 
 static void body_output(void)

@@ -460,6 +460,8 @@ TEST(masked_links_resolve_in_the_container)
 	in_child(body_masked_links, 0);
 }
 
+static const char *false_null;
+
 static void body_bad_null(void)
 {
 	struct request q = {.root.path = "rootfs", .masked = STRV("/secret")};
@@ -470,7 +472,9 @@ static void body_bad_null(void)
 	make_bundle();
 	const struct lr_rootfs_plan *plan = plan_of(&q, arena);
 	REQUIRE(plan);
-	CHECK_INT(mount(in_base("host-file"), "/dev/null", NULL, MS_BIND, NULL), 0);
+	CHECK_INT(mount(false_null ? false_null : in_base("host-file"), "/dev/null", NULL, MS_BIND,
+			NULL),
+		  0);
 	CHECK_INT(lr_rootfs_attach(plan, &s, &err), 0);
 	CHECK_INT(lr_rootfs_pivot(plan, &s, &err), 0);
 	CHECK_INT(lr_rootfs_protect(plan, &s, &err), -ENODEV);
@@ -484,22 +488,26 @@ TEST(masking_needs_the_real_null_device)
 {
 	NEED_ROOT();
 	in_child(body_bad_null, 0);
+	false_null = "/dev/zero";
+	in_child(body_bad_null, 0);
 }
 
 static void body_readonly(void)
 {
 	struct request q = {
 		.root = {.path = "rootfs"},
-		.readonly = STRV("/sub", "/missing", "/marker", "/marker/x", "/proc/sys"),
+		.readonly = STRV("/sub", "/missing", "/marker", "/marker/x", "/proc/sys", "/link"),
 		.before_pivot = keep_proc,
 	};
 
 	make_bundle();
+	CHECK_INT(symlink("/private", in_base("bundle/rootfs/link")), 0);
 	if (!enter(&q))
 		return;
 	CHECK_INT(try_write("/sub/new"), EROFS);
 	CHECK_INT(try_write("/sub/below/new"), EROFS); /* recursive */
 	CHECK_INT(try_write("/marker"), EROFS);
+	CHECK_INT(try_write("/private/new"), EROFS);
 	CHECK_INT(try_write("/proc/sys/kernel/hostname"), EROFS);
 	CHECK_INT(try_write("/new"), 0);
 	struct statvfs st;
@@ -590,6 +598,7 @@ static void body_propagation(void)
 		fflush(stdout);
 		_exit(lr_failures ? 1 : 0);
 	}
+	close(ready[1]);
 	CHECK_INT(read(ready[0], &c, 1), 1);
 	/* Nothing the container mounted or unmounted happened here. */
 	CHECK_STR(get_file("/proc/self/mountinfo"), copy);
