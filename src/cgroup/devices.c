@@ -13,19 +13,22 @@
 
 #define WHERE "linux.resources.devices"
 
+/* Making a node gives no access to the device: linux.devices may name any, and so may a container
+ * with CAP_MKNOD, as under runc. */
 static const struct {
 	char type;
 	int major, minor;
+	unsigned access;
 } defaults[] = {
-	{'c', 1, 3},    /* null */
-	{'c', 1, 5},    /* zero */
-	{'c', 1, 7},    /* full */
-	{'c', 1, 8},    /* random */
-	{'c', 1, 9},    /* urandom */
-	{'c', 5, 0},    /* tty */
-	{'c', 5, 2},    /* ptmx */
-	{'c', 136, -1}, /* pts/N */
-	{'c', 5, 1},    /* console, last: only with a terminal */
+	{'c', -1, -1, LR_DEV_M},    {'b', -1, -1, LR_DEV_M}, {'c', 1, 3, LR_DEV_ALL}, /* null */
+	{'c', 1, 5, LR_DEV_ALL},                                                      /* zero */
+	{'c', 1, 7, LR_DEV_ALL},                                                      /* full */
+	{'c', 1, 8, LR_DEV_ALL},                                                      /* random */
+	{'c', 1, 9, LR_DEV_ALL},                                                      /* urandom */
+	{'c', 5, 0, LR_DEV_ALL},                                                      /* tty */
+	{'c', 5, 2, LR_DEV_ALL},                                                      /* ptmx */
+	{'c', 136, -1, LR_DEV_ALL},                                                   /* pts/N */
+	{'c', 5, 1, LR_DEV_ALL}, /* console, last: only with a terminal */
 };
 
 static bool covers_all(const struct lr_cgroup_dev *d)
@@ -125,14 +128,14 @@ int lr_cgroup_devs_of(const struct oci_device_cgroups *devices, bool terminal,
 	ret->v = v + start;
 	ret->n = k - start;
 	for (size_t i = 0; i < LR_ARRAY_SIZE(defaults) - !terminal; i++) {
-		if (granted(ret, defaults[i].type, defaults[i].major, defaults[i].minor) ==
-		    LR_DEV_ALL)
+		unsigned has = granted(ret, defaults[i].type, defaults[i].major, defaults[i].minor);
+		if ((has & defaults[i].access) == defaults[i].access)
 			continue;
 		ret->v[ret->n++] = (struct lr_cgroup_dev){
 			.type = defaults[i].type,
 			.major = defaults[i].major,
 			.minor = defaults[i].minor,
-			.access = LR_DEV_ALL,
+			.access = defaults[i].access,
 			.allow = true,
 			.where = WHERE,
 		};

@@ -2,6 +2,12 @@
 /* cli: run, create, start, exec: the verbs that put a process into a container. */
 #define LR_ROOM ""
 #include <errno.h>
+#include <inttypes.h>
+#include <limits.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/random.h>
+#include <unistd.h>
 
 #include "src/base/str.h"
 #include "src/cli/commands.h"
@@ -38,15 +44,45 @@ int lr_cmd_create(const struct lr_cli_args *args, struct lr_err *err)
 	return r < 0 ? r : lr_lifecycle_create(&run.rt, &o, err);
 }
 
+/* `run bundle/`: no id can look like that; `run bundle` may mean either, so it has to be one. */
+static bool names_bundle(const char *operand)
+{
+	char path[PATH_MAX];
+
+	if (strchr(operand, '/') || lr_streq(operand, ".") || lr_streq(operand, ".."))
+		return true;
+	return access("config.json", F_OK) < 0 &&
+	       (size_t)snprintf(path, sizeof(path), "%s/config.json", operand) < sizeof(path) &&
+	       access(path, F_OK) == 0;
+}
+
+/* By hand: only a bundle is given. The id is for one run, and for whoever looks at `list`. */
+static int make_up_id(struct lr_create_opts *o, char id[32], struct lr_err *err)
+{
+	uint64_t random;
+
+	if (o->bundle || !names_bundle(o->id))
+		return 0;
+	if (getrandom(&random, sizeof(random), 0) != sizeof(random))
+		return lr_fail(err, errno, "make up an id");
+	snprintf(id, 32, "run-%012" PRIx64, random >> 16);
+	o->bundle = o->id;
+	o->id = id;
+	return 0;
+}
+
 int lr_cmd_run(const struct lr_cli_args *args, struct lr_err *err)
 {
 	struct lr_cli_runtime run;
 	struct lr_create_opts o;
+	char id[32];
 	int status = 0;
 
 	int r = lr_cli_runtime(args, &run, err);
 	if (r == 0)
 		r = create_opts(args, &o, err);
+	if (r == 0)
+		r = make_up_id(&o, id, err);
 	if (r == 0)
 		r = lr_lifecycle_run(&run.rt, &o, &status, err);
 	return r < 0 ? r : status;

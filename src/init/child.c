@@ -49,9 +49,12 @@ static int stage_signals(struct lr_child *c, struct lr_err *err)
 
 static int stage_cgroup(struct lr_child *c, struct lr_err *err)
 {
-	if (!c->plan->cgroup || c->staged)
-		return 0;
-	return lr_cgroup_join_self(c->plan->cgroup, c->in_cgroup, err);
+	int r = c->staged ? 0 : lr_cgroup_join_self(c->plan->cgroup, c->in_cgroup, err);
+
+	/* A runtime that was pinned to a CPU does not pin its containers. */
+	if (r >= 0)
+		lr_limits_affinity_reset(0);
+	return r;
 }
 
 /* The private procfs has to come from this pid namespace, and be made while the host's /proc is

@@ -101,8 +101,10 @@ static int become_member(struct lr_init_exec *p, bool in_cgroup, struct lr_becom
 		p->join.already_in_v2 = in_cgroup;
 		r = lr_cgroup_join_ref_self(p->cgroup, &p->join, err);
 	}
-	if (r >= 0)
+	if (r >= 0) {
+		lr_limits_affinity_reset(0);
 		r = lr_limits_affinity_apply(&p->process.affinity, true, 0, err);
+	}
 	if (r >= 0 && lr_process_wants_procfs(&p->process)) {
 		b->procfd = lr_procfs_open(err);
 		r = b->procfd < 0 ? b->procfd : lr_process_early(&p->process, b, err);

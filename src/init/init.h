@@ -37,8 +37,8 @@ struct lr_init_plan {
 	struct lr_mount_plan *mounts;
 	const struct lr_mount_cgroup_view *cgroup_view;
 	const struct lr_device_plan *devices;
-	bool dev_is_ours;              /* /dev is the container's own: fill it */
-	struct lr_cgroup_plan *cgroup; /* NULL: none */
+	bool dev_is_ours; /* /dev is the container's own: fill it */
+	struct lr_cgroup_plan *cgroup;
 	struct lr_sysctl_plan sysctl;
 	const char *hostname, *domainname;
 	const struct oci_hooks *hooks; /* NULL: none */

@@ -59,7 +59,7 @@ static unsigned clone_flags(const struct lr_init_plan *p)
 static int spawn_direct(struct lr_init_plan *p, struct lr_ns_fds *ns, int sv[2],
 			struct lr_init_child *ret, struct lr_err *err)
 {
-	LR_CLEANUP_FD int cgroup = p->cgroup ? lr_cgroup_clone_fd(p->cgroup) : LR_NOFD;
+	LR_CLEANUP_FD int cgroup = lr_cgroup_clone_fd(p->cgroup);
 	struct lr_clone clone = {.flags = clone_flags(p), .cgroup = cgroup};
 	struct lr_err out = {0};
 
@@ -97,7 +97,7 @@ static _Noreturn void middle_main(struct lr_init_plan *p, struct lr_ns_fds *ns, 
 	struct lr_err err = {0};
 	bool new_user = p->ns.create & CLONE_NEWUSER;
 
-	int r = p->cgroup ? lr_cgroup_join_self(p->cgroup, in_cgroup, &err) : 0;
+	int r = lr_cgroup_join_self(p->cgroup, in_cgroup, &err);
 	if (r >= 0 && new_user)
 		r = lr_sync_wait(sync, LR_STEP_MAPPED, NULL, NULL, &err);
 	if (r >= 0 && new_user)
@@ -127,7 +127,7 @@ static _Noreturn void middle_main(struct lr_init_plan *p, struct lr_ns_fds *ns, 
 static int spawn_staged(struct lr_init_plan *p, struct lr_ns_fds *ns, int sv[2],
 			struct lr_init_child *ret, struct lr_err *err)
 {
-	LR_CLEANUP_FD int cgroup = p->cgroup ? lr_cgroup_clone_fd(p->cgroup) : LR_NOFD;
+	LR_CLEANUP_FD int cgroup = lr_cgroup_clone_fd(p->cgroup);
 	struct lr_clone clone = {.flags = p->ns.create & CLONE_NEWUSER, .cgroup = cgroup};
 	int32_t child = 0;
 

@@ -264,6 +264,7 @@ static int compile_process(const struct lr_runtime *rt, const struct lr_create_o
 		.mempolicy = l->memory_policy,
 		.rootless = lr_is_rootless(rt),
 		.preserve_fds = o->preserve_fds,
+		.listen_fds = c->listen_fds,
 		.keyring = o->no_new_keyring ? NULL : lr_strf(a, "_ses.%s", o->id),
 	};
 	struct oci_process process = *c->config->process;
@@ -292,7 +293,11 @@ int lr_compile(const struct lr_runtime *rt, const struct lr_create_opts *o, cons
 		.notify = getenv("NOTIFY_SOCKET") != NULL,
 	};
 
-	int r = read_bundle(o, a, &c, err);
+	int r = c.listen_fds = lr_listen_fds(err);
+	if (r >= 0)
+		r = lr_check_preserve_fds(o->preserve_fds + c.listen_fds, err);
+	if (r >= 0)
+		r = read_bundle(o, a, &c, err);
 	if (r >= 0)
 		r = check_config(c.config, err);
 	if (r < 0)

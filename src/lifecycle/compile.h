@@ -19,7 +19,8 @@ struct lr_compiled {
 	struct lr_record record; /* complete but for pid and start time */
 	const char *kept;        /* text of the part of config.json that the record keeps */
 	size_t kept_len;
-	bool notify; /* NOTIFY_SOCKET is to be passed on */
+	int listen_fds; /* LISTEN_FDS to be passed on */
+	bool notify;    /* NOTIFY_SOCKET is to be passed on */
 };
 
 /* Reads the bundle and compiles it. Makes nothing. `root`: of the store, absolute. */
@@ -33,6 +34,7 @@ struct lr_process_opts {
 	const struct oci_memory_policy *mempolicy;
 	bool rootless;
 	int preserve_fds;
+	int listen_fds; /* passed on by socket activation, after the preserved ones */
 	const char *keyring;
 };
 int lr_compile_process(const struct oci_process *p, const struct lr_process_opts *o,
@@ -44,6 +46,9 @@ int lr_compile_process(const struct oci_process *p, const struct lr_process_opts
  * and none of them may end up in a container because the caller counted wrong.
  */
 int lr_check_preserve_fds(int n, struct lr_err *err) LR_MUST_CHECK;
+
+/* How many descriptors sd_listen_fds(3) hands to this process, 0 without LISTEN_FDS. */
+int lr_listen_fds(struct lr_err *err) LR_MUST_CHECK;
 
 /* --rootless, or what we find: another uid than 0, or a user namespace that is not the host's. */
 bool lr_is_rootless(const struct lr_runtime *rt);

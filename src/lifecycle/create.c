@@ -178,8 +178,6 @@ int lr_birth(const struct lr_runtime *rt, const struct lr_create_opts *o, enum l
 {
 	int r = lr_store_check_id(o->id, err);
 	if (r >= 0)
-		r = lr_check_preserve_fds(o->preserve_fds, err);
-	if (r >= 0)
 		r = lr_store_open(rt->root, true, a, &b->store, err);
 	if (r >= 0)
 		r = lr_compile(rt, o, b->store.path, a, &b->c, err);

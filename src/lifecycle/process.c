@@ -3,6 +3,7 @@
 #define LR_ROOM "config"
 #include <errno.h>
 #include <fcntl.h>
+#include <limits.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
@@ -25,6 +26,22 @@ bool lr_is_rootless(const struct lr_runtime *rt)
 	       (stat("/proc/self/ns/user", &st) == 0 && st.st_ino != INITIAL_USER_NS);
 }
 
+int lr_listen_fds(struct lr_err *err)
+{
+	const char *fds = getenv("LISTEN_FDS"), *pid = getenv("LISTEN_PID");
+	uint32_t n, to;
+
+	if (!fds || !*fds)
+		return 0;
+	/* Meant for another process, that passed its environment on to us. */
+	if (pid && lr_parse_u32(pid, &to) >= 0 && to != (uint32_t)getpid())
+		return 0;
+	if (lr_parse_u32(fds, &n) < 0 || n > INT_MAX / 2)
+		return lr_refuse(err, EINVAL, "LISTEN_FDS=%.32s in the environment is not a number",
+				 fds);
+	return (int)n;
+}
+
 int lr_check_preserve_fds(int n, struct lr_err *err)
 {
 	for (int fd = 3; fd < 3 + n; fd++) {
@@ -42,7 +59,6 @@ int lr_check_preserve_fds(int n, struct lr_err *err)
 static int compile_env(const struct oci_process *p, const struct lr_process_opts *o,
 		       struct lr_arena *a, struct lr_init_process *ret, struct lr_err *err)
 {
-	const char *listen = getenv("LISTEN_FDS");
 	size_t n = 0;
 
 	ret->add_home = true;
@@ -65,8 +81,8 @@ static int compile_env(const struct oci_process *p, const struct lr_process_opts
 		ret->env[n++] = p->env.v[i];
 	}
 	/* sd_listen_fds(3): the program is process 1 of its namespace. */
-	if (o->preserve_fds && listen && *listen) {
-		ret->env[n] = lr_strf(a, "LISTEN_FDS=%s", listen);
+	if (o->listen_fds) {
+		ret->env[n] = lr_strf(a, "LISTEN_FDS=%d", o->listen_fds);
 		ret->env[n + 1] = "LISTEN_PID=1";
 		n += 2;
 	}
@@ -97,7 +113,7 @@ int lr_compile_process(const struct oci_process *p, const struct lr_process_opts
 		.no_new_privileges = p->no_new_privileges,
 		.rootless = o->rootless,
 		.keyring = o->keyring,
-		.preserve_fds = o->preserve_fds,
+		.preserve_fds = o->preserve_fds + o->listen_fds,
 		.console = LR_NOFD,
 		.tty = {.size = p->console_size, .uid = p->user.uid},
 	};

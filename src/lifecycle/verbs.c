@@ -60,7 +60,7 @@ int lr_lifecycle_list(const struct lr_runtime *rt, struct lr_arena *a, struct lr
 		r = lr_lifecycle_state(rt, ids.v[i], a, &v[found], &why);
 		if (r >= 0)
 			found++;
-		else if (r != -ENOENT) /* else it was deleted meanwhile */
+		else if (r != -ENOENT && r != -ENODATA) /* else it is coming or going just now */
 			lr_warn("%s", lr_err_format(&why, text, sizeof(text)));
 	}
 	*ret = v;

@@ -57,7 +57,9 @@ static bool split(struct span s, char sep, struct span *key, struct span *value)
 	if (!at)
 		return false;
 	const char *k = s.p, *v = at + 1;
-	return next(&k, at, "", key) && (next(&v, s.p + s.n, "", value) || true);
+	*value = (struct span){v, 0}; /* stays so if nothing follows */
+	(void)next(&v, s.p + s.n, "", value);
+	return next(&k, at, "", key);
 }
 
 /* The value of kind:id in a schemata text. */

@@ -10,7 +10,7 @@
 
 #include "src/base/log.h"
 
-#define LD_ARCH    BPF_LD | BPF_W | BPF_ABS
+#define LD_ARCH    (BPF_LD | BPF_W | BPF_ABS)
 #define NO_NR      0xffffffffu /* syscall(-1): a tracer's way to skip one; never a real number */
 #define ENOSYS_RET (SECCOMP_RET_ERRNO | ENOSYS)
 

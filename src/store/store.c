@@ -233,8 +233,14 @@ int lr_store_load(const struct lr_store *s, const char *id, struct lr_arena *a,
 
 int lr_store_remove(struct lr_entry *e, struct lr_err *err)
 {
-	int r = lr_remove_tree(e->store->fd, e->id);
-
+	/* The usual entry by its names: few calls, and no descriptor, of which there may be none
+	 * left when a creation is undone. */
+	(void)unlinkat(e->dir, RECORD_TMP, 0);
+	(void)unlinkat(e->dir, LR_STORE_FIFO, 0);
+	(void)unlinkat(e->dir, RECORD, 0);
+	int r = unlinkat(e->store->fd, e->id, AT_REMOVEDIR) < 0 && errno != ENOENT ? -errno : 0;
+	if (r < 0)
+		r = lr_remove_tree(e->store->fd, e->id);
 	if (r < 0)
 		return lr_fail(err, -r, "remove %s/%s", e->store->path, e->id);
 	lr_store_unlock(e);

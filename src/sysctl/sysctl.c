@@ -39,7 +39,8 @@ static char *key_to_path(const char *key, struct lr_arena *arena)
 
 	if (first && *first == '.')
 		for (char *c = p; *c; c++)
-			*c = *c == '.' ? '/' : *c == '/' ? '.' : *c;
+			if (*c == '.' || *c == '/')
+				*c = *c == '.' ? '/' : '.';
 	return path;
 }
 

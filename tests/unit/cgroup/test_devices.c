@@ -214,7 +214,9 @@ TEST(default_devices_stay_usable)
 		CHECK(definition(&devs, 'c', 5, 1, LR_DEV_ALL)); /* the console of a terminal */
 		/* the rest: closed unless said otherwise */
 		CHECK_INT(definition(&devs, 'b', 8, 0, LR_DEV_R), n == 1 || n == 2);
-		CHECK_INT(definition(&devs, 'c', 10, 200, LR_DEV_M), n == 1 || n == 2);
+		/* a node may be made of anything: that opens nothing */
+		CHECK(definition(&devs, 'c', 10, 200, LR_DEV_M));
+		CHECK(definition(&devs, 'b', 8, 0, LR_DEV_M));
 	}
 	struct lr_cgroup_devs devs;
 	REQUIRE(lr_cgroup_devs_of(NULL, false, arena, &devs, &err) == 0);
@@ -374,11 +376,11 @@ TEST(the_kernel_enforces_the_program)
 	CHECK_INT(open_inside("/dev/null", O_RDWR), 0);
 	CHECK_INT(open_inside("/dev/kmsg", O_RDONLY | O_NONBLOCK), EPERM);
 	CHECK_INT(mknod_inside(1, 3), 0);
-	CHECK_INT(mknod_inside(1, 11), EPERM);
+	CHECK_INT(mknod_inside(1, 11), 0);
 	/* replaced, not added: both would have to allow */
 	CHECK_INT(apply(arena, rules, 2), 0);
 	CHECK_INT(open_inside("/dev/kmsg", O_RDONLY | O_NONBLOCK), 0);
 	CHECK_INT(open_inside("/dev/kmsg", O_RDWR | O_NONBLOCK), EPERM);
-	CHECK_INT(mknod_inside(1, 11), EPERM);
+	CHECK_INT(mknod_inside(1, 11), 0);
 	CHECK_INT(rmdir(v2_dir), 0);
 }

@@ -416,7 +416,7 @@ TEST(device_rules_go_where_the_host_has_them)
 	CHECK_INT(plan->n_insns, 0);
 	REQUIRE(find("devices.deny"));
 	CHECK_STR(find("devices.deny")->value, "a");
-	CHECK_STR(find("devices.allow")->value, "c 1:3 rwm");
+	CHECK_STR(find("devices.allow")->value, "c *:* m");
 	/* one open for all of them */
 	size_t opens = 0;
 	for (size_t i = 1; i < plan->n_writes; i++)
