@@ -164,12 +164,15 @@ hook_absent() {
 	wait_for_status stopped "$ID"
 }
 
-@test "hooks: a failing poststart does not stop the container" {
-	lean_only "ends it, as 1.0 of the spec had it"
+@test "hooks: a failing poststart is an error and ends the container" {
+	# runtime.md, lifecycle step 10 (in 1.0 it was a warning only)
 	hook_cfg poststart 9
 	cfg '.process.args = ["/bin/sleep", "300"]'
-	run rt run -d -b "$BUNDLE" "$ID" </dev/null >/dev/null 2>&1
-	assert_eq "$(status_of)" running
+	run rt run -d -b "$BUNDLE" "$ID" </dev/null
+	assert_one_error
+	! is_lean || assert_has "$output" poststart
+	run rt state "$ID"
+	[ "$status" -ne 0 ] || assert_eq "$(jq -r .status <<<"$output")" stopped
 }
 
 @test "hooks: a failing poststop does not stop the others" {
