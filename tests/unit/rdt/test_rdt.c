@@ -104,6 +104,9 @@ TEST(schemas_compare_by_value)
 	CHECK(!lr_rdt_schema_within("L2:0=7f0", have));
 	CHECK(!lr_rdt_schema_within("garbage", have));
 	CHECK(!lr_rdt_schema_within("L3:0", have));
+	CHECK(!lr_rdt_schema_within("L3:0=", have));
+	CHECK(!lr_rdt_schema_within("L3:0=7f0", "L3:0=\n"));
+	CHECK(lr_rdt_schema_within("L3:0=", "L3:0=\n"));
 }
 
 TEST(own_group_comes_and_goes)
