@@ -149,23 +149,44 @@ static int find_home(struct lr_init_process *p, struct lr_err *err)
 	return 0;
 }
 
-static int close_rest(const struct lr_init_process *p, struct lr_err *err)
+static int close_from_to(unsigned first, unsigned last, struct lr_err *err)
 {
-	/* Close-on-exec, not closed: the sync socket and the start fifo are still needed. */
-	unsigned first = 3 + (unsigned)p->preserve_fds;
-	int r = lr_close_range(first, ~0U, CLOSE_RANGE_CLOEXEC);
-
-	if (r != -ENOSYS && r != -EPERM && r != -EINVAL)
-		return r < 0 ? lr_fail(err, -r, "mark descriptors close-on-exec") : 0;
-	/* Before Linux 5.11. Every descriptor of ours is close-on-exec by itself; this is for
-	 * what the caller leaked to us. */
+	if (first > last)
+		return 0;
+	int r = lr_close_range(first, last, 0);
+	if (r != -ENOSYS && r != -EPERM)
+		return r < 0 ? lr_fail(err, -r, "close descriptors") : 0;
+	/* Before Linux 5.9. */
 	long max = sysconf(_SC_OPEN_MAX);
-	for (long fd = first; fd < (max > 0 && max < 65536 ? max : 65536); fd++) {
-		int flags = fcntl((int)fd, F_GETFD);
-		if (flags >= 0 && !(flags & FD_CLOEXEC))
-			(void)fcntl((int)fd, F_SETFD, flags | FD_CLOEXEC);
-	}
+	unsigned end = max > 0 && max < 65536 ? (unsigned)max : 65536;
+	for (unsigned fd = first; fd <= last && fd < end; fd++)
+		close((int)fd);
 	return 0;
+}
+
+/*
+ * CVE-2024-21626: a process in the container that waits for `start` holds nothing of the host but
+ * what it waits for, and the program gets 0, 1, 2 and what the caller asked to be preserved. The
+ * log goes, too: its descriptor's number may soon be something else.
+ */
+static int close_rest(const struct lr_init_process *p, struct lr_becoming *b, struct lr_err *err)
+{
+	unsigned first = 3 + (unsigned)p->preserve_fds;
+	int low = b->sync < b->fifo ? b->sync : b->fifo,
+	    high = b->sync < b->fifo ? b->fifo : b->sync;
+	int r = 0;
+
+	lr_log_set_sink(NULL, NULL);
+	b->procfd = LR_NOFD;
+	if (low >= 0) {
+		r = close_from_to(first, (unsigned)low - 1, err);
+		first = (unsigned)low + 1;
+	}
+	if (r >= 0 && high >= 0) {
+		r = close_from_to(first, (unsigned)high - 1, err);
+		first = (unsigned)high + 1;
+	}
+	return r < 0 ? r : close_from_to(first, ~0U, err);
 }
 
 int lr_process_become(struct lr_init_process *p, struct lr_becoming *b, struct lr_err *err)
@@ -190,7 +211,7 @@ int lr_process_become(struct lr_init_process *p, struct lr_becoming *b, struct l
 		r = lr_program_find(p->argv[0], (const char *const *)p->env, b->program,
 				    sizeof(b->program), err);
 	if (r >= 0)
-		r = close_rest(p, err);
+		r = close_rest(p, b, err);
 	if (r >= 0 && p->sigmask && sigprocmask(SIG_SETMASK, p->sigmask, NULL) < 0)
 		r = lr_fail(err, errno, "set the signal mask");
 	return r;

@@ -260,10 +260,10 @@ static int stage_wait(struct lr_child *c, struct lr_err *err)
 		return r;
 	c->becoming.sync = lr_close(c->becoming.sync);
 	char byte;
-	ssize_t n = lr_read_full(c->plan->start_fifo, &byte, 1);
+	ssize_t n = lr_read_full(c->becoming.fifo, &byte, 1);
 	if (n != 1)
 		return lr_fail(err, n < 0 ? (int)-n : EPIPE, "wait for start");
-	c->plan->start_fifo = lr_close(c->plan->start_fifo);
+	c->becoming.fifo = lr_close(c->becoming.fifo);
 	return 0;
 }
 

@@ -129,7 +129,7 @@ static int become_member(struct lr_init_exec *p, bool in_cgroup, struct lr_becom
 
 static _Noreturn void member_main(struct lr_init_exec *p, bool in_cgroup, int sync)
 {
-	struct lr_becoming b = {.sync = sync, .procfd = LR_NOFD, .slave = LR_NOFD};
+	struct lr_becoming b = {.sync = sync, .procfd = LR_NOFD, .slave = LR_NOFD, .fifo = LR_NOFD};
 	struct lr_err err = {0};
 
 	int r = become_member(p, in_cgroup, &b, &err);

@@ -46,7 +46,10 @@ static struct lr_child child_of(struct lr_init_plan *p, struct lr_ns_fds *ns, in
 	return (struct lr_child){
 		.plan = p,
 		.ns = ns,
-		.becoming = {.sync = sync, .procfd = LR_NOFD, .slave = LR_NOFD},
+		.becoming = {.sync = sync,
+			     .procfd = LR_NOFD,
+			     .slave = LR_NOFD,
+			     .fifo = p->start_fifo},
 	};
 }
 
