@@ -106,7 +106,7 @@ static int become_user(struct lr_init_process *p, struct lr_becoming *b, struct 
 		return cwd;
 	int r = lr_caps_apply_bounding(&p->caps, err);
 	/* Ids other than 0 lose every capability at setuid, but for this. */
-	if (r >= 0)
+	if (r >= 0 && p->user.uid != 0)
 		r = lr_caps_keep(err);
 	if (r >= 0)
 		r = lr_user_own_stdio(&p->user, err);

@@ -102,7 +102,8 @@ static int become_member(struct lr_init_exec *p, bool in_cgroup, struct lr_becom
 		r = lr_cgroup_join_ref_self(p->cgroup, &p->join, err);
 	}
 	if (r >= 0) {
-		lr_limits_affinity_reset(0);
+		if (!p->process.affinity.initial.word)
+			lr_limits_affinity_reset(0);
 		r = lr_limits_affinity_apply(&p->process.affinity, true, 0, err);
 	}
 	if (r >= 0 && lr_process_wants_procfs(&p->process)) {
