@@ -2,8 +2,10 @@
 /* device: making the nodes; see device.h. */
 #define LR_ROOM "device"
 #include <errno.h>
+#include <limits.h>
 #include <stdio.h>
 #include <sys/stat.h>
+#include <sys/statvfs.h>
 #include <sys/syscall.h>
 #include <sys/sysmacros.h>
 #include <unistd.h>
@@ -19,7 +21,8 @@
 #define SYS_fchmodat2 452 /* Linux 6.6; the same number everywhere but on alpha */
 #endif
 
-#define FD_PATH_MAX 32
+#define FD_PATH_MAX  32
+#define OVERFLOW_UID 65534 /* /proc/sys/kernel/overflowuid, which nobody changes */
 
 static char *fd_path(char buf[FD_PATH_MAX], int fd)
 {
@@ -124,21 +127,64 @@ static int open_host(const struct lr_device *d, bool detached)
 	return r;
 }
 
-/* Both by descriptor: neither path can be exchanged on the way. */
-static int bind_onto(const struct lr_device *d, int target)
+/*
+ * Could root in this container change the mode of the host's device? Yes without a user namespace,
+ * or with one that maps the device's owner: then it is bound read-only, which devices can still be
+ * written through. Otherwise the owner shows as the overflow uid, and the kernel refuses it anyway.
+ */
+static bool is_in_reach(int fd)
+{
+	struct stat st;
+
+	return fstat(fd, &st) < 0 || st.st_uid != OVERFLOW_UID;
+}
+
+/* Before mount_setattr(2), Linux 5.12: the mount on `target`, found by its name. */
+static int remount_ro(int dirfd, const char *name)
+{
+	char path[FD_PATH_MAX + NAME_MAX + 2];
+	char dir[FD_PATH_MAX];
+	struct statvfs st;
+
+	snprintf(path, sizeof(path), "%s/%.*s", fd_path(dir, dirfd), NAME_MAX, name);
+	if (statvfs(path, &st) < 0)
+		return -errno;
+	unsigned long flags = MS_REMOUNT | MS_BIND | MS_RDONLY;
+	flags |= st.f_flag & ST_NOSUID ? MS_NOSUID : 0;
+	flags |= st.f_flag & ST_NOEXEC ? MS_NOEXEC : 0;
+	flags |= st.f_flag & ST_NOATIME ? MS_NOATIME : 0;
+	flags |= st.f_flag & ST_RELATIME ? MS_RELATIME : 0;
+	return mount(NULL, path, NULL, flags, NULL) < 0 ? -errno : 0;
+}
+
+static int bind_by_path(const struct lr_device *d, int target, int dirfd)
 {
 	char from[FD_PATH_MAX], to[FD_PATH_MAX];
 
-	LR_CLEANUP_FD int fd = open_host(d, true);
-	if (fd >= 0)
-		return lr_move_mount(fd, "", target, "",
-				     MOVE_MOUNT_F_EMPTY_PATH | MOVE_MOUNT_T_EMPTY_PATH);
-	if (fd != -ENOSYS && fd != -EPERM)
-		return fd;
-	fd = open_host(d, false);
+	LR_CLEANUP_FD int fd = open_host(d, false);
 	if (fd < 0)
 		return fd;
-	return mount(fd_path(from, fd), fd_path(to, target), NULL, MS_BIND, NULL) < 0 ? -errno : 0;
+	if (mount(fd_path(from, fd), fd_path(to, target), NULL, MS_BIND, NULL) < 0)
+		return -errno;
+	return is_in_reach(fd) ? remount_ro(dirfd, d->name) : 0;
+}
+
+/* Both by descriptor: neither path can be exchanged on the way. */
+static int bind_onto(const struct lr_device *d, int target, int dirfd)
+{
+	struct mount_attr readonly = {.attr_set = MOUNT_ATTR_RDONLY};
+
+	LR_CLEANUP_FD int fd = open_host(d, true);
+	if (fd == -ENOSYS || fd == -EPERM)
+		return bind_by_path(d, target, dirfd);
+	if (fd < 0)
+		return fd;
+	int r = is_in_reach(fd) ? lr_mount_setattr(fd, "", AT_EMPTY_PATH, &readonly) : 0;
+	if (r == -ENOSYS || r == -EPERM)
+		return bind_by_path(d, target, dirfd);
+	if (r < 0)
+		return r;
+	return lr_move_mount(fd, "", target, "", MOVE_MOUNT_F_EMPTY_PATH | MOVE_MOUNT_T_EMPTY_PATH);
 }
 
 static int bind_host(int dirfd, const struct lr_device *d, struct lr_err *err)
@@ -157,7 +203,7 @@ static int bind_host(int dirfd, const struct lr_device *d, struct lr_err *err)
 	if (!S_ISREG(st.st_mode))
 		return refuse_other(d, &st, err);
 
-	int r = bind_onto(d, target);
+	int r = bind_onto(d, target, dirfd);
 	if (r == -ENODEV || r == -ENOENT) {
 		lr_refuse(err, ENODEV,
 			  "%s can only be bound from the host, which has no %s device "

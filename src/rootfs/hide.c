@@ -102,24 +102,46 @@ static bool is_below(const char *path, const char *dir)
 	       (strncmp(path, dir, n) == 0 && (path[n] == '\0' || path[n] == '/'));
 }
 
-/* True: it is gone. False: it is covered, and its line stays. */
-static int hide(const char *point, struct lr_err *err)
+/* An unmount propagates by the mount above; so does what is mounted below by `point` itself. */
+static int deafen(const char *point, struct lr_err *err)
 {
+	char dir[PATH_MAX];
+
 	if (mount(NULL, point, NULL, MS_SLAVE | MS_REC, NULL) < 0)
 		return lr_fail(err, errno, "stopping propagation of the host's %s", point);
+	snprintf(dir, sizeof(dir), "%s", point);
+	for (char *slash; (slash = strrchr(dir, '/'));) {
+		slash[slash == dir] = '\0';
+		if (mount(NULL, dir, NULL, MS_SLAVE, NULL) == 0)
+			return 0;
+		if (errno != EINVAL || slash == dir) /* EINVAL: no mount point, go on upwards */
+			break;
+	}
+	return lr_fail(err, errno, "stopping propagation above the host's %s", point);
+}
+
+/* 1: it is gone. 0: it is covered, and its line stays. */
+static int hide(const char *point, bool host_is_deaf, struct lr_err *err)
+{
+	if (!host_is_deaf) {
+		int r = deafen(point, err);
+		if (r < 0)
+			return r;
+	}
 	if (umount2(point, MNT_DETACH) == 0)
-		return true;
+		return 1;
 	/* Locked: it came with the mount namespace of a more privileged user namespace. */
 	if (errno != EINVAL && errno != EPERM)
 		return lr_fail(err, errno, "detaching the host's %s", point);
 	if (mount("tmpfs", point, "tmpfs", MS_RDONLY, "nr_inodes=1") == 0 || errno == ENOTDIR)
-		return false;
+		return 0;
 	return lr_fail(err, errno, "covering the host's %s", point);
 }
 
 /* Hides the first that counts, past `skip` of them. 1: one is gone; 0: one is covered; -ENOENT: no
  * more. */
-static int hide_next(int procfd, const char *root, size_t skip, struct lr_err *err)
+static int hide_next(int procfd, const char *root, size_t skip, bool host_is_deaf,
+		     struct lr_err *err)
 {
 	struct scan s = {.fd = LR_NOFD};
 	int r;
@@ -133,12 +155,12 @@ static int hide_next(int procfd, const char *root, size_t skip, struct lr_err *e
 		if (!point || is_below(point, root))
 			continue;
 		if (skip-- == 0)
-			return hide(point, err);
+			return hide(point, host_is_deaf, err);
 	}
 	return r < 0 ? lr_fail(err, -r, "reading the list of mounts") : -ENOENT;
 }
 
-int lr_rootfs_hide_host(int rootfd, struct lr_err *err)
+int lr_rootfs_hide_host(int rootfd, bool host_is_deaf, struct lr_err *err)
 {
 	char root[PATH_MAX], link[32];
 
@@ -153,7 +175,7 @@ int lr_rootfs_hide_host(int rootfd, struct lr_err *err)
 
 	size_t covered = 0;
 	for (int i = 0; i < MOUNTS_MAX; i++) {
-		int r = hide_next(procfd, root, covered, err);
+		int r = hide_next(procfd, root, covered, host_is_deaf, err);
 		if (r == -ENOENT)
 			return 0;
 		if (r < 0)

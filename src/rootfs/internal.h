@@ -16,8 +16,9 @@ int lr_rootfs_propagation(struct lr_rootfs_plan *plan, const char *name,
 			  struct lr_err *err) LR_MUST_CHECK;
 
 /* Detaches every proc and sysfs of the host from the caller's mount namespace, or covers those that
- * are locked; mounts below rootfd are the container's and stay. */
-int lr_rootfs_hide_host(int rootfd, struct lr_err *err) LR_MUST_CHECK;
+ * are locked; mounts below rootfd are the container's and stay. host_is_deaf: no mount of the
+ * host's is shared any more, so nothing done here can reach it. */
+int lr_rootfs_hide_host(int rootfd, bool host_is_deaf, struct lr_err *err) LR_MUST_CHECK;
 
 /* Remounts what is mounted at `path` read-only and keeps its other flags, without
  * mount_setattr(2). 0 or -errno. */

@@ -48,7 +48,7 @@ static int pivot(const struct lr_rootfs_plan *plan, const struct lr_rootfs_state
  * paths; its proc and sysfs, which would give power over the host, do not. */
 static int move_root(const struct lr_rootfs_plan *plan, int rootfd, struct lr_err *err)
 {
-	int r = lr_rootfs_hide_host(rootfd, err);
+	int r = lr_rootfs_hide_host(rootfd, host_is_deaf(plan), err);
 	if (r < 0)
 		return r;
 	/* What is mounted on a shared "/" shows on the host. */

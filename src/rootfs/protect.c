@@ -31,30 +31,51 @@ static int check_null(int oldfd, struct lr_err *err)
 	return 0;
 }
 
-static int mount_empty(const struct lr_rootfs_plan *plan, struct lr_err *err)
+/* What masks paths, in the host's tree, made when first needed. */
+struct covers {
+	bool null, empty;
+};
+
+/* Mounts on `name` must not show on the host. pivot has seen to that; without it, where the config
+ * leaves the host's mounts shared, only "/" itself is a slave. EINVAL: no mount point, so the mount
+ * above counts. */
+static int deafen(const struct lr_rootfs_plan *plan, const char *name, struct lr_err *err)
 {
-	/* Where attach or pivot left "/" shared, --no-pivot has made only "/" itself a slave.
-	 * EINVAL: nothing is mounted on it, so "/" counts. */
-	if (plan->no_pivot && mount(NULL, EMPTY_DIR, NULL, MS_SLAVE, NULL) < 0 && errno != EINVAL)
-		return lr_fail(err, errno, "stopping propagation of the host's /proc");
-	if (mount("tmpfs", EMPTY_DIR, "tmpfs", MS_RDONLY | MS_NOSUID | MS_NODEV | MS_NOEXEC,
-		  plan->empty_data) < 0)
-		return lr_fail(err, errno, "an empty tmpfs, to mask directories with");
+	if (plan->no_pivot && mount(NULL, name, NULL, MS_SLAVE, NULL) < 0 && errno != EINVAL)
+		return lr_fail(err, errno, "stopping propagation of the host's /%s", name);
 	return 0;
 }
 
-static int mask_dir(const struct lr_rootfs_plan *plan, const char *path, bool *have_empty,
-		    struct lr_err *err)
+/*
+ * The host's null device on a read-only mount, which its binds inherit: it can be written to as
+ * ever, but root in the container cannot change its mode, owner or times through a masked path,
+ * and with them those of the host's /dev/null.
+ */
+static int make_null(const struct lr_rootfs_plan *plan, struct lr_err *err)
 {
-	if (!*have_empty) {
-		int r = mount_empty(plan, err);
-		if (r < 0)
-			return r;
-		*have_empty = true; /* one for this container's directories */
-	}
-	if (mount(EMPTY_DIR, path, NULL, MS_BIND, NULL) < 0 && !is_missing(-errno))
-		return lr_fail(err, errno, "masking %s", path);
-	return 0;
+	struct mount_attr attr = {.attr_set = MOUNT_ATTR_RDONLY};
+	int r = deafen(plan, "dev", err);
+
+	if (r == 0)
+		r = deafen(plan, NULL_FILE, err);
+	if (r < 0)
+		return r;
+	if (mount(NULL_FILE, NULL_FILE, NULL, MS_BIND, NULL) < 0)
+		return lr_fail(err, errno, "a null device, to mask files with");
+	r = lr_mount_setattr(AT_FDCWD, NULL_FILE, 0, &attr);
+	if (lr_rootfs_not_offered(r))
+		r = lr_rootfs_remount_ro(NULL_FILE);
+	return r < 0 ? lr_fail(err, -r, "a read-only null device, to mask files with") : 0;
+}
+
+static int make_empty(const struct lr_rootfs_plan *plan, struct lr_err *err)
+{
+	int r = deafen(plan, EMPTY_DIR, err);
+
+	if (r == 0 && mount("tmpfs", EMPTY_DIR, "tmpfs",
+			    MS_RDONLY | MS_NOSUID | MS_NODEV | MS_NOEXEC, plan->empty_data) < 0)
+		r = lr_fail(err, errno, "an empty tmpfs, to mask directories with");
+	return r;
 }
 
 /*
@@ -62,23 +83,32 @@ static int mask_dir(const struct lr_rootfs_plan *plan, const char *path, bool *h
  * waits for an RCU grace period to take it down (20 to 50 us here); for a path that is missing it
  * is the cheaper question, too.
  */
-static int mask(const struct lr_rootfs_plan *plan, const char *path, bool *have_empty,
+static int mask(const struct lr_rootfs_plan *plan, const char *path, struct covers *have,
 		struct lr_err *err)
 {
 	struct stat st;
+	int r = 0;
 
 	if (stat(path, &st) < 0)
 		return is_missing(-errno) ? 0 : lr_fail(err, errno, "masking %s", path);
-	if (S_ISDIR(st.st_mode))
-		return mask_dir(plan, path, have_empty, err);
-	if (mount(NULL_FILE, path, NULL, MS_BIND, NULL) < 0 && errno != ENOENT)
+	bool dir = S_ISDIR(st.st_mode);
+	if (dir && !have->empty) {
+		r = make_empty(plan, err);
+		have->empty = true;
+	} else if (!dir && !have->null) {
+		r = make_null(plan, err);
+		have->null = true;
+	}
+	if (r < 0)
+		return r;
+	if (mount(dir ? EMPTY_DIR : NULL_FILE, path, NULL, MS_BIND, NULL) < 0 && errno != ENOENT)
 		return lr_fail(err, errno, "masking %s", path);
 	return 0;
 }
 
 static int mask_all(const struct lr_rootfs_plan *plan, int oldfd, struct lr_err *err)
 {
-	bool have_empty = false;
+	struct covers have = {0};
 	int r = check_null(oldfd, err);
 
 	if (r < 0)
@@ -86,7 +116,7 @@ static int mask_all(const struct lr_rootfs_plan *plan, int oldfd, struct lr_err 
 	if (fchdir(oldfd) < 0)
 		return lr_fail(err, errno, "entering the host's root");
 	for (size_t i = 0; i < plan->masked.n; i++) {
-		r = mask(plan, plan->masked.v[i], &have_empty, err);
+		r = mask(plan, plan->masked.v[i], &have, err);
 		if (r < 0)
 			return lr_err_at(err, "linux.maskedPaths[%zu]", i);
 	}

@@ -14,8 +14,8 @@
  *
  * Paths are masked after the pivot, so that links in the image resolve as the container will see
  * them, and before the host's tree goes, so that what they are covered with comes from the host:
- * its /dev/null, checked to be device 1:3 (CVE-2025-31133), and one empty read-only tmpfs shared by
- * all directories. That costs one stat(2) and one mount(2) a path.
+ * its /dev/null, checked to be device 1:3 (CVE-2025-31133) and read-only, and one empty read-only
+ * tmpfs shared by all directories. That costs one stat(2) and one mount(2) a path.
  *
  * Nothing else may run in the container's mount namespace between pivot and finish.
  */

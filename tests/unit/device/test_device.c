@@ -273,12 +273,20 @@ static void body_bind(void)
 	CHECK(stx.stx_attributes & STATX_ATTR_MOUNT_ROOT);
 	int fd = open(in_base("dev/null"), O_WRONLY | O_CLOEXEC);
 	CHECK_INT(write(fd, "x", 1), 1);
+	/* It is the host's. */
+	CHECK_INT(chmod(in_base("dev/null"), 0666) < 0 ? errno : 0, EROFS);
 	CHECK_INT(apply(v, 1, true), 0);
 }
 
 static void body_bind_old(void)
 {
 	deny(SYS_open_tree, ENOSYS);
+	body_bind();
+}
+
+static void body_bind_no_setattr(void)
+{
+	deny(SYS_mount_setattr, ENOSYS);
 	body_bind();
 }
 
@@ -328,6 +336,7 @@ TEST(bound_where_nodes_cannot_be_made)
 	NEED_ROOT();
 	in_child(body_bind, 0);
 	in_child(body_bind_old, 0);
+	in_child(body_bind_no_setattr, 0);
 	in_child(body_no_mknod, 0);
 	in_child(body_bind_wrong, 0);
 	in_child(body_bind_mode, 0);

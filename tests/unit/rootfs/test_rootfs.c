@@ -252,6 +252,7 @@ static void body_old_kernel(int code)
 		return;
 	CHECK_STR(get_file("/marker"), "container");
 	CHECK_STR(get_file("/secret"), "");
+	CHECK_INT(chmod("/secret", 0600) < 0 ? errno : 0, EROFS);
 	CHECK_INT(count_entries("/private"), 0);
 	CHECK_INT(try_write("/sub/new"), EROFS);
 	CHECK_INT(try_write("/new"), EROFS);
@@ -403,6 +404,12 @@ static void body_masked(void)
 	CHECK(S_ISCHR(st.st_mode) && st.st_rdev == makedev(1, 3));
 	CHECK_STR(get_file("/secret"), "");
 	CHECK_STR(get_file("/secret2"), "");
+	/* It is the host's device: its mode and owner are out of reach, writing is not. */
+	CHECK_INT(chmod("/secret", 0600) < 0 ? errno : 0, EROFS);
+	CHECK_INT(chown("/secret2", 1, 1) < 0 ? errno : 0, EROFS);
+	CHECK_INT(stat("/secret", &st), 0);
+	CHECK_INT(st.st_mode, S_IFCHR | 0666);
+	CHECK_INT(try_write("/secret"), 0);
 	CHECK_STR(get_file("/proc/meminfo"), "");
 	CHECK_INT(count_entries("/private"), 0);
 	CHECK_INT(count_entries("/proc/fs"), 0);
@@ -549,6 +556,7 @@ TEST(readonly_root_leaves_mounts_and_host_writable)
 /* ---- propagation --------------------------------------------------------------------------- */
 
 static const char *wanted_propagation;
+static bool without_pivot;
 
 /* "Host": a namespace whose mounts are all shared. "Container": a child's copy of it. */
 static void body_propagation(void)
@@ -568,6 +576,7 @@ static void body_propagation(void)
 		struct request q = {
 			.root.path = "rootfs",
 			.propagation = wanted_propagation,
+			.no_pivot = without_pivot,
 			.masked = STRV("/secret", "/private"),
 			.before_pivot = keep_proc,
 		};
@@ -622,6 +631,16 @@ TEST(propagation_spares_the_host)
 		in_child(body_propagation, 0);
 		if (lr_failures != before)
 			printf("# with \"%s\"\n", names[i] ? names[i] : "(default)");
+	}
+	without_pivot = true;
+	for (size_t i = 0; i < sizeof(names) / sizeof(names[0]); i++) {
+		int before = lr_failures;
+		wanted_propagation = names[i];
+		if (names[i] && (strstr(names[i], "private") || strstr(names[i], "bindable")))
+			continue; /* refused by the plan */
+		in_child(body_propagation, 0);
+		if (lr_failures != before)
+			printf("# without pivot, with \"%s\"\n", names[i] ? names[i] : "(default)");
 	}
 }
 
