@@ -111,7 +111,7 @@ static int become_user(struct lr_init_process *p, struct lr_becoming *b, struct 
 	if (r >= 0)
 		r = lr_user_own_stdio(&p->user, err);
 	if (r >= 0)
-		r = lr_user_apply(&p->user, b->procfd, err);
+		r = lr_user_apply(&p->user, err);
 	if (r >= 0 && cwd < 0)
 		r = enter_cwd(p->cwd, err);
 	return r;

@@ -4,7 +4,7 @@
 #include "src/user/user.h"
 
 #include <errno.h>
-#include <fcntl.h>
+#include <linux/capability.h>
 #include <sys/stat.h>
 #include <sys/syscall.h>
 #include <sys/sysmacros.h>
@@ -13,7 +13,6 @@
 #include "src/base/fd.h"
 #include "src/base/log.h"
 #include "src/base/str.h"
-#include "src/sys/procfs.h"
 
 /* 32-bit architectures have two generations of these; the plain name takes 16-bit ids there. */
 #ifdef SYS_setgroups32
@@ -79,27 +78,26 @@ int lr_user_plan(const struct oci_user *user, const struct oci_map *annotations,
 	return 0;
 }
 
-/* user_namespaces(7): an unprivileged gid map requires setgroups to be denied before. */
-static bool setgroups_denied(int procfd)
+/*
+ * user_namespaces(7): an unprivileged gid map requires setgroups to be denied before. Who has the
+ * capability and is refused is in such a namespace: that is cheaper to ask than
+ * /proc/self/setgroups, which may not even be there.
+ */
+static bool has_setgid(void)
 {
-	char text[16];
-	LR_CLEANUP_FD int fd = lr_procfs_openat(procfd, "self/setgroups", O_RDONLY);
-	if (fd < 0)
-		return false;
-	ssize_t n = lr_read_full(fd, text, sizeof(text) - 1);
-	if (n < 0)
-		return false;
-	text[n] = '\0';
-	return lr_has_word(text, "deny");
+	struct __user_cap_header_struct head = {.version = _LINUX_CAPABILITY_VERSION_3};
+	struct __user_cap_data_struct sets[2] = {{0}};
+
+	return syscall(SYS_capget, &head, sets) == 0 && sets[0].effective >> CAP_SETGID & 1;
 }
 
-static int apply_groups(const struct lr_user_plan *p, int procfd, struct lr_err *err)
+static int apply_groups(const struct lr_user_plan *p, struct lr_err *err)
 {
 	if (p->keep_groups || syscall(LR_SETGROUPS, p->n_gids, p->gids) == 0)
 		return 0;
 
 	int code = errno;
-	bool denied = code == EPERM && procfd >= 0 && setgroups_denied(procfd);
+	bool denied = code == EPERM && has_setgid();
 
 	/* Nothing was asked for and nothing can be changed: the caller's groups stay, unmapped. */
 	if (denied && p->n_gids == 0)
@@ -134,9 +132,9 @@ static int apply_id(long call, uint32_t id, const char *what, struct lr_err *err
 			   user ? "CAP_SETUID" : "CAP_SETGID");
 }
 
-int lr_user_apply(const struct lr_user_plan *plan, int procfd, struct lr_err *err)
+int lr_user_apply(const struct lr_user_plan *plan, struct lr_err *err)
 {
-	int r = apply_groups(plan, procfd, err);
+	int r = apply_groups(plan, err);
 
 	if (r == 0)
 		r = apply_id(LR_SETRESGID, plan->gid, "group", err);

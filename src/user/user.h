@@ -38,10 +38,10 @@ int lr_user_plan(const struct oci_user *user, const struct oci_map *annotations,
 		 struct lr_err *err) LR_MUST_CHECK;
 
 /*
- * setgroups, setresgid, setresuid of the calling thread, and the umask. procfd (lr_procfs_open, or
- * LR_NOFD) is used only when setgroups is refused, to tell a denied one from a missing capability.
+ * setgroups, setresgid, setresuid of the calling thread, and the umask. Where the user namespace
+ * denies setgroups and no additional groups are asked for, the caller's stay, unmapped.
  */
-int lr_user_apply(const struct lr_user_plan *plan, int procfd, struct lr_err *err) LR_MUST_CHECK;
+int lr_user_apply(const struct lr_user_plan *plan, struct lr_err *err) LR_MUST_CHECK;
 
 /*
  * Gives descriptors 0, 1, 2 to the user, so that it can reopen /dev/stdout. Call before

@@ -13,7 +13,6 @@
 
 #include "src/base/arena.h"
 #include "src/base/fd.h"
-#include "src/sys/procfs.h"
 #include "src/user/user.h"
 
 static int parse(const char *s, uint32_t *uid, uint32_t *gid, bool *has)
@@ -223,7 +222,7 @@ static int becomes(void)
 	struct lr_err err = {0};
 	uid_t r, e, s;
 
-	if (lr_user_apply(&p, LR_NOFD, &err))
+	if (lr_user_apply(&p, &err))
 		return 10;
 	if (getresuid(&r, &e, &s) || r != 1001 || e != 1001 || s != 1001)
 		return 11;
@@ -235,7 +234,7 @@ static int becomes(void)
 	p.uid = 0;
 	p.keep_groups = true;
 	p.gid = 1002;
-	if (lr_user_apply(&p, LR_NOFD, &err) != -EPERM || !strstr(err.hint, "CAP_SETUID"))
+	if (lr_user_apply(&p, &err) != -EPERM || !strstr(err.hint, "CAP_SETUID"))
 		return 14;
 	return 0;
 }
@@ -251,11 +250,11 @@ static int drops_groups(void)
 	p.keep_groups = true;
 	p.uid = 0;
 	p.gid = 0;
-	if (lr_user_apply(&p, LR_NOFD, &err) || getgroups(0, NULL) != 2)
+	if (lr_user_apply(&p, &err) || getgroups(0, NULL) != 2)
 		return 11;
 	p.keep_groups = false;
 	p.uid = 5;
-	if (lr_user_apply(&p, LR_NOFD, &err) || getgroups(0, NULL) != 0)
+	if (lr_user_apply(&p, &err) || getgroups(0, NULL) != 0)
 		return 12;
 	return 0;
 }
@@ -275,18 +274,15 @@ static int userns_denies(void)
 	    lr_write_file_at(AT_FDCWD, "/proc/self/uid_map", "0 1000 1\n") ||
 	    lr_write_file_at(AT_FDCWD, "/proc/self/gid_map", "0 0 1\n"))
 		return 77;
-	LR_CLEANUP_FD int proc = lr_procfs_open(&err);
-	if (proc < 0)
-		return 9;
-	if (lr_user_apply(&p, proc, &err))
+	if (lr_user_apply(&p, &err))
 		return 10;
 	p.gids = one;
 	p.n_gids = 1;
-	if (lr_user_apply(&p, proc, &err) != -EPERM || !strstr(err.hint, "denied"))
+	if (lr_user_apply(&p, &err) != -EPERM || !strstr(err.hint, "denied"))
 		return 11;
 	p.n_gids = 0;
 	p.uid = 1;
-	if (lr_user_apply(&p, proc, &err) != -EINVAL || !strstr(err.hint, "uidMappings"))
+	if (lr_user_apply(&p, &err) != -EINVAL || !strstr(err.hint, "uidMappings"))
 		return 12;
 	return 0;
 }
