@@ -3,8 +3,10 @@
 #define LR_ROOM "exec"
 #include <errno.h>
 #include <fcntl.h>
+#include <signal.h>
 #include <stdio.h>
 #include <sys/prctl.h>
+#include <sys/wait.h>
 #include <unistd.h>
 
 #include "src/base/fd.h"
@@ -90,8 +92,9 @@ static int open_terminal(struct lr_init_exec *p, struct lr_becoming *b, struct l
 	return r;
 }
 
-static int become_member(struct lr_init_exec *p, bool in_cgroup, struct lr_becoming *b,
-			 struct lr_err *err)
+/* What needs the caller's own rights: done before anything of the container is entered. */
+static int prepare_member(struct lr_init_exec *p, bool in_cgroup, struct lr_becoming *b,
+			  struct lr_err *err)
 {
 	int r = lr_process_reset_signals(err);
 
@@ -110,12 +113,21 @@ static int become_member(struct lr_init_exec *p, bool in_cgroup, struct lr_becom
 		b->procfd = lr_procfs_open(err);
 		r = b->procfd < 0 ? b->procfd : lr_process_early(&p->process, b, err);
 	}
+	return r;
+}
+
+static int become_member(struct lr_init_exec *p, bool staged, struct lr_becoming *b,
+			 struct lr_err *err)
+{
+	unsigned flags = p->namespaces & ~(unsigned)FOR_CHILDREN;
+	int r = 0;
+
 	/* Before anybody in there can see this process. */
-	if (r >= 0 && prctl(PR_SET_DUMPABLE, 0, 0, 0, 0) < 0)
+	if (prctl(PR_SET_DUMPABLE, 0, 0, 0, 0) < 0)
 		r = lr_fail(err, errno, "hide the process from others");
 	if (r >= 0)
-		r = enter(p, p->namespaces & ~(unsigned)FOR_CHILDREN, err);
-	if (r >= 0 && p->namespaces & CLONE_NEWUSER)
+		r = enter(p, staged ? flags & ~(unsigned)CLONE_NEWUSER : flags, err);
+	if (r >= 0 && p->namespaces & CLONE_NEWUSER && !staged)
 		r = lr_ns_become_root(err);
 	if (r >= 0 && setsid() < 0)
 		r = lr_fail(err, errno, "create a session");
@@ -128,43 +140,108 @@ static int become_member(struct lr_init_exec *p, bool in_cgroup, struct lr_becom
 	return r;
 }
 
+static _Noreturn void finish_member(struct lr_init_exec *p, int r, struct lr_becoming *b,
+				    struct lr_err *err)
+{
+	if (r >= 0)
+		r = lr_sync_wait(b->sync, LR_STEP_START, NULL, NULL, err);
+	if (r >= 0)
+		(void)lr_process_execute(&p->process, b, err);
+	lr_sync_send_err(b->sync, err);
+	_exit(255);
+}
+
+static struct lr_becoming becoming(int sync)
+{
+	return (struct lr_becoming){
+		.sync = sync, .procfd = LR_NOFD, .slave = LR_NOFD, .fifo = LR_NOFD};
+}
+
 static _Noreturn void member_main(struct lr_init_exec *p, bool in_cgroup, int sync)
 {
-	struct lr_becoming b = {.sync = sync, .procfd = LR_NOFD, .slave = LR_NOFD, .fifo = LR_NOFD};
+	struct lr_becoming b = becoming(sync);
 	struct lr_err err = {0};
 
-	int r = become_member(p, in_cgroup, &b, &err);
+	int r = prepare_member(p, in_cgroup, &b, &err);
 	if (r >= 0)
-		r = lr_sync_wait(sync, LR_STEP_START, NULL, NULL, &err);
+		r = become_member(p, false, &b, &err);
+	finish_member(p, r, &b, &err);
+}
+
+/* The process in between, for who may enter the user namespace but nothing of it from outside: an
+ * ordinary user. It enters, and bears the member as its sister. */
+static _Noreturn void middle_main(struct lr_init_exec *p, bool in_cgroup, int sync)
+{
+	struct lr_clone clone = {.flags = CLONE_PARENT, .cgroup = LR_NOFD};
+	struct lr_becoming b = becoming(sync);
+	struct lr_err err = {0};
+
+	int r = prepare_member(p, in_cgroup, &b, &err);
 	if (r >= 0)
-		(void)lr_process_execute(&p->process, &b, &err);
-	lr_sync_send_err(sync, &err);
-	_exit(255);
+		r = enter(p, p->namespaces & (CLONE_NEWUSER | FOR_CHILDREN), &err);
+	if (r >= 0)
+		r = lr_ns_become_root(&err);
+	if (r >= 0)
+		r = lr_clone(&clone, &err);
+	if (r == 0) {
+		r = become_member(p, true, &b, &err);
+		finish_member(p, r, &b, &err);
+	}
+	if (r > 0)
+		r = lr_sync_send(sync, LR_STEP_CLONED, r, LR_NOFD, &err);
+	if (r < 0)
+		lr_sync_send_err(sync, &err);
+	_exit(r < 0);
+}
+
+/* From the process in between to the member. */
+static int take_member(struct lr_init_child *c, struct lr_err *err)
+{
+	pid_t middle = c->pid;
+	int32_t pid = 0;
+
+	int r = lr_sync_wait(c->sync, LR_STEP_CLONED, &pid, NULL, err);
+	if (r < 0)
+		(void)kill(middle, SIGKILL);
+	while (waitpid(middle, NULL, 0) < 0 && errno == EINTR)
+		;
+	lr_close(c->pidfd);
+	c->pid = r < 0 ? 0 : pid;
+	c->pidfd = r < 0 ? LR_NOFD : lr_pidfd_open(pid, 0);
+	return r;
 }
 
 int lr_init_exec(struct lr_init_exec *p, struct lr_init_child *ret, struct lr_err *err)
 {
 	bool sub = p->join.n > 0;
 	LR_CLEANUP_FD int cgroup = p->cgroup && !sub ? lr_cgroup_ref_clone_fd(p->cgroup) : LR_NOFD;
-	struct lr_clone clone = {.cgroup = cgroup};
+	struct lr_clone clone = {.cgroup = cgroup, .pidfd = LR_NOFD};
+	struct lr_init_child c = LR_INIT_CHILD_NONE;
 	int sv[2];
 
 	int r = enter(p, p->namespaces & FOR_CHILDREN, err);
-	if (r >= 0)
+	bool staged = r == -EPERM && p->namespaces & CLONE_NEWUSER;
+	if (r >= 0 || staged)
 		r = lr_sync_pair(sv, err);
 	if (r < 0)
 		return r;
-	pid_t pid = lr_clone(&clone, err);
-	if (pid == 0) {
+	c.pid = lr_clone(&clone, err);
+	if (c.pid == 0) {
 		lr_close(sv[0]);
+		if (staged)
+			middle_main(p, clone.in_cgroup, sv[1]);
 		member_main(p, clone.in_cgroup, sv[1]);
 	}
 	lr_close(sv[1]);
-	if (pid < 0) {
-		lr_close(sv[0]);
-		return pid;
+	c.sync = sv[0];
+	c.pidfd = clone.pidfd;
+	r = c.pid < 0 ? c.pid : staged ? take_member(&c, err) : 0;
+	if (r < 0) {
+		lr_init_child_close(&c);
+		return r;
 	}
-	*ret = (struct lr_init_child){.pid = pid, .pidfd = clone.pidfd, .sync = sv[0]};
+	lr_err_clear(err);
+	*ret = c;
 	return 0;
 }
 
