@@ -164,6 +164,17 @@ static int close_from_to(unsigned first, unsigned last, struct lr_err *err)
 	return 0;
 }
 
+static void sort3(int v[3])
+{
+	for (int i = 0; i < 3; i++) {
+		int *a = &v[i % 2], *b = &v[i % 2 + 1], t = *a;
+		if (*a > *b) {
+			*a = *b;
+			*b = t;
+		}
+	}
+}
+
 /*
  * CVE-2024-21626: a process in the container that waits for `start` holds nothing of the host but
  * what it waits for, and the program gets 0, 1, 2 and what the caller asked to be preserved. The
@@ -171,20 +182,17 @@ static int close_from_to(unsigned first, unsigned last, struct lr_err *err)
  */
 static int close_rest(const struct lr_init_process *p, struct lr_becoming *b, struct lr_err *err)
 {
+	int keep[] = {b->sync, b->go, b->answer}, r = 0;
 	unsigned first = 3 + (unsigned)p->preserve_fds;
-	int low = b->sync < b->fifo ? b->sync : b->fifo,
-	    high = b->sync < b->fifo ? b->fifo : b->sync;
-	int r = 0;
 
 	lr_log_set_sink(NULL, NULL);
 	b->procfd = LR_NOFD;
-	if (low >= 0) {
-		r = close_from_to(first, (unsigned)low - 1, err);
-		first = (unsigned)low + 1;
-	}
-	if (r >= 0 && high >= 0) {
-		r = close_from_to(first, (unsigned)high - 1, err);
-		first = (unsigned)high + 1;
+	sort3(keep);
+	for (size_t i = 0; r >= 0 && i < LR_ARRAY_SIZE(keep); i++) {
+		if (keep[i] < 0)
+			continue;
+		r = close_from_to(first, (unsigned)keep[i] - 1, err);
+		first = (unsigned)keep[i] + 1;
 	}
 	return r < 0 ? r : close_from_to(first, ~0U, err);
 }

@@ -252,18 +252,20 @@ static int stage_process(struct lr_child *c, struct lr_err *err)
 /* create: until somebody writes into the fifo. run: until the parent has its books in order. */
 static int stage_wait(struct lr_child *c, struct lr_err *err)
 {
-	if (c->plan->start_fifo < 0)
+	if (c->becoming.go < 0)
 		return lr_sync_wait(c->becoming.sync, LR_STEP_START, NULL, NULL, err);
 
 	int r = lr_sync_send(c->becoming.sync, LR_STEP_READY, 0, LR_NOFD, err);
 	if (r < 0)
 		return r;
-	c->becoming.sync = lr_close(c->becoming.sync);
+	/* From here on nobody but `start` is there to be told. */
+	lr_close(c->becoming.sync);
+	c->becoming.sync = c->becoming.answer;
 	char byte;
-	ssize_t n = lr_read_full(c->becoming.fifo, &byte, 1);
+	ssize_t n = lr_read_full(c->becoming.go, &byte, 1);
 	if (n != 1)
 		return lr_fail(err, n < 0 ? (int)-n : EPIPE, "wait for start");
-	c->becoming.fifo = lr_close(c->becoming.fifo);
+	c->becoming.go = lr_close(c->becoming.go);
 	return 0;
 }
 
@@ -311,15 +313,6 @@ _Noreturn void lr_child_main(struct lr_child *c)
 			break;
 		}
 	}
-	if (c->becoming.sync >= 0) {
-		lr_sync_send_err(c->becoming.sync, &err);
-	} else {
-		/* After create has gone, the container's own stderr is all there is. */
-		char line[1200];
-		lr_err_format(&err, line, sizeof(line) - 1);
-		size_t n = strlen(line);
-		line[n++] = '\n';
-		(void)!write(STDERR_FILENO, line, n);
-	}
+	lr_sync_send_err(c->becoming.sync, &err);
 	_exit(err.code == ENOENT ? 127 : 126);
 }

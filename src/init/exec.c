@@ -153,8 +153,11 @@ static _Noreturn void finish_member(struct lr_init_exec *p, int r, struct lr_bec
 
 static struct lr_becoming becoming(int sync)
 {
-	return (struct lr_becoming){
-		.sync = sync, .procfd = LR_NOFD, .slave = LR_NOFD, .fifo = LR_NOFD};
+	return (struct lr_becoming){.sync = sync,
+				    .procfd = LR_NOFD,
+				    .slave = LR_NOFD,
+				    .go = LR_NOFD,
+				    .answer = LR_NOFD};
 }
 
 static _Noreturn void member_main(struct lr_init_exec *p, bool in_cgroup, int sync)

@@ -45,7 +45,9 @@ struct lr_init_plan {
 	struct lr_hook_opts hook_opts;
 	struct oci_state state; /* for hooks and agents; status and pid are filled in here */
 	struct lr_arena *arena; /* for the state text */
-	int start_fifo;         /* create: init waits for a byte from here; LR_NOFD: run */
+	/* create: init waits for a byte from `go`, and tells by `answer` what goes wrong after
+	 * that. LR_NOFD: run, by the sync socket. */
+	int go, answer;
 	/* What else the parent does to the child before it goes on (network devices, cache
 	 * allocation); NULL: nothing, and then nobody waits. */
 	int (*parent_work)(void *arg, pid_t child, struct lr_err *err);

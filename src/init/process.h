@@ -57,7 +57,8 @@ struct lr_becoming {
 	int sync;
 	int procfd; /* private procfs, LR_NOFD when nothing needs it */
 	int slave;  /* terminal, LR_NOFD: none; taken */
-	int fifo;   /* what init will wait for, LR_NOFD: none */
+	int go;     /* fifos of `start`, LR_NOFD: none */
+	int answer;
 	char program[PATH_MAX];
 };
 

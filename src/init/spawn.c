@@ -49,7 +49,8 @@ static struct lr_child child_of(struct lr_init_plan *p, struct lr_ns_fds *ns, in
 		.becoming = {.sync = sync,
 			     .procfd = LR_NOFD,
 			     .slave = LR_NOFD,
-			     .fifo = p->start_fifo},
+			     .go = p->go,
+			     .answer = p->answer},
 	};
 }
 
@@ -260,7 +261,7 @@ int lr_init_attend(struct lr_init_plan *p, struct lr_init_child *c, struct lr_er
 		st.pid = c->pid;
 		r = lr_init_pass_listener(p->process.seccomp, &st, c, p->arena, err);
 	}
-	if (r >= 0 && p->start_fifo >= 0)
+	if (r >= 0 && p->go >= 0)
 		r = lr_sync_wait(c->sync, LR_STEP_READY, NULL, NULL, err);
 	return r;
 }

@@ -97,7 +97,9 @@ void lr_sync_send_err(int sock, const struct lr_err *why)
 {
 	struct message m = {.magic = MAGIC, .kind = KIND_ERROR, .err = *why};
 
-	(void)send_message(sock, &m, sizeof(m), LR_NOFD);
+	/* After create has gone, it is a fifo that leads to `start`. */
+	if (send_message(sock, &m, sizeof(m), LR_NOFD) == -ENOTSOCK)
+		(void)lr_write_full(sock, &m, sizeof(m));
 }
 
 /* One datagram; returns its size, 0 at the end of file. *fd owns a descriptor that came along. */
@@ -121,6 +123,8 @@ static ssize_t receive(int sock, struct message *m, int *fd)
 	do
 		n = recvmsg(sock, &msg, MSG_CMSG_CLOEXEC);
 	while (n < 0 && (errno == EINTR || errno == ECONNRESET));
+	if (n < 0 && errno == ENOTSOCK)
+		return lr_read_full(sock, m, sizeof(*m));
 	if (n < 0)
 		return -errno;
 	struct cmsghdr *c = n > 0 ? CMSG_FIRSTHDR(&msg) : NULL;

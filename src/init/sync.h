@@ -54,9 +54,9 @@ int lr_sync_wait(int sock, enum lr_step step, int32_t *value, int *fd,
 void lr_sync_send_err(int sock, const struct lr_err *why);
 
 /*
- * Parent: waits until the child has executed its program, seen as the end of file of a socket
- * that is closed by execve. 0, or the error it sent. A child that died before cannot be told
- * apart here: its wait status says so.
+ * Parent: waits until the child has executed its program, seen as the end of file of a socket (or
+ * the answer fifo) that is closed by execve. 0, or the error it sent. A child that died before
+ * cannot be told apart here: its wait status says so.
  */
 int lr_sync_wait_exec(int sock, struct lr_err *err) LR_MUST_CHECK;
 

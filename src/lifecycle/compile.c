@@ -85,6 +85,7 @@ static int compile_files(struct lr_compiled *c, const struct oci_linux *l,
 		.mount_label = l->mount_label,
 		.no_pivot = o->no_pivot,
 		.new_mount_ns = p->ns.create & CLONE_NEWNS,
+		.userns = userns,
 	};
 	const struct lr_mount_opts mount_opts = {
 		.bundle = c->bundle,
@@ -289,7 +290,10 @@ int lr_compile(const struct lr_runtime *rt, const struct lr_create_opts *o, cons
 	static const struct oci_linux nothing;
 	const struct lr_ns_caller caller = {geteuid(), getegid()};
 	struct lr_compiled c = {
-		.init = {.root = LR_ROOTFS_STATE_INIT, .arena = a, .start_fifo = LR_NOFD},
+		.init = {.root = LR_ROOTFS_STATE_INIT,
+			 .arena = a,
+			 .go = LR_NOFD,
+			 .answer = LR_NOFD},
 		.notify = getenv("NOTIFY_SOCKET") != NULL,
 	};
 

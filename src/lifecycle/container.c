@@ -60,14 +60,13 @@ int lr_container_status(const struct lr_store *store, const struct lr_record *r,
 		return alive < 0 ? alive : LR_STOPPED;
 	if (r->flags & LR_RECORD_CREATING)
 		return LR_CREATING;
-	if (!(r->flags & LR_RECORD_STARTED)) {
-		/* The fifo tells, not a flag: `start` may have been killed anywhere. */
-		int waits = lr_store_fifo_waits(store, r->id);
-		if (waits != 0)
-			return waits < 0 ? waits : LR_CREATED;
-	}
-	int frozen = cg->n ? lr_cgroup_is_frozen(cg) : 0;
-	return frozen == 1 ? LR_PAUSED : LR_RUNNING;
+	if (cg->n && lr_cgroup_is_frozen(cg) == 1)
+		return LR_PAUSED;
+	if (r->flags & LR_RECORD_STARTED)
+		return LR_RUNNING;
+	/* The fifo tells, not a flag: `start` may have been killed anywhere. */
+	int waits = lr_store_fifo_waits(store, r->id);
+	return waits < 0 ? waits : waits ? LR_CREATED : LR_RUNNING;
 }
 
 int lr_container_open(const struct lr_runtime *rt, const char *id, bool lock, struct lr_arena *a,

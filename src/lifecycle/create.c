@@ -23,8 +23,10 @@ void lr_birth_close(struct lr_birth *b)
 	b->console = lr_close(b->console);
 	b->c.init.process.console = lr_close(b->c.init.process.console);
 	lr_mount_release(b->c.init.mounts);
+	lr_rootfs_state_close(&b->c.init.root);
 	lr_close_hook_outputs(&b->c.init.hook_opts);
-	b->c.init.start_fifo = lr_close(b->c.init.start_fifo);
+	b->c.init.go = lr_close(b->c.init.go);
+	b->c.init.answer = lr_close(b->c.init.answer);
 	lr_store_unlock(&b->entry);
 	lr_store_close(&b->store);
 }
@@ -103,9 +105,15 @@ static int prepare(struct lr_birth *b, bool with_fifo, struct lr_arena *a, struc
 	if (r >= 0)
 		r = get_seccomp(b, a, err);
 	if (r >= 0)
+		r = lr_rootfs_prepare(b->c.init.rootfs, &b->c.init.root, err);
+	if (r >= 0)
 		r = lr_mount_prepare(b->c.init.mounts, err);
-	if (r >= 0 && with_fifo)
-		r = b->c.init.start_fifo = lr_store_fifo_make(&b->entry, err);
+	if (r >= 0 && with_fifo) {
+		struct lr_store_fifos f = {LR_NOFD, LR_NOFD};
+		r = lr_store_fifos_make(&b->entry, &f, err);
+		b->c.init.go = f.go;
+		b->c.init.answer = f.answer;
+	}
 	return r < 0 ? r : 0;
 }
 

@@ -24,8 +24,10 @@ struct lr_birth {
 	{                                                                                          \
 		.store = {.fd = -EBADF}, .entry = LR_ENTRY_NONE, .child = LR_INIT_CHILD_NONE,      \
 		.console = -EBADF, .c.init = {                                                     \
-			.start_fifo = -EBADF,                                                      \
+			.go = -EBADF,                                                              \
+			.answer = -EBADF,                                                          \
 			.process.console = -EBADF,                                                 \
+			.root = LR_ROOTFS_STATE_INIT,                                              \
 			.hook_opts = LR_HOOK_OPTS_INIT                                             \
 		}                                                                                  \
 	}

@@ -143,6 +143,11 @@ int lr_compile_process(const struct oci_process *p, const struct lr_process_opts
 	if (r < 0)
 		return r;
 	lr_caps_plan(p->capabilities, &pr.caps);
+	/* The caller's own says nothing about the container: runc's default. */
+	if (!pr.user.has_umask) {
+		pr.user.has_umask = true;
+		pr.user.umask = 0022;
+	}
 	*ret = pr;
 	return 0;
 }

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* lifecycle: start: one byte into the fifo that init blocks on. */
+/* lifecycle: start: one byte into the fifo that init blocks on, and its answer. */
 #define LR_ROOM "start"
 #include <errno.h>
 #include <signal.h>
@@ -9,6 +9,7 @@
 #include "libocispec/ocispec.h"
 #include "src/base/fd.h"
 #include "src/base/log.h"
+#include "src/init/sync.h"
 #include "src/lifecycle/container.h"
 #include "src/lifecycle/notify.h"
 #include "src/sys/proc.h"
@@ -28,14 +29,21 @@ static int check_status(const struct lr_existing *c, struct lr_err *err)
 	}
 }
 
+/* Returns when the program runs, or with what init says against it. */
 static int let_go(const struct lr_entry *e, struct lr_err *err)
 {
-	LR_CLEANUP_FD int fd = lr_store_fifo_open(e);
+	struct lr_store_fifos f;
 
-	if (fd < 0 || write(fd, "", 1) != 1)
-		return lr_fail(err, fd < 0 ? -fd : errno, "tell init to start");
-	lr_store_fifo_remove(e);
-	return 0;
+	int r = lr_store_fifos_open(e, &f);
+	if (r < 0)
+		return lr_fail(err, -r, "reach the container's init");
+	if (write(f.go, "", 1) != 1)
+		r = lr_fail(err, errno, "tell init to start");
+	lr_store_fifos_remove(e);
+	if (r >= 0)
+		r = lr_sync_wait_exec(f.answer, err);
+	lr_store_fifos_close(&f);
+	return r;
 }
 
 static int run_poststart(struct lr_existing *c, struct lr_arena *a, struct lr_err *err)

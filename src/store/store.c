@@ -236,7 +236,7 @@ int lr_store_remove(struct lr_entry *e, struct lr_err *err)
 	/* The usual entry by its names: few calls, and no descriptor, of which there may be none
 	 * left when a creation is undone. */
 	(void)unlinkat(e->dir, RECORD_TMP, 0);
-	(void)unlinkat(e->dir, LR_STORE_FIFO, 0);
+	lr_store_fifos_remove(e);
 	(void)unlinkat(e->dir, RECORD, 0);
 	int r = unlinkat(e->store->fd, e->id, AT_REMOVEDIR) < 0 && errno != ENOENT ? -errno : 0;
 	if (r < 0)
@@ -279,13 +279,28 @@ int lr_store_list(const struct lr_store *s, struct lr_arena *a, struct oci_strv 
 	return 0;
 }
 
-int lr_store_fifo_make(struct lr_entry *e, struct lr_err *err)
+static int fifo_make(const struct lr_entry *e, const char *name, struct lr_err *err)
 {
-	if (mkfifoat(e->dir, LR_STORE_FIFO, 0600) < 0)
-		return lr_fail(err, errno, "make the start fifo");
+	if (mkfifoat(e->dir, name, 0600) < 0)
+		return lr_fail(err, errno, "make the fifo %s", name);
 	/* Open both ways: the reader then never sees an end of file, and opening does not block. */
-	int fd = openat(e->dir, LR_STORE_FIFO, O_RDWR | O_CLOEXEC);
-	return fd < 0 ? lr_fail(err, errno, "open the start fifo") : fd;
+	int fd = openat(e->dir, name, O_RDWR | O_CLOEXEC);
+	return fd < 0 ? lr_fail(err, errno, "open the fifo %s", name) : fd;
+}
+
+int lr_store_fifos_make(struct lr_entry *e, struct lr_store_fifos *ret, struct lr_err *err)
+{
+	ret->go = fifo_make(e, LR_STORE_FIFO, err);
+	if (ret->go < 0)
+		return ret->go;
+	ret->answer = fifo_make(e, LR_STORE_ANSWER, err);
+	return ret->answer < 0 ? ret->answer : 0;
+}
+
+void lr_store_fifos_close(struct lr_store_fifos *f)
+{
+	f->go = lr_close(f->go);
+	f->answer = lr_close(f->answer);
 }
 
 static int fifo_open(int dirfd, const char *path)
@@ -306,12 +321,22 @@ int lr_store_fifo_waits(const struct lr_store *s, const char *id)
 	return fd == -ENOENT || fd == -ENXIO ? 0 : fd;
 }
 
-int lr_store_fifo_open(const struct lr_entry *e)
+int lr_store_fifos_open(const struct lr_entry *e, struct lr_store_fifos *ret)
 {
-	return fifo_open(e->dir, LR_STORE_FIFO);
+	LR_CLEANUP_FD int go = fifo_open(e->dir, LR_STORE_FIFO);
+	if (go < 0)
+		return go;
+	/* Not to block if init dies just now; but reading shall wait for what it says. */
+	LR_CLEANUP_FD int answer =
+		openat(e->dir, LR_STORE_ANSWER, O_RDONLY | O_NONBLOCK | O_NOFOLLOW | O_CLOEXEC);
+	if (answer < 0 || fcntl(answer, F_SETFL, 0) < 0)
+		return -errno;
+	*ret = (struct lr_store_fifos){.go = lr_take_fd(&go), .answer = lr_take_fd(&answer)};
+	return 0;
 }
 
-void lr_store_fifo_remove(const struct lr_entry *e)
+void lr_store_fifos_remove(const struct lr_entry *e)
 {
 	unlinkat(e->dir, LR_STORE_FIFO, 0);
+	unlinkat(e->dir, LR_STORE_ANSWER, 0);
 }

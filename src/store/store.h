@@ -4,6 +4,7 @@
  *
  *	ROOT/ID/record     what the runtime knows (format below)
  *	ROOT/ID/start      fifo: somebody reads it while the container waits for `start`
+ *	ROOT/ID/answer     fifo: what init has to say to `start`; its end: the program runs
  *	ROOT/ID/seccomp    the compiled filter, for exec (src/seccomp owns the format)
  *
  * Format of `record`, version 1: a header of 64 bytes (struct header in record.c; this machine's
@@ -29,6 +30,7 @@
 
 #define LR_STORE_ID_MAX  1024
 #define LR_STORE_FIFO    "start"
+#define LR_STORE_ANSWER  "answer"
 #define LR_STORE_SECCOMP "seccomp"
 
 enum {
@@ -123,14 +125,19 @@ int lr_store_list(const struct lr_store *s, struct lr_arena *a, struct oci_strv 
 		  struct lr_err *err) LR_MUST_CHECK;
 
 /*
- * The start fifo. `make` returns it open for reading and writing, for init to block on; `waits`
- * says whether a process does (1/0); `open` returns it for writing one byte, -ENXIO if nobody
- * waits.
+ * The fifos of `start`. `make` opens both for reading and writing, for init: it blocks on `go`, and
+ * has `answer` closed by execve(2). `waits` says whether a process does (1/0). `open` is for
+ * `start`: go for writing one byte, answer for reading; -ENXIO if nobody waits.
  */
-int lr_store_fifo_make(struct lr_entry *e, struct lr_err *err) LR_MUST_CHECK;
+struct lr_store_fifos {
+	int go, answer;
+};
+int lr_store_fifos_make(struct lr_entry *e, struct lr_store_fifos *ret,
+			struct lr_err *err) LR_MUST_CHECK;
 int lr_store_fifo_waits(const struct lr_store *s, const char *id) LR_MUST_CHECK;
-int lr_store_fifo_open(const struct lr_entry *e) LR_MUST_CHECK;
-void lr_store_fifo_remove(const struct lr_entry *e);
+int lr_store_fifos_open(const struct lr_entry *e, struct lr_store_fifos *ret) LR_MUST_CHECK;
+void lr_store_fifos_remove(const struct lr_entry *e);
+void lr_store_fifos_close(struct lr_store_fifos *f);
 
 /* Exposed for the fuzzer: a record file's bytes. */
 int lr_record_decode(const void *bytes, size_t size, struct lr_arena *a, struct lr_record *ret,
