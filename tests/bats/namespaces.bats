@@ -9,7 +9,7 @@ setup() {
 	HOLDER=
 }
 teardown() {
-	[ -z "$HOLDER" ] || { kill -KILL "$HOLDER" 2>/dev/null; wait "$HOLDER" 2>/dev/null; } || true
+	[ -z "$HOLDER" ] || { kill -KILL "$HOLDER" "$INSIDE" 2>/dev/null; wait "$HOLDER" 2>/dev/null; } || true
 	common_teardown
 }
 

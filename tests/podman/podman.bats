@@ -359,7 +359,7 @@ preserving() {
 	run pm play kube "$BATS_TEST_TMPDIR/pod.yaml"
 	[ "$status" = 0 ] || fail "$output"
 	assert_eq "$(pm inspect -f '{{.State.Status}} {{.HostConfig.Memory}}' kubepod-main)" "running 67108864"
-	pm exec kubepod-main true
+	pm exec kubepod-main /bin/true
 	pm play kube --down "$BATS_TEST_TMPDIR/pod.yaml"
 }
 

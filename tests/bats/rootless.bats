@@ -1,0 +1,230 @@
+#!/usr/bin/env bats
+# SPDX-License-Identifier: Apache-2.0
+# An ordinary user's containers, and root's in user namespaces where the host's directories are closed.
+
+load ../lib/helpers
+
+setup() {
+	common_setup
+	needs_root
+	HOMEDIR=$(mktemp -d "/tmp/lr-rootless-$TAG.XXXX")
+	chmod 755 "$HOMEDIR"
+}
+
+teardown() {
+	cd /
+	if [ -n "${HOMEDIR-}" ]; then
+		for id in $(as_user list -q 2>/dev/null); do
+			as_user delete --force "$id" >/dev/null 2>&1
+		done
+		grep -qF "$HOMEDIR" /proc/self/mountinfo && echo "mounts left below $HOMEDIR" && return 1
+		rm -rf "$HOMEDIR"
+	fi
+	common_teardown
+}
+
+# as_user ARG...: the runtime as uid 1234, who has a home and a runtime directory and nothing else.
+as_user() {
+	setpriv --reuid 1234 --regid 1234 --clear-groups env -i PATH="$PATH" LR_TEST_TAG="$TAG" \
+		HOME="$HOMEDIR" XDG_RUNTIME_DIR="$HOMEDIR/run" timeout -k 2 30 "$HOMEDIR/lr" "$@" 3>&-
+}
+
+# A bundle of the user's own, by the user's own `spec --rootless`.
+user_bundle() {
+	local tools
+	cp "$LEAN_RUNTIME" "$HOMEDIR/lr"
+	mkdir -p "$HOMEDIR/run" "$HOMEDIR/bundle"
+	tools=$(shared_rootfs)
+	cp -a "$tools" "$HOMEDIR/bundle/rootfs"
+	chown -R 1234:1234 "$HOMEDIR"
+	chmod 700 "$HOMEDIR/run"
+	cd "$HOMEDIR/bundle"
+	as_user spec --rootless
+	BUNDLE=$HOMEDIR/bundle
+	cfg '.process.terminal = false | .process.env += ["LR_TEST_TAG='"$TAG"'"]'
+}
+
+@test "rootless: spec --rootless and run, by an ordinary user" {
+	user_bundle
+	sh_cfg 'id -u; id -g; cat /proc/self/uid_map; cat /proc/self/setgroups; hostname; echo $$'
+	run -0 as_user run "$ID"
+	assert_match "$output" '^0
+0
+ +0 +1234 +1
+deny
+lean-runtime
+1$'
+	run -0 as_user list -q
+	assert_eq "$output" ""
+}
+
+@test "rootless: no groups are asked for, so that they cannot be dropped is no error" {
+	user_bundle
+	sh_cfg 'grep ^Groups: /proc/self/status'
+	run -0 as_user run "$ID"
+	cfg '.process.user.additionalGids = [5]'
+	run as_user run "$ID"
+	assert_one_error
+	assert_has "$output" "process.user.additionalGids"
+	assert_has "$output" "setgroups is denied"
+}
+
+@test "rootless: run --detach, state, ps, exec, kill, delete" {
+	user_bundle
+	cfg '.process.args = ["sleep", "100"]'
+	as_user run -d "$ID" </dev/null >/dev/null 2>&1
+	run -0 as_user state "$ID"
+	assert_eq "$(jq -r .status <<<"$output")" running
+	run -0 as_user exec "$ID" sh -c 'id -u; readlink /proc/self/ns/pid; readlink /proc/1/ns/pid; cat /proc/self/uid_map'
+	assert_eq "${lines[0]}" 0
+	assert_eq "${lines[1]}" "${lines[2]}"
+	assert_match "${lines[3]}" '0 +1234 +1'
+	run -3 as_user exec "$ID" sh -c 'exit 3'
+	run -255 as_user exec "$ID" no-such-program
+	assert_has "$output" "executable file not found in \$PATH"
+	run -0 as_user ps --format json "$ID"
+	assert_eq "$(jq length <<<"$output")" 1
+	run -0 as_user exec --detach --pid-file "$HOMEDIR/pid" "$ID" sleep 50
+	run -0 as_user exec "$ID" ps
+	assert_has "$output" "sleep 50"
+	assert_eq "$(stat -c %u "/proc/$(cat "$HOMEDIR/pid")")" 1234
+	run -0 as_user kill "$ID" KILL
+	wait_until sh -c "! kill -0 $(cat "$HOMEDIR/pid")"
+	run -0 as_user delete "$ID"
+}
+
+@test "rootless: create and start, hooks and --pid-file" {
+	user_bundle
+	cfg --arg f "$HOMEDIR/hook" '.process.args = ["sleep", "100"]
+		| .hooks.createRuntime = [{path: "/bin/sh", args: ["sh", "-c", ("cat >" + $f)]}]'
+	as_user create --pid-file "$HOMEDIR/pid" "$ID" </dev/null >/dev/null 2>&1
+	assert_eq "$(jq .pid "$HOMEDIR/hook")" "$(cat "$HOMEDIR/pid")"
+	run -0 as_user start "$ID"
+	assert_eq "$(as_user state "$ID" | jq -r .status)" running
+	run -0 as_user delete --force "$ID"
+}
+
+@test "rootless: a terminal" {
+	user_bundle
+	cfg '.process.terminal = true | .process.args = ["tty"]'
+	run -0 "$LR_LIB/on-pty" setpriv --reuid 1234 --regid 1234 --clear-groups env \
+		XDG_RUNTIME_DIR="$HOMEDIR/run" "$HOMEDIR/lr" run "$ID"
+	assert_has "$output" "/dev/pts/0"
+}
+
+@test "rootless: /sys/fs/cgroup shows nothing of the host's cgroups" {
+	user_bundle
+	cgroup_v2 && skip "a v1 or hybrid host"
+	sh_cfg 'ls /sys/fs/cgroup/memory | wc -l; touch /sys/fs/cgroup/x || echo read-only'
+	run -0 as_user run "$ID"
+	assert_eq "${lines[0]}" 0
+	assert_has "$output" "read-only"
+}
+
+@test "rootless: limits that cannot be set are named" {
+	user_bundle
+	cfg '.linux.resources = {memory: {limit: 10000000}} | .process.args = ["true"]'
+	run as_user run "$ID"
+	assert_one_error
+	assert_has "$output" "linux.resources.memory"
+	assert_has "$output" "permission"
+}
+
+@test "rootless: pause, update and events say that there is no cgroup" {
+	user_bundle
+	cfg '.process.args = ["sleep", "100"]'
+	as_user run -d "$ID" </dev/null >/dev/null 2>&1
+	for verb in "pause" "update --memory 10m" "events --stats"; do
+		# shellcheck disable=SC2086
+		run as_user $verb "$ID"
+		assert_one_error
+		assert_has "$output" "has no cgroup"
+	done
+	run -0 as_user kill --all "$ID" KILL
+	run -0 as_user delete --force "$ID"
+}
+
+@test "rootless: without XDG_RUNTIME_DIR the error says what to set" {
+	user_bundle
+	run setpriv --reuid 1234 --regid 1234 --clear-groups env -i "$HOMEDIR/lr" list
+	assert_one_error
+	assert_has "$output" "XDG_RUNTIME_DIR"
+}
+
+@test "rootless: ids of other users need newuidmap's grant" {
+	user_bundle
+	cfg '.linux.uidMappings[0].size = 2'
+	run as_user run "$ID"
+	assert_one_error
+	assert_has "$output" "uidMappings"
+}
+
+@test "rootless: the caller's groups stay with run.oci.keep_original_groups" {
+	user_bundle
+	sh_cfg 'grep ^Groups: /proc/self/status'
+	cfg '.annotations["run.oci.keep_original_groups"] = "1"'
+	run -0 setpriv --reuid 1234 --regid 1234 --groups 1234,4321 env XDG_RUNTIME_DIR="$HOMEDIR/run" \
+		"$HOMEDIR/lr" run "$ID"
+	assert_has "$output" "65534"
+}
+
+# --- root, with a user namespace ----------------------------------------------------------------
+
+userns_bundle() {
+	chown -R 100000:100000 "$BUNDLE/rootfs"
+	cfg '.linux.namespaces += [{type: "user"}]
+		| .linux.uidMappings = [{containerID: 0, hostID: 100000, size: 65536}]
+		| .linux.gidMappings = .linux.uidMappings'
+}
+
+@test "user namespace: the rootfs below a directory that only root may search" {
+	userns_bundle
+	mkdir -m 700 "$HOMEDIR/closed"
+	mkdir "$HOMEDIR/closed/volume"
+	echo from-volume >"$HOMEDIR/closed/volume/file"
+	mv "$BUNDLE" "$HOMEDIR/closed/bundle"
+	BUNDLE=$HOMEDIR/closed/bundle
+	cfg --arg v "$HOMEDIR/closed/volume" '.mounts += [{destination: "/volume", type: "bind", source: $v, options: ["rbind", "ro"]}]'
+	sh_cfg 'id -u; cat /volume/file; touch /file; stat -c %u /file; awk "\$5 == \"/\"" /proc/self/mountinfo | wc -l'
+	run -0 rt run --bundle "$BUNDLE" "$ID"
+	assert_eq "$output" "0
+from-volume
+0
+1"
+	assert_eq "$(stat -c %u "$BUNDLE/rootfs/file")" 100000
+}
+
+@test "user namespace: the same with every rootfsPropagation, --no-pivot, and a read-only root" {
+	userns_bundle
+	mkdir -m 700 "$HOMEDIR/closed"
+	mv "$BUNDLE" "$HOMEDIR/closed/bundle"
+	BUNDLE=$HOMEDIR/closed/bundle
+	sh_cfg 'touch /x 2>/dev/null && echo writable; grep -c . /proc/self/mountinfo'
+	for p in private rprivate slave rslave shared rshared unbindable runbindable; do
+		cfg --arg p "$p" '.linux.rootfsPropagation = $p'
+		run -0 rt run --bundle "$BUNDLE" "$ID"
+		assert_eq "${lines[0]}" writable
+	done
+	cfg 'del(.linux.rootfsPropagation)'
+	run -0 rt run --no-pivot --bundle "$BUNDLE" "$ID"
+	assert_eq "${lines[0]}" writable
+	cfg '.root.readonly = true'
+	run -0 rt run --bundle "$BUNDLE" "$ID"
+	assert_hasnt "$output" writable
+}
+
+@test "user namespace: create, start, exec, update, pause, delete" {
+	userns_bundle
+	cfg '.process.args = ["sleep", "100"]'
+	rt_create
+	run -0 rt start "$ID"
+	run -0 rt exec "$ID" id -u
+	assert_eq "$output" 0
+	run -0 rt exec -u 1000:1000 "$ID" sh -c 'id -u; cat /proc/self/uid_map'
+	assert_eq "${lines[0]}" 1000
+	run -0 rt update --pids-limit 50 "$ID"
+	run -0 rt pause "$ID"
+	assert_eq "$(status_of)" paused
+	run -0 rt resume "$ID"
+	run -0 rt delete --force "$ID"
+}
