@@ -67,6 +67,50 @@ static int attach_tree(const struct lr_rootfs_plan *plan, struct lr_err *err)
 	return r < 0 ? fail_attach(plan, r, err) : lr_take_fd(&fd);
 }
 
+/*
+ * A clone of a shared mount is a peer of the host's. What the copy of all mounts for another user
+ * namespace does to those (CL_SHARED_TO_SLAVE), or linux.rootfsPropagation asks for, is done here.
+ */
+int lr_rootfs_prepare(const struct lr_rootfs_plan *plan, struct lr_rootfs_state *state,
+		      struct lr_err *err)
+{
+	const unsigned long private = MS_PRIVATE | MS_REC;
+
+	if (!plan->userns || !plan->new_mount_ns)
+		return 0;
+	LR_CLEANUP_FD int fd = lr_open_tree(AT_FDCWD, plan->dir,
+					    OPEN_TREE_CLONE | OPEN_TREE_CLOEXEC | AT_RECURSIVE);
+	if (lr_rootfs_not_offered(fd))
+		return 0; /* an ordinary user's directories are its container's, too */
+	if (fd < 0)
+		return fail_attach(plan, fd, err);
+	struct mount_attr attr = {
+		.propagation = (plan->attach_flags & private) == private ? MS_PRIVATE : MS_SLAVE,
+	};
+	int r = lr_mount_setattr(fd, "", AT_EMPTY_PATH | AT_RECURSIVE, &attr);
+	if (r < 0)
+		return r == -ENOSYS ? 0 : fail_attach(plan, r, err); /* 5.2 to 5.11: by the child */
+	state->tree = lr_take_fd(&fd);
+	return 0;
+}
+
+/* Hooks find the container at its path; where nobody in the user namespace could reach that, any
+ * place does, and "/" is one that nothing looks through before the pivot. */
+static int attach_prepared(const struct lr_rootfs_plan *plan, struct lr_rootfs_state *state,
+			   struct lr_err *err)
+{
+	LR_CLEANUP_FD int fd = lr_take_fd(&state->tree);
+
+	int r = lr_move_mount(fd, "", AT_FDCWD, plan->dir, MOVE_MOUNT_F_EMPTY_PATH);
+	if (r == -EACCES) {
+		r = lr_move_mount(fd, "", AT_FDCWD, "/", MOVE_MOUNT_F_EMPTY_PATH);
+		state->over = r == 0;
+	}
+	if (lr_rootfs_not_offered(r))
+		return attach_bind(plan, err);
+	return r < 0 ? fail_attach(plan, r, err) : lr_take_fd(&fd);
+}
+
 int lr_rootfs_attach(const struct lr_rootfs_plan *plan, struct lr_rootfs_state *state,
 		     struct lr_err *err)
 {
@@ -89,14 +133,20 @@ int lr_rootfs_attach(const struct lr_rootfs_plan *plan, struct lr_rootfs_state *
 	}
 	if (plan->parent_flags) {
 		int r = set_parent(plan, err);
+		if (r == -EACCES && state->tree >= 0) {
+			lr_err_clear(err);
+			r = mount(NULL, "/", NULL, plan->parent_flags, NULL) < 0
+				    ? lr_fail(err, errno, "stopping propagation of \"/\"")
+				    : 0;
+		}
 		if (r < 0)
 			return r;
 	}
-	int fd = attach_tree(plan, err);
+	int fd = state->tree >= 0 ? attach_prepared(plan, state, err) : attach_tree(plan, err);
 	if (fd < 0)
 		return fd;
 	state->rootfd = fd;
-	lr_debug("rootfs: %s attached", plan->path);
+	lr_debug("rootfs: %s attached%s", plan->path, state->over ? " over /" : "");
 	return 0;
 }
 
@@ -106,4 +156,5 @@ void lr_rootfs_state_close(struct lr_rootfs_state *s)
 		return;
 	s->rootfd = lr_close(s->rootfd);
 	s->oldfd = lr_close(s->oldfd);
+	s->tree = lr_close(s->tree);
 }

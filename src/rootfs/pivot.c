@@ -46,15 +46,16 @@ static int pivot(const struct lr_rootfs_plan *plan, const struct lr_rootfs_state
 
 /* For a root that pivot_root cannot leave. The host's tree stays mounted below, out of reach of
  * paths; its proc and sysfs, which would give power over the host, do not. */
-static int move_root(const struct lr_rootfs_plan *plan, int rootfd, struct lr_err *err)
+static int move_root(const struct lr_rootfs_plan *plan, const struct lr_rootfs_state *state,
+		     struct lr_err *err)
 {
-	int r = lr_rootfs_hide_host(rootfd, host_is_deaf(plan), err);
+	int r = lr_rootfs_hide_host(state->rootfd, host_is_deaf(plan), err);
 	if (r < 0)
 		return r;
 	/* What is mounted on a shared "/" shows on the host. */
 	if (!host_is_deaf(plan) && mount(NULL, "/", NULL, MS_SLAVE, NULL) < 0)
 		return lr_fail(err, errno, "stopping propagation of the host's root");
-	if (mount(".", "/", NULL, MS_MOVE, NULL) < 0)
+	if (!state->over && mount(".", "/", NULL, MS_MOVE, NULL) < 0)
 		return lr_fail(err, errno, "moving %s to the root", plan->path);
 	if (chroot(".") < 0)
 		return lr_fail(err, errno, "chroot to %s", plan->path);
@@ -74,7 +75,7 @@ int lr_rootfs_pivot(const struct lr_rootfs_plan *plan, struct lr_rootfs_state *s
 
 	int r = 0;
 	if (plan->new_mount_ns && plan->no_pivot)
-		r = move_root(plan, state->rootfd, err);
+		r = move_root(plan, state, err);
 	else if (plan->new_mount_ns)
 		r = pivot(plan, state, err);
 	else if (chroot(".") < 0)

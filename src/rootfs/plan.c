@@ -71,6 +71,7 @@ int lr_rootfs_plan(const struct oci_root *root, const char *propagation,
 	plan->readonly = root->readonly;
 	plan->no_pivot = opts->no_pivot;
 	plan->new_mount_ns = opts->new_mount_ns;
+	plan->userns = opts->userns;
 	plan->empty_data = EMPTY_DATA;
 	if (opts->mount_label && opts->mount_label[0]) {
 		plan->empty_data = lr_strf(arena, EMPTY_DATA ",context=\"%s\"", opts->mount_label);

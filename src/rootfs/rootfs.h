@@ -4,6 +4,10 @@
  *
  * Takes: root, linux.rootfsPropagation, linux.maskedPaths, linux.readonlyPaths.
  *
+ * In the parent, before clone:
+ *
+ *   lr_rootfs_prepare    for a user namespace, whose root may not reach the rootfs by its path
+ *
  * Order in the container's first process:
  *
  *   lr_rootfs_attach     host mounts stop propagating, the rootfs becomes a mount with a descriptor
@@ -35,6 +39,7 @@ struct lr_rootfs_opts {
 	const char *mount_label; /* SELinux context for the empty mount, or NULL */
 	bool no_pivot;           /* --no-pivot: the host's root is a ramfs */
 	bool new_mount_ns;       /* false: none, or a joined one; then chroot only */
+	bool userns;             /* the child runs in a user namespace of its own */
 };
 
 struct lr_rootfs_plan {
@@ -49,16 +54,19 @@ struct lr_rootfs_plan {
 	bool readonly;
 	bool no_pivot;
 	bool new_mount_ns;
+	bool userns;
 };
 
-/* Descriptors of one set-up; both O_PATH and close-on-exec. */
+/* Descriptors of one set-up; all O_PATH and close-on-exec. */
 struct lr_rootfs_state {
 	int rootfd; /* the container's root: what other rooms work below */
 	int oldfd;  /* the host's root, between pivot and finish, when needed */
+	int tree;   /* from prepare: the rootfs as a detached mount */
+	bool over;  /* attach put it over "/", for want of a way to its own path */
 };
 #define LR_ROOTFS_STATE_INIT                                                                       \
 	{                                                                                          \
-		.rootfd = LR_NOFD, .oldfd = LR_NOFD                                                \
+		.rootfd = LR_NOFD, .oldfd = LR_NOFD, .tree = LR_NOFD                               \
 	}
 
 void lr_rootfs_state_close(struct lr_rootfs_state *s); /* NULL-safe; keeps errno */
@@ -72,6 +80,11 @@ int lr_rootfs_plan(const struct oci_root *root, const char *propagation,
 		   const struct oci_strv *masked, const struct oci_strv *readonly,
 		   const struct lr_rootfs_opts *opts, struct lr_arena *arena,
 		   const struct lr_rootfs_plan **ret, struct lr_err *err) LR_MUST_CHECK;
+
+/* Parent: with its rights the rootfs is found below directories that the container's root may not
+ * search. Nothing to do without a user namespace, or without the right to clone mounts. */
+int lr_rootfs_prepare(const struct lr_rootfs_plan *plan, struct lr_rootfs_state *state,
+		      struct lr_err *err) LR_MUST_CHECK;
 
 /* All of the following make system calls only, allocate nothing, and run in the container's first
  * process, as root of the user namespace that owns its mount namespace. */
