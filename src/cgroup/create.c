@@ -80,6 +80,18 @@ static int reuse(const struct lr_cgroup_place *p, struct lr_err *err)
 	return 0;
 }
 
+/* What of config.json wants this directory: the first limit that would be written there. */
+static const char *wanted_by(const struct lr_cgroup_plan *plan, const char *path)
+{
+	size_t len = strlen(path);
+
+	for (size_t i = 0; i < plan->n_writes; i++)
+		if (plan->writes[i].where && strncmp(plan->writes[i].file, path, len) == 0 &&
+		    plan->writes[i].file[len] == '/')
+			return plan->writes[i].where;
+	return "linux.cgroupsPath";
+}
+
 /* 1: made or reused; 0: left out; -errno. */
 static int make_place(const struct lr_cgroup_plan *plan, size_t i, struct lr_err *err)
 {
@@ -99,6 +111,7 @@ static int make_place(const struct lr_cgroup_plan *plan, size_t i, struct lr_err
 		return 0;
 	} else if (r < 0) {
 		lr_fail(err, -r, "cannot create %s", p->path);
+		lr_err_at(err, "%s", wanted_by(plan, p->path));
 		if (r == -EACCES || r == -EPERM || r == -EROFS)
 			lr_err_hint(err,
 				    t->wanted && plan->rootless

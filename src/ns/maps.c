@@ -6,6 +6,7 @@
  */
 #define LR_ROOM "namespace"
 #include <errno.h>
+#include <fcntl.h>
 #include <spawn.h>
 #include <stdio.h>
 #include <string.h>
@@ -45,9 +46,9 @@ static int run_helper(const char *tool, pid_t child, const struct oci_id_mapping
 	char text[RANGES_MAX * 3 + 1][12], path[64];
 	char *argv[RANGES_MAX * 3 + 3];
 	size_t n = 0;
-	char *no_env[] = {NULL};
+	char *no_env[] = {NULL}, why[256];
 	pid_t pid;
-	int r = ENOENT, status;
+	int r = ENOENT, status, pipefd[2];
 
 	if (m->n > RANGES_MAX)
 		return lr_refuse(err, E2BIG, "more than %d id ranges", RANGES_MAX);
@@ -63,12 +64,26 @@ static int run_helper(const char *tool, pid_t child, const struct oci_id_mapping
 	}
 	argv[n + 2] = NULL;
 
+	/* What it says is part of our one error, and no line of its own for callers to trip over.
+	 */
+	if (pipe2(pipefd, O_CLOEXEC) < 0)
+		return lr_fail(err, errno, "make a pipe for %s", tool);
+	posix_spawn_file_actions_t actions;
+	posix_spawn_file_actions_init(&actions);
+	posix_spawn_file_actions_adddup2(&actions, pipefd[1], STDOUT_FILENO);
+	posix_spawn_file_actions_adddup2(&actions, pipefd[1], STDERR_FILENO);
 	/* By fixed places: PATH may be missing (some callers clear it), and should not be trusted.
 	 */
 	for (size_t i = 0; r == ENOENT && i < LR_ARRAY_SIZE(dirs); i++) {
 		snprintf(path, sizeof(path), "%s/%s", dirs[i], tool);
-		r = posix_spawn(&pid, path, NULL, NULL, argv, no_env);
+		r = posix_spawn(&pid, path, &actions, NULL, argv, no_env);
 	}
+	posix_spawn_file_actions_destroy(&actions);
+	lr_close(pipefd[1]);
+	ssize_t said = r == 0 ? lr_read_full(pipefd[0], why, sizeof(why) - 1) : 0;
+	why[said > 0 ? said : 0] = '\0';
+	why[strcspn(why, "\n")] = '\0';
+	lr_close(pipefd[0]);
 	if (r != 0) {
 		lr_fail(err, r, "run %s", tool);
 		return lr_err_hint(
@@ -79,7 +94,8 @@ static int run_helper(const char *tool, pid_t child, const struct oci_id_mapping
 			return lr_fail(err, errno, "wait for %s", tool);
 	if (WIFEXITED(status) && WEXITSTATUS(status) == 0)
 		return 0;
-	lr_refuse(err, EPERM, "%s refused the mapping of the user namespace", tool);
+	lr_refuse(err, EPERM, "%s refused the mapping of the user namespace%s%s", tool,
+		  *why ? ": " : "", why);
 	lr_err_hint(err, "the ranges must be granted in /etc/sub%s",
 		    tool[3] == 'u' ? "uid" : "gid");
 	return lr_err_at(err, "linux.%sMappings", tool[3] == 'u' ? "uid" : "gid");
