@@ -305,7 +305,7 @@ v1_only() {
 
 @test "--cgroups disabled" {
 	lean_only "has no --cgroup-manager disabled"
-	run -0 prun --rm --cgroups disabled bb echo without
+	run -0 pm run --rm --network none --cgroups disabled bb echo without
 	assert_eq "$output" without
 }
 
