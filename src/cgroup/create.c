@@ -103,6 +103,8 @@ static int make_place(const struct lr_cgroup_plan *plan, size_t i, struct lr_err
 	bool spare = lr_has_prefix(p->hierarchy, "name=") ||
 		     (t->v2 && plan->ref.mode == LR_CGROUP_HYBRID);
 
+	if (r == -EEXIST && plan->rootless && !t->wanted && access(p->path, W_OK) < 0)
+		r = -errno; /* somebody else's of that name: as if it could not be made */
 	if (r == -EEXIST)
 		r = reuse(p, err) < 0 ? -err->code : 0;
 	else if ((r == -EACCES || r == -EPERM || r == -EROFS) && !t->wanted &&

@@ -84,7 +84,8 @@ lean-runtime
 	assert_has "$output" "executable file not found in \$PATH"
 	run -0 as_user ps --format json "$ID"
 	assert_eq "$(jq length <<<"$output")" 1
-	run -0 as_user exec --detach --pid-file "$HOMEDIR/pid" "$ID" sleep 50
+	as_user exec --detach --pid-file "$HOMEDIR/pid" "$ID" sleep 50 </dev/null >/dev/null 2>&1
+	wait_until sh -c "grep -q sleep /proc/$(cat "$HOMEDIR/pid")/cmdline" # exec(2) fills it in late
 	run -0 as_user exec "$ID" ps
 	assert_has "$output" "sleep 50"
 	assert_eq "$(stat -c %u "/proc/$(cat "$HOMEDIR/pid")")" 1234
@@ -142,6 +143,19 @@ lean-runtime
 	done
 	run -0 as_user kill --all "$ID" KILL
 	run -0 as_user delete --force "$ID"
+}
+
+@test "rootless: a cgroup of the same name that is root's is nobody's business" {
+	user_bundle
+	cfg '.process.args = ["true"]'
+	mkdir "/sys/fs/cgroup/pids/$ID"
+	sleep 100 3>&- &
+	echo $! >"/sys/fs/cgroup/pids/$ID/cgroup.procs"
+	run as_user run "$ID"
+	kill $!
+	wait $! || true
+	wait_until rmdir "/sys/fs/cgroup/pids/$ID"
+	assert_eq "$status $output" "0 "
 }
 
 @test "rootless: without XDG_RUNTIME_DIR the error says what to set" {
