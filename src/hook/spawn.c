@@ -57,12 +57,11 @@ __attribute__((no_sanitize("address"))) static int child(void *arg)
 	struct lr_hook_job *job = arg;
 	const struct oci_hook *h = job->hook;
 	char *own_name[] = {(char *)h->path, NULL};
-	struct sigaction standard = {.sa_handler = SIG_DFL};
 	sigset_t none;
 
 	setpgid(0, 0); /* so that a timeout ends all of it */
 	for (int sig = 1; sig < NSIG; sig++)
-		sigaction(sig, &standard, NULL);
+		(void)lr_signal_default(sig);
 	if (place_fds(job->fds) < 0) {
 		job->failed_step = "placing its descriptors";
 		goto fail;

@@ -26,15 +26,16 @@ bool lr_process_wants_procfs(const struct lr_init_process *p)
 
 int lr_process_reset_signals(struct lr_err *err)
 {
-	/* execve resets handlers, but what the caller ignored stays ignored: nohup, supervisors
-	 * and language runtimes do that with these. */
-	static const int ignored[] = {SIGHUP,  SIGINT,  SIGQUIT, SIGPIPE, SIGTERM, SIGCHLD,
-				      SIGTSTP, SIGTTIN, SIGTTOU, SIGUSR1, SIGUSR2};
-	const struct sigaction normal = {.sa_handler = SIG_DFL};
+	/* execve resets handlers, but what the caller ignored stays ignored: nohup, supervisors,
+	 * language runtimes and (32, 33) threading libraries do that with these. */
+	static const int ignored[] = {SIGHUP,  SIGINT,  SIGQUIT, SIGPIPE, SIGTERM, SIGCHLD, SIGTSTP,
+				      SIGTTIN, SIGTTOU, SIGUSR1, SIGUSR2, 32,      33};
 
-	for (size_t i = 0; i < LR_ARRAY_SIZE(ignored); i++)
-		if (sigaction(ignored[i], &normal, NULL) < 0)
-			return lr_fail(err, errno, "reset signal %d", ignored[i]);
+	for (size_t i = 0; i < LR_ARRAY_SIZE(ignored); i++) {
+		int r = lr_signal_default(ignored[i]);
+		if (r < 0)
+			return lr_fail(err, -r, "reset signal %d", ignored[i]);
+	}
 	return 0;
 }
 

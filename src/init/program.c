@@ -30,7 +30,8 @@ static int executable(const char *path)
 static int refuse(const char *name, int code, struct lr_err *err)
 {
 	if (code == EISDIR)
-		lr_refuse(err, code, "exec: \"%s\": is a directory", name);
+		/* Docker before 23 knows 126 by "permission denied" only, later ones by either. */
+		lr_refuse(err, code, "exec: \"%s\": is a directory: permission denied", name);
 	else if (code == EACCES)
 		lr_refuse(err, code, "exec: \"%s\": permission denied", name);
 	else

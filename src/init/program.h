@@ -13,7 +13,7 @@
  * `path`. Errors are terse, in the words Docker and Podman turn into exit codes 126 and 127:
  *   exec: "foo": executable file not found in $PATH
  *   exec: "/no/such": stat /no/such: no such file or directory
- *   exec: "/etc": is a directory
+ *   exec: "/etc": is a directory: permission denied
  *   exec: "/etc/passwd": permission denied
  */
 int lr_program_find(const char *name, const char *const *envp, char *path, size_t size,

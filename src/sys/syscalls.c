@@ -86,6 +86,14 @@ int lr_execveat(int dirfd, const char *path, char *const argv[], char *const env
 	return ret(syscall(SYS_execveat, dirfd, path, argv, envp, flags));
 }
 
+int lr_signal_default(int sig)
+{
+	/* The kernel's struct sigaction, which differs from libc's; zero is SIG_DFL in either. */
+	static const char zero[64];
+
+	return ret(syscall(SYS_rt_sigaction, sig, zero, NULL, _NSIG / 8));
+}
+
 int lr_setns(int fd, int nstype)
 {
 	return ret(syscall(SYS_setns, fd, nstype));

@@ -34,6 +34,8 @@ int lr_pidfd_getfd(int pidfd, int fd); /* close-on-exec */
 int lr_close_range(unsigned first, unsigned last, unsigned flags);
 int lr_memfd_create(const char *name, unsigned flags);
 int lr_execveat(int dirfd, const char *path, char *const argv[], char *const envp[], int flags);
+/* The default action for a signal; also for 32 and 33, which libc keeps to itself. */
+int lr_signal_default(int sig);
 int lr_setns(int fd, int nstype);
 int lr_unshare(int flags);
 
