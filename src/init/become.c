@@ -27,14 +27,14 @@ bool lr_process_wants_procfs(const struct lr_init_process *p)
 int lr_process_reset_signals(struct lr_err *err)
 {
 	/* execve resets handlers, but what the caller ignored stays ignored: nohup, supervisors,
-	 * language runtimes and (32, 33) threading libraries do that with these. */
-	static const int ignored[] = {SIGHUP,  SIGINT,  SIGQUIT, SIGPIPE, SIGTERM, SIGCHLD, SIGTSTP,
-				      SIGTTIN, SIGTTOU, SIGUSR1, SIGUSR2, 32,      33};
-
-	for (size_t i = 0; i < LR_ARRAY_SIZE(ignored); i++) {
-		int r = lr_signal_default(ignored[i]);
+	 * language runtimes (SIGPIPE, SIGXFSZ) and threading libraries (32, 33) do that. Nobody
+	 * does it to the real-time signals above. */
+	for (int sig = 1; sig <= 33; sig++) {
+		if (sig == SIGKILL || sig == SIGSTOP)
+			continue;
+		int r = lr_signal_default(sig);
 		if (r < 0)
-			return lr_fail(err, -r, "reset signal %d", ignored[i]);
+			return lr_fail(err, -r, "reset signal %d", sig);
 	}
 	return 0;
 }
