@@ -81,7 +81,7 @@ static int apply_v2(struct lr_mount_plan *plan, struct lr_mount_op *op,
 	/* A user namespace that does not own the cgroup namespace. */
 	lr_err_clear(err);
 	r = lr_mount_bind_instead(plan, op, host->host_dir, env, err);
-	if (r != -ENOENT || !plan->opts.userns)
+	if (r != -ENOENT)
 		return r;
 	/* Rootless without a cgroup of its own: nothing to see, least of all the host's. */
 	lr_err_clear(err);
@@ -201,7 +201,7 @@ static int add_hierarchy(struct lr_mount_plan *plan, const struct lr_mount_op *o
 		lr_err_clear(err);
 		r = hierarchy_bind(plan, c, attr, &d, env, err);
 	}
-	if (r == -ENOENT && plan->opts.userns) {
+	if (r == -ENOENT) {
 		/* A rootless runtime could not make a cgroup here: the directory stays empty. */
 		lr_debug("mount: no cgroup in hierarchy %s", name);
 		lr_err_clear(err);
