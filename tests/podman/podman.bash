@@ -15,7 +15,7 @@ write_conf() { # FILE
 		runtime = "lean"
 		infra_image = "localhost/infra"
 		runtime_supports_json = ["lean"]
-		runtime_supports_nocgroups = ["lean"]
+		runtime_supports_nocgroup = ["lean"]
 		[engine.runtimes]
 		lean = ["$LEAN_RUNTIME"]
 	END
