@@ -38,7 +38,7 @@ user_bundle() {
 	cp -a "$tools" "$HOMEDIR/bundle/rootfs"
 	chown -R 1234:1234 "$HOMEDIR"
 	chmod 700 "$HOMEDIR/run"
-	cd "$HOMEDIR/bundle"
+	cd "$HOMEDIR/bundle" || return 1
 	as_user spec --rootless
 	BUNDLE=$HOMEDIR/bundle
 	cfg '.process.terminal = false | .process.env += ["LR_TEST_TAG='"$TAG"'"]'
