@@ -4,6 +4,7 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <string.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -62,6 +63,38 @@ int oci_resources_decode(const char *text, size_t len, struct lr_arena *arena,
 
 	if (rc == 0)
 		*ret = object;
+	return rc;
+}
+
+int oci_mounts_decode(const char *text, size_t len, struct lr_arena *arena, struct oci_mounts *ret,
+		      struct lr_err *err)
+{
+	struct document {
+		struct oci_mounts mounts;
+	};
+	static const struct oci_field fields[] = {
+		OCI_LIST(struct document, "mounts", mounts, &oci_mount_type, OCI_REQUIRED),
+	};
+	static const struct oci_type type = OCI_TYPE("mounts", struct document, fields);
+	static const char before[] = "{\"mounts\":", after[] = "}";
+	size_t blank = 0;
+	void *object;
+
+	while (blank < len && strchr(" \t\r\n", text[blank]))
+		blank++;
+	if (blank < len && text[blank] == '[') { /* one decoder for both, and the same paths */
+		char *whole = lr_alloc(arena, len + sizeof(before) + sizeof(after));
+		if (!whole)
+			return lr_refuse(err, ENOMEM, "out of memory");
+		memcpy(whole, before, sizeof(before) - 1);
+		memcpy(whole + sizeof(before) - 1, text, len);
+		memcpy(whole + sizeof(before) - 1 + len, after, sizeof(after));
+		text = whole;
+		len += sizeof(before) + sizeof(after) - 2;
+	}
+	int rc = decode(&type, "mounts", text, len, arena, &object, err);
+	if (rc == 0)
+		*ret = ((struct document *)object)->mounts;
 	return rc;
 }
 

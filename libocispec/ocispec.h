@@ -31,6 +31,9 @@ int oci_process_decode(const char *text, size_t len, struct lr_arena *arena,
 		       const struct oci_process **ret, struct lr_err *err) LR_MUST_CHECK;
 int oci_resources_decode(const char *text, size_t len, struct lr_arena *arena,
 			 const struct oci_resources **ret, struct lr_err *err) LR_MUST_CHECK;
+/* The mounts of a document: a list of mounts, or an object (such as config.json) that has one. */
+int oci_mounts_decode(const char *text, size_t len, struct lr_arena *arena, struct oci_mounts *ret,
+		      struct lr_err *err) LR_MUST_CHECK;
 int oci_state_decode(const char *text, size_t len, struct lr_arena *arena,
 		     const struct oci_state **ret, struct lr_err *err) LR_MUST_CHECK;
 int oci_features_decode(const char *text, size_t len, struct lr_arena *arena,

@@ -24,12 +24,11 @@ static int create_opts(const struct lr_cli_args *args, struct lr_create_opts *o,
 		.pidfd_socket = lr_cli_str(args, LR_OPT_PIDFD_SOCKET),
 		.no_pivot = lr_cli_flag(args, LR_OPT_NO_PIVOT),
 		.no_new_keyring = lr_cli_flag(args, LR_OPT_NO_NEW_KEYRING),
+		.no_mount_fallback = lr_cli_flag(args, LR_OPT_NO_MOUNT_FALLBACK),
 		.detach = lr_cli_flag(args, LR_OPT_DETACH),
 		.keep = lr_cli_flag(args, LR_OPT_KEEP),
 		.no_subreaper = lr_cli_flag(args, LR_OPT_NO_SUBREAPER),
 	};
-	/* conmon and BuildKit pass --no-mount-fallback to be safe; mounts are never softened here
-	 * anyway, so there is nothing to hand down. */
 	return lr_cli_preserve_fds(args, &o->preserve_fds, err);
 }
 

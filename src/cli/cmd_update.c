@@ -2,53 +2,20 @@
 /* cli: update. Limits come from a file of linux.resources, or one option each. */
 #define LR_ROOM "update"
 #include <errno.h>
-#include <fcntl.h>
-#include <unistd.h>
 
 #include "libocispec/ocispec.h"
-#include "src/base/fd.h"
 #include "src/base/str.h"
-#include "src/cli/buf.h"
 #include "src/cli/commands.h"
 #include "src/cli/runtime.h"
-
-static int read_stdin(struct lr_cli_buf *text, struct lr_err *err)
-{
-	char chunk[4096];
-	ssize_t n;
-
-	while ((n = lr_read_full(STDIN_FILENO, chunk, sizeof(chunk) - 1)) > 0) {
-		if (memchr(chunk, '\0', (size_t)n))
-			return lr_refuse(err, EINVAL, "standard input: not a JSON text");
-		if (text->len + (size_t)n > OCI_CONFIG_MAX)
-			return lr_refuse(err, EFBIG, "standard input: more than %u bytes",
-					 OCI_CONFIG_MAX);
-		chunk[n] = '\0';
-		lr_cli_puts(text, chunk);
-	}
-	if (n < 0)
-		return lr_fail(err, (int)-n, "standard input");
-	return text->failed ? lr_fail(err, ENOMEM, "standard input") : 0;
-}
 
 static int from_file(const char *file, struct lr_arena *a, const struct oci_resources **ret,
 		     struct lr_err *err)
 {
-	LR_CLEANUP_BUF struct lr_cli_buf in = {0};
 	char *text;
 	size_t len;
-	int r;
 
-	if (lr_streq(file, "-")) {
-		r = read_stdin(&in, err);
-		text = in.data;
-		len = in.len;
-	} else {
-		r = oci_read_file(AT_FDCWD, file, a, &text, &len, err);
-	}
-	if (r < 0)
-		return r;
-	return oci_resources_decode(text ? text : "", len, a, ret, err);
+	int r = lr_cli_read_json(file, a, &text, &len, err);
+	return r < 0 ? r : oci_resources_decode(text, len, a, ret, err);
 }
 
 /*

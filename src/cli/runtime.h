@@ -25,6 +25,10 @@ int lr_cli_list(const struct lr_cli_args *args, enum lr_cli_opt_id id, struct lr
 /* --preserve-fds: at least 0. */
 int lr_cli_preserve_fds(const struct lr_cli_args *args, int *ret, struct lr_err *err) LR_MUST_CHECK;
 
+/* The text of a JSON document in a file, or ("-") from standard input. */
+int lr_cli_read_json(const char *file, struct lr_arena *a, char **text, size_t *len,
+		     struct lr_err *err) LR_MUST_CHECK;
+
 /* Calls fn for the container named on the command line or, with --regex, for each that matches,
  * even after one failed; the first failure is returned. */
 typedef int lr_cli_each_fn(const struct lr_runtime *rt, const char *id, void *arg,

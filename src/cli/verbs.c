@@ -47,6 +47,10 @@ const struct lr_cli_verb lr_cli_verbs[] = {
 	{ VERB(UPDATE, "update", lr_cmd_update), OPERANDS(1, 1, ID, "CONTAINER"), .fail = 1,
 	  .summary = "change the resource limits of a container",
 	  .about = "What is not given stays as it is. BYTES may end in k, m, g, t or p." },
+	{ VERB(MOUNTS, "mounts", lr_cmd_mounts), OPERANDS(3, 3, NONE, "add|remove CONTAINER FILE"),
+	  .seal = true, .fail = 1, .summary = "mount into, or out of, a running container",
+	  .about = "FILE (-: standard input) holds a list of mounts as in config.json, or an object that has\n"
+		   "one. For remove only their destinations count. (An experiment of crun's.)" },
 	{ VERB(DELETE, "delete", lr_cmd_delete), OPERANDS(1, 1, ID, "CONTAINER"), .fail = 1,
 	  .summary = "remove a stopped container and what it held" },
 	{ VERB(CHECKPOINT, "checkpoint", lr_cmd_checkpoint), OPERANDS(1, 1, ID, "CONTAINER"), .fail = 1,

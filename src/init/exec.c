@@ -98,6 +98,8 @@ static int prepare_member(struct lr_init_exec *p, bool in_cgroup, struct lr_beco
 {
 	int r = lr_process_reset_signals(err);
 
+	if (p->visit)
+		return r;
 	if (r >= 0)
 		r = lr_limits_affinity_apply(&p->process.affinity, false, 0, err);
 	if (r >= 0 && p->cgroup) {
@@ -131,6 +133,8 @@ static int become_member(struct lr_init_exec *p, bool staged, struct lr_becoming
 		r = lr_ns_become_root(err);
 	if (r >= 0 && setsid() < 0)
 		r = lr_fail(err, errno, "create a session");
+	if (r >= 0 && p->visit)
+		return p->visit(p->visit_arg, err);
 	if (r >= 0)
 		r = open_terminal(p, b, err);
 	if (r >= 0)
@@ -143,6 +147,8 @@ static int become_member(struct lr_init_exec *p, bool staged, struct lr_becoming
 static _Noreturn void finish_member(struct lr_init_exec *p, int r, struct lr_becoming *b,
 				    struct lr_err *err)
 {
+	if (r >= 0 && p->visit)
+		_exit(0);
 	if (r >= 0)
 		r = lr_sync_wait(b->sync, LR_STEP_START, NULL, NULL, err);
 	if (r >= 0)
@@ -246,6 +252,23 @@ int lr_init_exec(struct lr_init_exec *p, struct lr_init_child *ret, struct lr_er
 	lr_err_clear(err);
 	*ret = c;
 	return 0;
+}
+
+int lr_init_visit(struct lr_init_exec *p, struct lr_err *err)
+{
+	struct lr_init_child c;
+	int status = 0;
+
+	int r = lr_init_exec(p, &c, err);
+	if (r < 0)
+		return r;
+	r = lr_sync_wait_exec(c.sync, err);
+	while (waitpid(c.pid, &status, 0) < 0 && errno == EINTR)
+		;
+	lr_init_child_close(&c);
+	if (r >= 0 && status != 0)
+		r = lr_refuse(err, EPIPE, "the process that was sent into the container died");
+	return r;
 }
 
 int lr_init_exec_attend(struct lr_init_exec *p, struct lr_init_child *c, struct lr_err *err)

@@ -90,6 +90,9 @@ void lr_init_child_close(struct lr_init_child *c);
 /* exec: where to go. */
 struct lr_init_exec {
 	struct lr_init_process process;
+	/* lr_init_visit: what to do in there instead of becoming a process */
+	int (*visit)(void *arg, struct lr_err *err);
+	void *visit_arg;
 	pid_t pid;           /* the container's init, for messages and where there are no pidfds */
 	int pidfd;           /* of it; LR_NOFD: by /proc */
 	unsigned namespaces; /* CLONE_NEW* of the container to enter */
@@ -102,6 +105,11 @@ struct lr_init_exec {
 /* Clones a process into the container. It waits for lr_init_start. */
 int lr_init_exec(struct lr_init_exec *p, struct lr_init_child *ret,
 		 struct lr_err *err) LR_MUST_CHECK;
+/*
+ * Sends somebody into the container's namespaces to do p->visit there, as root of them and with
+ * every capability, in no cgroup of the container's; returns when that is done, with its error.
+ */
+int lr_init_visit(struct lr_init_exec *p, struct lr_err *err) LR_MUST_CHECK;
 /* The parent's part until then. */
 int lr_init_exec_attend(struct lr_init_exec *p, struct lr_init_child *c,
 			struct lr_err *err) LR_MUST_CHECK;

@@ -93,6 +93,7 @@ static int compile_files(struct lr_compiled *c, const struct oci_linux *l,
 		.mount_context_type =
 			lr_annotation(&c->config->annotations, "run.oci.mount_context_type"),
 		.rootfs_propagation = l->rootfs_propagation,
+		.no_fallback = o->no_mount_fallback,
 		.userns = userns,
 		.cgroupns = lr_ns_private(&p->ns, LR_NS_CGROUP),
 		.netns = lr_ns_private(&p->ns, LR_NS_NET),
@@ -218,6 +219,7 @@ static int keep_config(struct lr_compiled *c, const struct oci_linux *l, struct 
 	const struct oci_linux kept_linux = {
 		.personality = l->personality,
 		.memory_policy = l->memory_policy,
+		.mount_label = l->mount_label,
 		.intel_rdt = l->intel_rdt,
 	};
 	const struct oci_config kept = {

@@ -40,6 +40,7 @@ struct lr_create_opts {
 	const char *pidfd_socket;   /* NULL: none; gets a pidfd of init */
 	bool no_pivot;
 	bool no_new_keyring;
+	bool no_mount_fallback; /* no milder mount than the one that was asked for */
 	int preserve_fds;
 	/* run only */
 	bool detach;
@@ -85,6 +86,11 @@ int lr_lifecycle_pids(const struct lr_runtime *rt, const char *id, struct lr_are
 		      size_t *n, struct lr_err *err) LR_MUST_CHECK;
 int lr_lifecycle_update(const struct lr_runtime *rt, const char *id, const struct oci_resources *r,
 			const char *l3_cache_schema, const char *mem_bw_schema,
+			struct lr_err *err) LR_MUST_CHECK;
+/* Mounts into a running container, or (add == false) takes away what is mounted at each
+ * destination. */
+int lr_lifecycle_mounts(const struct lr_runtime *rt, const char *id,
+			const struct oci_mounts *mounts, bool add,
 			struct lr_err *err) LR_MUST_CHECK;
 int lr_lifecycle_stats(const struct lr_runtime *rt, const char *id, struct lr_arena *a,
 		       struct lr_cgroup_stats **ret, struct lr_err *err) LR_MUST_CHECK;

@@ -4,9 +4,13 @@
 #include "src/mount/internal.h"
 
 #include <errno.h>
+#include <limits.h>
+#include <string.h>
+#include <unistd.h>
 
 #include "src/base/log.h"
 #include "src/base/str.h"
+#include "src/sys/path.h"
 
 /* Changes what is mounted at the destination: attributes alone with "bind" (or nothing but
  * propagation asked), the file system itself without. */
@@ -57,6 +61,41 @@ static int apply_one(struct lr_mount_plan *plan, struct lr_mount_op *op,
 	return -EINVAL;
 }
 
+static int detach(const struct lr_mount_op *op, int rootfd, struct lr_err *err)
+{
+	size_t len = (size_t)(op->name - op->dest);
+	char dir[PATH_MAX];
+
+	if (len >= sizeof(dir) || !*op->name)
+		return lr_fail(err, EINVAL, "unmount %s", op->dest);
+	memcpy(dir, op->dest, len);
+	dir[len] = '\0';
+	/* umount2(2) takes no descriptor: by name in a directory that is inside the root. */
+	LR_CLEANUP_FD int parent =
+		(op->nolinks ? lr_open_in_nolinks : lr_open_in)(rootfd, dir, O_PATH, 0);
+	int r = parent < 0 ? parent : fchdir(parent) < 0 ? -errno : 0;
+	if (r == 0 && umount2(op->name, MNT_DETACH | UMOUNT_NOFOLLOW) < 0)
+		r = -errno;
+	if (r == 0)
+		return 0;
+	lr_fail(err, -r, "unmount %s", op->dest);
+	lr_err_at(err, "mounts[%zu].destination", op->index);
+	if (r == -EINVAL)
+		lr_err_hint(err,
+			    "nothing is mounted there, or it belongs to a more privileged user "
+			    "namespace");
+	return r;
+}
+
+int lr_mount_remove(const struct lr_mount_plan *plan, int rootfd, struct lr_err *err)
+{
+	int r = 0;
+
+	for (size_t i = plan->n; i-- > 0 && r == 0;)
+		r = detach(&plan->ops[i], rootfd, err);
+	return r;
+}
+
 int lr_mount_apply(struct lr_mount_plan *plan, const struct lr_mount_env *env, struct lr_err *err)
 {
 	lr_err_clear(err);
@@ -64,6 +103,9 @@ int lr_mount_apply(struct lr_mount_plan *plan, const struct lr_mount_env *env, s
 		int r = apply_one(plan, &plan->ops[i], env, err);
 		if (r < 0) {
 			lr_err_at(err, "mounts[%zu]", i);
+			/* A container that is being made goes as a whole; one that runs stays. */
+			while (plan->opts.elsewhere && i-- > 0)
+				(void)detach(&plan->ops[i], env->rootfd, NULL);
 			return r;
 		}
 		lr_err_clear(err); /* of a fallback that worked out */

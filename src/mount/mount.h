@@ -42,6 +42,8 @@ struct lr_mount_opts {
 	bool userns;                    /* the child runs in a user namespace of its own */
 	bool cgroupns;                  /* ... in a new (or given) cgroup namespace */
 	bool netns;                     /* ... in a new network namespace (for hints only) */
+	bool elsewhere;   /* apply runs where bind sources cannot be seen: prepare takes all */
+	bool no_fallback; /* --no-mount-fallback: what is asked, or an error */
 	const struct oci_id_mappings *uid_map; /* linux.uidMappings, NULL or n == 0: none */
 	const struct oci_id_mappings *gid_map;
 	const char *userns_path; /* namespace file to join, when the mappings are not given */
@@ -79,6 +81,8 @@ int lr_mount_apply(struct lr_mount_plan *plan, const struct lr_mount_env *env,
 		   struct lr_err *err) LR_MUST_CHECK;
 int lr_mount_finish(struct lr_mount_plan *plan, const struct lr_mount_env *env,
 		    struct lr_err *err) LR_MUST_CHECK;
+/* In a running container: detaches what is mounted at each destination, the last one first. */
+int lr_mount_remove(const struct lr_mount_plan *plan, int rootfd, struct lr_err *err) LR_MUST_CHECK;
 void lr_mount_release(struct lr_mount_plan *plan); /* NULL-safe, may be called twice */
 
 /* True if some mount is of type cgroup or cgroup2: apply will want env->cgroup. */

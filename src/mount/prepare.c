@@ -17,7 +17,8 @@
 
 static bool needs_tree(const struct lr_mount_plan *plan, const struct lr_mount_op *op)
 {
-	return op->kind == LR_MOUNT_BIND && (plan->opts.userns || op->map >= 0);
+	return op->kind == LR_MOUNT_BIND &&
+	       (plan->opts.userns || plan->opts.elsewhere || op->map >= 0);
 }
 
 static int fail_source(const struct lr_mount_op *op, int r, struct lr_err *err)
@@ -112,9 +113,13 @@ static int detach(struct lr_mount_plan *plan, struct lr_mount_op *op, int *procf
 				     : lr_mount_tree(op->source, op->o.rec, op->o.src_nofollow);
 	if (lr_mount_refused(fd)) {
 		/* An unprivileged parent: the child can do it, in its own user namespace. */
-		if (op->map < 0)
+		if (op->map < 0 && !plan->opts.elsewhere)
 			return 0;
-		return fail_idmap(op, fd, err);
+		if (op->map >= 0)
+			return fail_idmap(op, fd, err);
+		fail_source(op, fd, err);
+		return lr_err_hint(err, "mounting into a running container needs open_tree(2) "
+					"(Linux 5.2) and CAP_SYS_ADMIN on the host");
 	}
 	if (fd < 0)
 		return fail_source(op, fd, err);
@@ -125,7 +130,8 @@ static int detach(struct lr_mount_plan *plan, struct lr_mount_op *op, int *procf
 	if (r < 0)
 		return r;
 	r = cut_propagation(plan, op);
-	if (r == -ENOSYS && op->map < 0) { /* 5.2 to 5.11: leave it to the child */
+	if (r == -ENOSYS && op->map < 0 &&
+	    !plan->opts.elsewhere) { /* 5.2 to 5.11: leave it to the child */
 		op->tree = lr_close(op->tree);
 		return 0;
 	}

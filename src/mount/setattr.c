@@ -60,7 +60,7 @@ int lr_mount_change_apply(const struct lr_mount_plan *plan, int fd, const struct
 		if (r == -ENOSYS || second == 0)
 			r = second;
 	}
-	if (r == -EPERM && only_rw_is_locked(fd, c)) {
+	if (r == -EPERM && !plan->opts.no_fallback && only_rw_is_locked(fd, c)) {
 		struct lr_mount_change less = *c;
 		less.clear &= ~(uint64_t)MOUNT_ATTR_RDONLY;
 		lr_warn("a bind source is read-only and locked by the user namespace: it stays "

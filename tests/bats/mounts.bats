@@ -340,3 +340,113 @@ rt_mountinfo() {
 	assert_eq "$output" $'content\n1'
 	[ ! -e "/tmp/$TAG-escape" ]
 }
+
+# --- mounts add, mounts remove --------------------------------------------------------------------
+
+@test "mounts add: a bind, a tmpfs and a procfs into a running container, and out again" {
+	lean_only "an experiment of newer versions of crun"
+	mkdir src
+	echo data >src/file
+	rt_sleeper
+	echo '[{"destination": "/mnt/a", "type": "bind", "source": "'"$PWD"'/src", "options": ["rbind", "ro"]},
+		{"destination": "/mnt/t", "type": "tmpfs", "source": "tmpfs", "options": ["size=1m", "nosuid"]},
+		{"destination": "/mnt/p", "type": "proc", "source": "proc"}]' >m.json
+	run -0 rt mounts add "$ID" m.json
+	assert_eq "$output" ""
+	run -0 rt exec "$ID" sh -c 'cat /mnt/a/file; touch /mnt/a/x 2>&1; awk "\$5 == \"/mnt/t\" {print \$6, \$NF}" /proc/self/mountinfo; cat /mnt/p/1/comm'
+	assert_match "$output" 'data
+touch: .*Read-only file system
+rw,nosuid,relatime rw,size=1024k
+sleep'
+	grep -F "$PWD/src" /proc/self/mountinfo && fail "mounted on the host"
+	run -0 rt mounts remove "$ID" - <m.json
+	run -0 rt exec "$ID" cat /proc/self/mountinfo
+	assert_hasnt "$output" " /mnt/"
+}
+
+@test "mounts add: an object with mounts, as config.json is one" {
+	lean_only "an experiment of newer versions of crun"
+	rt_sleeper
+	run -0 rt mounts add "$ID" - <<<'{"ociVersion": "1.0.0", "mounts": [{"destination": "/mnt/t", "type": "tmpfs", "source": "tmpfs"}]}'
+	run -0 rt exec "$ID" grep -c " /mnt/t " /proc/self/mountinfo
+}
+
+@test "mounts add: in a user namespace, id-mapped like the container" {
+	lean_only "an experiment of newer versions of crun"
+	mkdir src
+	touch src/file
+	chown 100005:100006 src/file
+	chown -R 100000:100000 "$BUNDLE/rootfs"
+	cfg '.linux.namespaces += [{type: "user"}] | .linux.uidMappings = [{containerID: 0, hostID: 100000, size: 65536}]
+		| .linux.gidMappings = .linux.uidMappings'
+	rt_sleeper
+	run -0 rt mounts add "$ID" - <<<'[{"destination": "/mnt/a", "type": "bind", "source": "'"$PWD"'/src"},
+		{"destination": "/mnt/t", "type": "tmpfs", "source": "tmpfs"}]'
+	run -0 rt exec "$ID" stat -c %u:%g /mnt/a/file /mnt/t
+	assert_eq "$output" "5:6
+0:0"
+	chown 7:8 src/file
+	run -0 rt mounts add "$ID" - <<<'[{"destination": "/mnt/i", "type": "bind", "source": "'"$PWD"'/src", "options": ["bind", "idmap"]}]'
+	run -0 rt exec "$ID" stat -c %u:%g /mnt/i/file
+	assert_eq "$output" 7:8
+}
+
+@test "mounts add: what fails leaves nothing, and says why" {
+	lean_only "an experiment of newer versions of crun"
+	rt_sleeper
+	run rt mounts add "$ID" - <<<'[{"destination": "/mnt/t", "type": "tmpfs", "source": "tmpfs"}, {"destination": "/mnt/b", "type": "bind", "source": "/no/such"}]'
+	assert_one_error
+	assert_has "$output" "mounts[1].source"
+	run rt mounts add "$ID" - <<<'[{"destination": "/mnt/t", "type": "tmpfs", "source": "tmpfs"}, {"destination": "/mnt/b", "type": "tmpfs", "source": "tmpfs", "options": ["size=x"]}]'
+	assert_one_error
+	assert_has "$output" "mounts[1]"
+	run -0 rt exec "$ID" cat /proc/self/mountinfo
+	assert_hasnt "$output" " /mnt/"
+	run rt mounts add "$ID" - <<<'[{"destination": "/proc/kcore", "type": "tmpfs", "source": "tmpfs"}]'
+	assert_one_error
+	assert_has "$output" "inside /proc"
+	run rt mounts remove "$ID" - <<<'[{"destination": "/mnt/t"}]'
+	assert_one_error
+	assert_has "$output" "nothing is mounted there"
+	run rt mounts remove "$ID" - <<<'[{"destination": "/"}]'
+	assert_one_error
+	run rt mounts move "$ID" - <<<'[]'
+	assert_one_error
+	rt kill "$ID" KILL
+	wait_for_status stopped "$ID"
+	run rt mounts add "$ID" - <<<'[]'
+	assert_one_error
+	assert_has "$output" "container not running"
+}
+
+@test "mounts add: links of the image do not lead out of the container" {
+	lean_only "an experiment of newer versions of crun"
+	ln -s ../../../../../.. "$BUNDLE/rootfs/up"
+	rt_sleeper
+	run -0 rt mounts add "$ID" - <<<'[{"destination": "/up/tmp/'"$TAG"'-in", "type": "tmpfs", "source": "tmpfs"}]'
+	[ ! -e "/tmp/$TAG-in" ]
+	run -0 rt exec "$ID" grep -c "/tmp/$TAG-in " /proc/self/mountinfo
+}
+
+@test "mounts: --no-mount-fallback: rw of a source that a user namespace has locked is an error" {
+	lean_only "runc's meaning since 1.2"
+	mkdir src
+	# The caller is root of a user namespace whose mounts of the host are locked.
+	cat >nested.sh <<-'END'
+		mount --bind "$1/src" "$1/src" && mount -o remount,bind,ro "$1/src" || exit 99
+		exec unshare --user --map-root-user --mount --pid --fork --mount-proc \
+			"$LEAN_RUNTIME" --root "$1/root" --cgroup-manager disabled run $2 -b "$1/bundle" "$3"
+	END
+	mnt '{"destination": "/mnt/a", "type": "bind", "source": "'"$PWD"'/src", "options": ["bind", "rw"]}'
+	without_ns network
+	cfg '.process.args = ["true"] | .mounts |= map(select(.type != "cgroup" and .type != "sysfs"))
+		| .linux.resources = null | .linux.maskedPaths = [] | .linux.readonlyPaths = []
+		| (.mounts[] | select(.type == "devpts")).options |= map(select(startswith("gid") | not))'
+	run unshare -m --propagation private bash nested.sh "$PWD" "" "$ID"
+	echo "$output"
+	[ "$status" = 0 ]
+	assert_has "$output" "stays read-only"
+	run unshare -m --propagation private bash nested.sh "$PWD" --no-mount-fallback "$ID"
+	assert_one_error
+	assert_has "$output" "mounts["
+}
