@@ -27,12 +27,9 @@ int lr_err_set(struct lr_err *err, int code, const char *room, bool with_strerro
 	vset(err->msg, sizeof(err->msg), fmt, ap);
 	va_end(ap);
 
-	/* strerrordesc_np is a table look-up: no locale, no allocation, safe after clone. The
-	 * lower-case first letter is the form that callers of runc match on. */
-	const char *why = with_strerror ? strerrordesc_np(code) : NULL;
-	if (why) {
+	if (with_strerror) {
 		size_t n = strlen(err->msg);
-		snprintf(err->msg + n, sizeof(err->msg) - n, ": %c%s", why[0] | 0x20, why + 1);
+		snprintf(err->msg + n, sizeof(err->msg) - n, ": %s", lr_strerror(code));
 	}
 	return -code;
 }

@@ -109,7 +109,7 @@ static int make_place(const struct lr_cgroup_plan *plan, size_t i, struct lr_err
 		r = reuse(p, err) < 0 ? -err->code : 0;
 	else if ((r == -EACCES || r == -EPERM || r == -EROFS) && !t->wanted &&
 		 (plan->rootless || spare)) {
-		lr_debug("cgroup: %s left out: %s", p->path, strerror(-r));
+		lr_debug("cgroup: %s left out: %s", p->path, lr_strerror(-r));
 		return 0;
 	} else if (r < 0) {
 		lr_fail(err, -r, "cannot create %s", p->path);

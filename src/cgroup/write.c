@@ -159,7 +159,7 @@ static int write_one(struct writer *wr, const struct lr_cgroup_write *w, bool ro
 		return 0;
 	if (w->flags & LR_W_TOLERATE) {
 		lr_warn("%s is ignored: cannot write \"%s\" to %s: %s", w->where, value, file,
-			strerror(-r));
+			lr_strerror(-r));
 		return 0;
 	}
 	return explain(w, file, value, r, err);

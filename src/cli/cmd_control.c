@@ -23,7 +23,7 @@ int lr_cli_signal(const char *text)
 	if (strncasecmp(text, "SIG", 3) == 0)
 		text += 3;
 	for (int sig = 1; sig < 32; sig++) {
-		const char *name = sigabbrev_np(sig);
+		const char *name = lr_signal_name(sig);
 		if (name && strcasecmp(name, text) == 0)
 			return sig;
 	}

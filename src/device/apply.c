@@ -73,7 +73,7 @@ static bool is_mount(int fd)
 {
 	struct statx stx;
 
-	return statx(fd, "", AT_EMPTY_PATH | AT_SYMLINK_NOFOLLOW, 0, &stx) == 0 &&
+	return lr_statx(fd, "", AT_EMPTY_PATH | AT_SYMLINK_NOFOLLOW, 0, &stx) == 0 &&
 	       stx.stx_attributes & STATX_ATTR_MOUNT_ROOT;
 }
 

@@ -94,7 +94,7 @@ static int report(const struct lr_hook_job *job, struct lr_hook_output *o, struc
 	if (WIFEXITED(job->status))
 		return lr_refuse(err, ECANCELED, "%s exited with status %d%s%s", who,
 				 WEXITSTATUS(job->status), colon, words);
-	const char *name = sigabbrev_np(WTERMSIG(job->status));
+	const char *name = lr_signal_name(WTERMSIG(job->status));
 	return lr_refuse(err, ECANCELED, "%s was killed by signal %d (SIG%s)%s%s", who,
 			 WTERMSIG(job->status), name ? name : "?", colon, words);
 }
@@ -163,7 +163,7 @@ int lr_hook_run(const struct oci_hook_list *hooks, const char *kind, const char 
 			break;
 		}
 		char line[FORMAT_MAX];
-		lr_warn("%s", err ? lr_err_format(err, line, sizeof(line)) : strerrordesc_np(-r));
+		lr_warn("%s", err ? lr_err_format(err, line, sizeof(line)) : lr_strerror(-r));
 		lr_err_clear(err);
 	}
 	if (ignored)

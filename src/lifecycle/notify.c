@@ -102,7 +102,7 @@ void lr_notify_wait(int sock, pid_t main_pid, int pidfd)
 	snprintf(text, sizeof(text), main_pid ? READY "\nMAINPID=%d\n" : READY "\n", main_pid);
 	int r = pass_on(text);
 	if (r < 0)
-		lr_warn("cannot pass readiness on to NOTIFY_SOCKET: %s", strerrordesc_np(-r));
+		lr_warn("cannot pass readiness on to NOTIFY_SOCKET: %s", lr_strerror(-r));
 }
 
 pid_t lr_notify_spawn(int sock, int pidfd, struct lr_err *err)

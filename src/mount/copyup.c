@@ -61,7 +61,7 @@ static void copy_xattrs(int from, int to)
 			continue;
 		if (n < 0 || fsetxattr(to, p, value, (size_t)n, 0) < 0)
 			lr_debug("mount: tmpcopyup: attribute %s is not copied: %s", p,
-				 strerrordesc_np(errno));
+				 lr_strerror(errno));
 	}
 }
 
@@ -145,7 +145,7 @@ static int copy_entry(int dir, const char *name, int to_dir, int depth)
 		return copy_file(dir, name, to_dir, &st);
 	if (!S_ISDIR(st.st_mode))
 		return copy_special(dir, name, to_dir, &st);
-	if (statx(dir, name, AT_SYMLINK_NOFOLLOW, STATX_TYPE, &sx) < 0)
+	if (lr_statx(dir, name, AT_SYMLINK_NOFOLLOW, STATX_TYPE, &sx) < 0)
 		sx.stx_attributes = 0;
 	return copy_subdir(dir, name, to_dir, &sx, &st, depth);
 }

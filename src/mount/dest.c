@@ -201,8 +201,8 @@ static bool is_another_mount(int a, int b)
 {
 	struct statx x, y;
 
-	if (statx(a, "", AT_EMPTY_PATH, STATX_MNT_ID, &x) < 0 ||
-	    statx(b, "", AT_EMPTY_PATH, STATX_MNT_ID, &y) < 0)
+	if (lr_statx(a, "", AT_EMPTY_PATH, STATX_MNT_ID, &x) < 0 ||
+	    lr_statx(b, "", AT_EMPTY_PATH, STATX_MNT_ID, &y) < 0)
 		return true;
 	/* Before Linux 5.8 there is no such id. */
 	return !(x.stx_mask & y.stx_mask & STATX_MNT_ID) || x.stx_mnt_id != y.stx_mnt_id;

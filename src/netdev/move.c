@@ -141,7 +141,7 @@ static void bring_back(struct side *host, struct side *target, struct moved *m)
 		r = restore(host, m, m->name, m->host_name, m->flags & IFF_UP, &err);
 	if (r < 0)
 		lr_warn("netdev: %s could not be brought back as it was: %s", m->host_name,
-			strerrordesc_np(-r));
+			lr_strerror(-r));
 }
 
 /* 1 if the device has left, even if what follows failed; 0 if not. *r is the result. */

@@ -6,6 +6,7 @@
  * initramfs a thousand times a second.
  */
 #define LR_ROOM "rootfs"
+#include <fcntl.h>
 #include <limits.h>
 #include <stdio.h>
 #include <sys/mount.h>

@@ -177,7 +177,7 @@ static int open_unmounted(int parent, const char *name)
 
 	LR_CLEANUP_FD int fd = openat(parent, name, (int)how.flags);
 	struct statx stx;
-	if (fd < 0 || statx(fd, "", AT_EMPTY_PATH, STATX_BASIC_STATS, &stx) < 0)
+	if (fd < 0 || lr_statx(fd, "", AT_EMPTY_PATH, STATX_BASIC_STATS, &stx) < 0)
 		return -errno;
 	return stx.stx_attributes & STATX_ATTR_MOUNT_ROOT ? -EXDEV : lr_take_fd(&fd);
 }

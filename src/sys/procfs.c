@@ -95,9 +95,11 @@ int lr_procfs_openat(int procfd, const char *path, int flags)
 	/* Without RESOLVE_NO_XDEV: a mount on the way shows as another device, or, where one file
 	 * of procfs covers another, as another mount (its number is told since Linux 5.8). */
 	struct statx root, there;
-	if (statx(procfd, "", AT_EMPTY_PATH, STATX_BASIC_STATS | STATX_MNT_ID, &root) < 0 ||
-	    statx(walked, "", AT_EMPTY_PATH, STATX_BASIC_STATS | STATX_MNT_ID, &there) < 0)
-		return -errno;
+	int r = lr_statx(procfd, "", AT_EMPTY_PATH, STATX_BASIC_STATS | STATX_MNT_ID, &root);
+	if (r == 0)
+		r = lr_statx(walked, "", AT_EMPTY_PATH, STATX_BASIC_STATS | STATX_MNT_ID, &there);
+	if (r < 0)
+		return r;
 	bool numbered = root.stx_mask & there.stx_mask & STATX_MNT_ID;
 	if (lr_fs_magic(walked) != PROC_SUPER_MAGIC || root.stx_dev_minor != there.stx_dev_minor ||
 	    root.stx_dev_major != there.stx_dev_major ||

@@ -3,7 +3,9 @@
 #include "src/sys/syscalls.h"
 
 #include <errno.h>
+#include <linux/fs.h>
 #include <sys/syscall.h>
+#include <sys/uio.h>
 #include <unistd.h>
 
 static inline int ret(long r)
@@ -56,6 +58,11 @@ int lr_pivot_root(const char *new_root, const char *put_old)
 	return ret(syscall(SYS_pivot_root, new_root, put_old));
 }
 
+int lr_statx(int dirfd, const char *path, int flags, unsigned mask, struct statx *st)
+{
+	return ret(syscall(SYS_statx, dirfd, path, flags, mask, st));
+}
+
 int lr_pidfd_open(pid_t pid, unsigned flags)
 {
 	return ret(syscall(SYS_pidfd_open, pid, flags));
@@ -102,4 +109,22 @@ int lr_setns(int fd, int nstype)
 int lr_unshare(int flags)
 {
 	return ret(syscall(SYS_unshare, flags));
+}
+
+/* The offset of -1, "the file's own position", is the same in both halves that some ABIs split it
+ * into. */
+ssize_t lr_read_nowait(int fd, void *buf, size_t n)
+{
+	const struct iovec iov = {buf, n};
+	long r = syscall(SYS_preadv2, fd, &iov, 1, -1L, -1L, RWF_NOWAIT);
+
+	return r < 0 ? -errno : r;
+}
+
+ssize_t lr_write_nowait(int fd, const void *buf, size_t n)
+{
+	const struct iovec iov = {(void *)(size_t)buf, n};
+	long r = syscall(SYS_pwritev2, fd, &iov, 1, -1L, -1L, RWF_NOWAIT);
+
+	return r < 0 ? -errno : r;
 }

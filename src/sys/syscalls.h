@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * sys: the system calls that Debian 12's libc does not wrap, or wraps with a trap. All return a
- * result >= 0 or -errno; none allocates; all are safe after clone. Structures and constants come
- * from this header, so that no other file has to combine <sys/mount.h> and <linux/mount.h>.
+ * sys: the system calls that Debian 12's glibc or musl does not wrap, or wraps with a trap. All
+ * return a result >= 0 or -errno; none allocates; all are safe after clone. Structures and
+ * constants come from this header, so that no other file has to combine <sys/mount.h> and
+ * <linux/mount.h>.
  */
 #ifndef LR_SYS_SYSCALLS_H
 #define LR_SYS_SYSCALLS_H
@@ -14,12 +15,21 @@
 #include <signal.h>
 #include <stdint.h>
 #include <sys/mount.h>
+#include <sys/stat.h>
 #include <sys/types.h>
+
+/* musl leaves these to the kernel's headers, with which glibc's own declarations clash. */
+#ifndef MOUNT_ATTR_RDONLY
+#include <linux/mount.h>
+#endif
+#ifndef STATX_TYPE
+#include <linux/stat.h>
+#endif
 
 int lr_openat2(int dirfd, const char *path, const struct open_how *how);
 pid_t lr_clone3(const struct clone_args *args, size_t size); /* fork-like: args->stack must be 0 */
 
-/* Mount API. mount_attr is glibc's struct mount_attr (<sys/mount.h>). */
+/* Mount API. */
 int lr_open_tree(int dirfd, const char *path, unsigned flags);
 int lr_move_mount(int from_fd, const char *from, int to_fd, const char *to, unsigned flags);
 int lr_mount_setattr(int dirfd, const char *path, unsigned flags, struct mount_attr *attr);
@@ -27,6 +37,7 @@ int lr_fsopen(const char *fs, unsigned flags);
 int lr_fsconfig(int fd, unsigned cmd, const char *key, const void *value, int aux);
 int lr_fsmount(int fd, unsigned flags, unsigned attr_flags);
 int lr_pivot_root(const char *new_root, const char *put_old);
+int lr_statx(int dirfd, const char *path, int flags, unsigned mask, struct statx *st);
 
 int lr_pidfd_open(pid_t pid, unsigned flags);
 int lr_pidfd_send_signal(int pidfd, int sig);
@@ -38,6 +49,10 @@ int lr_execveat(int dirfd, const char *path, char *const argv[], char *const env
 int lr_signal_default(int sig);
 int lr_setns(int fd, int nstype);
 int lr_unshare(int flags);
+
+/* preadv2(2) and pwritev2(2) with RWF_NOWAIT at the file's own position; errno is set as well. */
+ssize_t lr_read_nowait(int fd, void *buf, size_t n);
+ssize_t lr_write_nowait(int fd, const void *buf, size_t n);
 
 /* What older headers lack; values are kernel ABI. */
 #ifndef MFD_EXEC

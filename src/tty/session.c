@@ -181,7 +181,7 @@ static void write_out(struct relay *r)
 	if (n >= 0 || n == -EAGAIN)
 		return;
 	if (n != -EPIPE)
-		lr_warn("tty: cannot write the container's output: %s", strerrordesc_np((int)-n));
+		lr_warn("tty: cannot write the container's output: %s", lr_strerror((int)-n));
 	r->shown.len = 0;
 	close_master(r);
 }
@@ -218,7 +218,7 @@ static void forward(const struct relay *r, int sig)
 	lr_debug("tty: signal %d to process %d: %d", sig, r->s->pid, n);
 	if (n < 0 && n != -ESRCH)
 		lr_warn("tty: cannot send signal %d to process %d: %s", sig, r->s->pid,
-			strerrordesc_np(-n));
+			lr_strerror(-n));
 }
 
 static bool wants_to_end(int sig)

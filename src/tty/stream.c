@@ -11,10 +11,10 @@
 #include <sys/ioctl.h>
 #include <sys/socket.h>
 #include <sys/stat.h>
-#include <sys/uio.h>
 #include <unistd.h>
 
 #include "src/base/fd.h"
+#include "src/sys/syscalls.h"
 #include "src/tty/tty.h"
 
 enum how {
@@ -87,7 +87,7 @@ void lr_tty_end_close(struct lr_tty_end *e)
 	e->fd = LR_NOFD;
 }
 
-/* What preadv2 and pwritev2 say where the flag, or the call, is not known. */
+/* What lr_read_nowait and lr_write_nowait say where the flag, or the call, is not known. */
 static bool unsupported(void)
 {
 	return errno == EOPNOTSUPP || errno == ENOSYS || errno == EINVAL;
@@ -95,12 +95,10 @@ static bool unsupported(void)
 
 static ssize_t do_read(struct lr_tty_end *e, void *buf, size_t n)
 {
-	struct iovec iov = {buf, n};
-
 	if (e->how == SOCKET)
 		return recv(e->fd, buf, n, MSG_DONTWAIT);
 	if (e->how == NOWAIT) {
-		ssize_t r = preadv2(e->fd, &iov, 1, -1, RWF_NOWAIT);
+		ssize_t r = lr_read_nowait(e->fd, buf, n);
 		if (r >= 0 || !unsupported())
 			return r;
 		set_how(e, SMALL);
@@ -111,13 +109,12 @@ static ssize_t do_read(struct lr_tty_end *e, void *buf, size_t n)
 
 static ssize_t do_write(struct lr_tty_end *e, const void *buf, size_t n)
 {
-	struct iovec iov = {(void *)(size_t)buf, n};
 	size_t small = e->tty ? SMALL_TTY : SMALL_PIPE;
 
 	if (e->how == SOCKET)
 		return send(e->fd, buf, n, MSG_DONTWAIT | MSG_NOSIGNAL);
 	if (e->how == NOWAIT) {
-		ssize_t r = pwritev2(e->fd, &iov, 1, -1, RWF_NOWAIT);
+		ssize_t r = lr_write_nowait(e->fd, buf, n);
 		if (r >= 0 || !unsupported())
 			return r;
 		set_how(e, SMALL);

@@ -3,6 +3,7 @@
 #define LR_ROOM "testroom"
 
 #include <errno.h>
+#include <string.h>
 
 #include "src/base/err.h"
 #include "src/base/log.h"
@@ -27,6 +28,20 @@ TEST(the_whole_line)
 	err.terse = true;
 	CHECK_STR(lr_err_format(&err, text, sizeof text),
 		  "cannot open /x: no such file or directory (at mounts[3]); make it");
+}
+
+TEST(texts_are_those_of_the_older_runtimes)
+{
+	CHECK_STR(lr_strerror(ESRCH), "no such process");
+	CHECK_STR(lr_strerror(EBUSY), "device or resource busy");
+	CHECK_STR(lr_strerror(0), "unknown error");
+	CHECK_STR(lr_strerror(-1), "unknown error");
+	CHECK_STR(lr_strerror(100000), "unknown error");
+#ifdef __GLIBC__
+	for (int code = 1; code < 200; code++)
+		if (strerrordesc_np(code))
+			CHECK_STR(lr_strerror(code) + 1, strerrordesc_np(code) + 1);
+#endif
 }
 
 TEST(a_refusal_has_no_strerror)

@@ -5,6 +5,7 @@
 #include <sys/sysmacros.h>
 
 #include "src/device/device.h"
+#include "src/sys/syscalls.h"
 
 static struct lr_err err;
 
@@ -269,7 +270,7 @@ static void body_bind(void)
 	CHECK_INT(apply(v, 1, true), 0);
 	check_defaults();
 	struct statx stx;
-	CHECK_INT(statx(AT_FDCWD, in_base("dev/null"), AT_SYMLINK_NOFOLLOW, 0, &stx), 0);
+	CHECK_INT(lr_statx(AT_FDCWD, in_base("dev/null"), AT_SYMLINK_NOFOLLOW, 0, &stx), 0);
 	CHECK(stx.stx_attributes & STATX_ATTR_MOUNT_ROOT);
 	int fd = open(in_base("dev/null"), O_WRONLY | O_CLOEXEC);
 	CHECK_INT(write(fd, "x", 1), 1);

@@ -177,7 +177,7 @@ static int sets_scheduler(void)
 
 	if (lr_limits_sched_plan(&s, &io, &p, &err) || lr_limits_sched_apply(&p, &err))
 		return 10;
-	if (sched_getscheduler(0) != SCHED_BATCH || getpriority(PRIO_PROCESS, 0) != 7)
+	if (syscall(SYS_sched_getscheduler, 0) != SCHED_BATCH || getpriority(PRIO_PROCESS, 0) != 7)
 		return 11;
 	if (syscall(SYS_ioprio_get, 1, 0) >> 13 != 3)
 		return 12;

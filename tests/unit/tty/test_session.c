@@ -741,7 +741,7 @@ static bool same_mode(const struct termios *a, const struct termios *b)
 /* end: how the session comes to its end. */
 static void raw_and_back(void (*end)(pid_t runtime_pid), int status)
 {
-	struct termios before, during, after;
+	struct termios before = {0}, during = {0}, after = {0}; /* the kernel fills only a part */
 
 	REQUIRE(open_outer());
 	CHECK(tcgetattr(outer_slave, &before) == 0);
