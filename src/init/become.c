@@ -5,6 +5,7 @@
 #include <linux/capability.h>
 #include <linux/keyctl.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 #include <sys/prctl.h>
 #include <sys/stat.h>
@@ -165,15 +166,9 @@ static int close_from_to(unsigned first, unsigned last, struct lr_err *err)
 	return 0;
 }
 
-static void sort3(int v[3])
+static int ascending(const void *a, const void *b)
 {
-	for (int i = 0; i < 3; i++) {
-		int *a = &v[i % 2], *b = &v[i % 2 + 1], t = *a;
-		if (*a > *b) {
-			*a = *b;
-			*b = t;
-		}
-	}
+	return *(const int *)a - *(const int *)b;
 }
 
 /*
@@ -183,12 +178,12 @@ static void sort3(int v[3])
  */
 static int close_rest(const struct lr_init_process *p, struct lr_becoming *b, struct lr_err *err)
 {
-	int keep[] = {b->sync, b->go, b->answer}, r = 0;
+	int keep[] = {b->sync, b->go, b->answer, b->hooks[0], b->hooks[1]}, r = 0;
 	unsigned first = 3 + (unsigned)p->preserve_fds;
 
 	lr_log_set_sink(NULL, NULL);
 	b->procfd = LR_NOFD;
-	sort3(keep);
+	qsort(keep, LR_ARRAY_SIZE(keep), sizeof(keep[0]), ascending);
 	for (size_t i = 0; r >= 0 && i < LR_ARRAY_SIZE(keep); i++) {
 		if (keep[i] < 0)
 			continue;

@@ -163,7 +163,8 @@ static struct lr_becoming becoming(int sync)
 				    .procfd = LR_NOFD,
 				    .slave = LR_NOFD,
 				    .go = LR_NOFD,
-				    .answer = LR_NOFD};
+				    .answer = LR_NOFD,
+				    .hooks = {LR_NOFD, LR_NOFD}};
 }
 
 static _Noreturn void member_main(struct lr_init_exec *p, bool in_cgroup, int sync)

@@ -59,6 +59,7 @@ struct lr_becoming {
 	int slave;  /* terminal, LR_NOFD: none; taken */
 	int go;     /* fifos of `start`, LR_NOFD: none */
 	int answer;
+	int hooks[2]; /* where the hooks of `start` write, LR_NOFD: nowhere of their own */
 	char program[PATH_MAX];
 };
 

@@ -43,6 +43,8 @@ void lr_init_abort(struct lr_init_child *c)
 
 static struct lr_child child_of(struct lr_init_plan *p, struct lr_ns_fds *ns, int sync)
 {
+	bool hooks = p->hooks && p->hooks->start_container.n;
+
 	return (struct lr_child){
 		.plan = p,
 		.ns = ns,
@@ -50,7 +52,9 @@ static struct lr_child child_of(struct lr_init_plan *p, struct lr_ns_fds *ns, in
 			     .procfd = LR_NOFD,
 			     .slave = LR_NOFD,
 			     .go = p->go,
-			     .answer = p->answer},
+			     .answer = p->answer,
+			     .hooks = {hooks ? p->hook_opts.stdout_fd : LR_NOFD,
+				       hooks ? p->hook_opts.stderr_fd : LR_NOFD}},
 	};
 }
 

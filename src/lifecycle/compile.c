@@ -11,6 +11,7 @@
 
 #include "libocispec/ocispec.h"
 #include "src/base/fd.h"
+#include "src/base/log.h"
 #include "src/base/str.h"
 #include "src/lifecycle/notify.h"
 #include "src/sys/syscalls.h"
@@ -103,8 +104,10 @@ static int compile_files(struct lr_compiled *c, const struct oci_linux *l,
 	};
 	struct oci_mounts mounts;
 
-	int r = lr_rootfs_plan(c->config->root, l->rootfs_propagation, &l->masked_paths,
-			       &l->readonly_paths, &root_opts, a, &p->rootfs, err);
+	int r = lr_lsm_check_mount_label(l->mount_label, err);
+	if (r >= 0)
+		r = lr_rootfs_plan(c->config->root, l->rootfs_propagation, &l->masked_paths,
+				   &l->readonly_paths, &root_opts, a, &p->rootfs, err);
 	if (r >= 0)
 		r = all_mounts(c, root, o->id, a, &mounts, err);
 	if (r >= 0)
@@ -190,6 +193,25 @@ static int compile_cgroup(const struct lr_runtime *rt, const struct lr_create_op
 			return r;
 	}
 	return lr_cgroup_to_record(ref, a, &c->record, err);
+}
+
+/* Annotations are wishes; one that cannot be granted is told, and no error. */
+static void check_annotations(const struct lr_runtime *rt, const struct oci_config *c)
+{
+	static const char *const systemd[] = {"run.oci.systemd.subgroup",
+					      "run.oci.systemd.force_cgroup_v1",
+					      "run.oci.delegate-cgroup"};
+
+	for (size_t i = 0; rt->manager != LR_CGROUP_SYSTEMD && i < LR_ARRAY_SIZE(systemd); i++)
+		if (lr_annotation(&c->annotations, systemd[i]))
+			lr_warn("annotation %s is ignored: it is for the systemd cgroup manager "
+				"(--systemd-cgroup)",
+				systemd[i]);
+	for (size_t i = 0; i < c->annotations.n; i++)
+		if (rt->manager != LR_CGROUP_SYSTEMD &&
+		    lr_has_prefix(c->annotations.v[i].key, "org.systemd.property."))
+			lr_debug("annotation %s is for the systemd cgroup manager: ignored",
+				 c->annotations.v[i].key);
 }
 
 static int compile_hooks(struct lr_compiled *c, struct lr_err *err)
@@ -308,6 +330,7 @@ int lr_compile(const struct lr_runtime *rt, const struct lr_create_opts *o, cons
 		r = check_config(c.config, err);
 	if (r < 0)
 		return r;
+	check_annotations(rt, c.config);
 	const struct oci_linux *l = c.config->linux_ ? c.config->linux_ : &nothing;
 	r = lr_ns_plan(l, &caller, a, &c.init.ns, err);
 	if (r >= 0)

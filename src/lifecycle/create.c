@@ -206,13 +206,16 @@ int lr_birth(const struct lr_runtime *rt, const struct lr_create_opts *o, enum l
 	return r;
 }
 
-int lr_birth_hand_out(const struct lr_create_opts *o, const struct lr_init_child *c,
-		      struct lr_err *err)
+int lr_birth_hand_out(const struct lr_create_opts *o, const struct oci_map *annotations,
+		      const struct lr_init_child *c, struct lr_err *err)
 {
+	const char *receiver = o->pidfd_socket;
 	int r = 0;
 
-	if (o->pidfd_socket)
-		r = lr_send_pidfd(o->pidfd_socket, c->pidfd, err);
+	if (!receiver && annotations)
+		receiver = lr_annotation(annotations, "run.oci.pidfd_receiver");
+	if (receiver)
+		r = lr_send_pidfd(receiver, c->pidfd, err);
 	if (r >= 0 && o->pid_file)
 		r = lr_write_pid_file(o->pid_file, c->pid, err);
 	return r;
@@ -229,7 +232,7 @@ int lr_lifecycle_create(const struct lr_runtime *rt, const struct lr_create_opts
 		b.c.record.flags &= ~(uint32_t)LR_RECORD_CREATING;
 		r = lr_store_update(&b.entry, &b.c.record, err);
 		if (r >= 0)
-			r = lr_birth_hand_out(o, &b.child, err);
+			r = lr_birth_hand_out(o, &b.c.config->annotations, &b.child, err);
 		if (r < 0)
 			lr_birth_undo(&b, a);
 	}

@@ -40,9 +40,10 @@ int lr_birth(const struct lr_runtime *rt, const struct lr_create_opts *o, enum l
 	     const sigset_t *sigmask, struct lr_arena *a, struct lr_birth *b,
 	     struct lr_err *err) LR_MUST_CHECK;
 
-/* --pidfd-socket and --pid-file. */
-int lr_birth_hand_out(const struct lr_create_opts *o, const struct lr_init_child *c,
-		      struct lr_err *err) LR_MUST_CHECK;
+/* --pidfd-socket (or crun's annotation run.oci.pidfd_receiver; annotations may be NULL) and
+ * --pid-file. */
+int lr_birth_hand_out(const struct lr_create_opts *o, const struct oci_map *annotations,
+		      const struct lr_init_child *c, struct lr_err *err) LR_MUST_CHECK;
 
 /* Undoes a birth that has succeeded; best effort, what goes wrong is warned about. */
 void lr_birth_undo(struct lr_birth *b, struct lr_arena *a);

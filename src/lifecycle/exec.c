@@ -219,7 +219,7 @@ static int hand_out(const struct lr_exec_opts *o, const struct lr_init_child *c,
 	const struct lr_create_opts files = {.pid_file = o->pid_file,
 					     .pidfd_socket = o->pidfd_socket};
 
-	return lr_birth_hand_out(&files, c, err);
+	return lr_birth_hand_out(&files, NULL, c, err);
 }
 
 static int spawn(struct exec *e, const struct lr_exec_opts *o, const sigset_t *sigmask,

@@ -31,7 +31,7 @@ static int start(struct lr_birth *b, const struct lr_create_opts *o, struct lr_a
 	b->c.record.flags = LR_RECORD_STARTED;
 	int r = lr_store_update(&b->entry, &b->c.record, err);
 	if (r >= 0)
-		r = lr_birth_hand_out(o, &b->child, err);
+		r = lr_birth_hand_out(o, &b->c.config->annotations, &b->child, err);
 	if (r >= 0)
 		r = lr_init_start(&b->child, err);
 	return r < 0 ? r : poststart(b, a, err);

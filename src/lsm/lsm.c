@@ -64,6 +64,16 @@ bool lr_lsm_selinux_enabled(void)
 	       (statfs("/selinux", &st) == 0 && st.f_type == SELINUX_MAGIC);
 }
 
+static int check_selinux(const char *label, const char *where, struct lr_err *err)
+{
+	if (lr_lsm_selinux_enabled())
+		return 0;
+	lr_refuse(err, EINVAL,
+		  "SELinux is not enabled on this host, label \"%s\" cannot be applied", label);
+	lr_err_at(err, "%s", where);
+	return lr_err_hint(err, "boot with selinux=1, or leave the label out");
+}
+
 int lr_lsm_check(struct lr_lsm_plan *plan, struct lr_err *err)
 {
 	if (plan->apparmor && !lr_lsm_apparmor_enabled()) {
@@ -78,15 +88,12 @@ int lr_lsm_check(struct lr_lsm_plan *plan, struct lr_err *err)
 		}
 		plan->apparmor = NULL;
 	}
-	if (plan->selinux && !lr_lsm_selinux_enabled()) {
-		lr_refuse(err, EINVAL,
-			  "SELinux is not enabled on this host, label \"%s\" cannot be "
-			  "applied",
-			  plan->selinux);
-		lr_err_at(err, "process.selinuxLabel");
-		return lr_err_hint(err, "boot with selinux=1, or leave the label out");
-	}
-	return 0;
+	return plan->selinux ? check_selinux(plan->selinux, "process.selinuxLabel", err) : 0;
+}
+
+int lr_lsm_check_mount_label(const char *label, struct lr_err *err)
+{
+	return label && *label ? check_selinux(label, "linux.mountLabel", err) : 0;
 }
 
 /*

@@ -34,6 +34,10 @@ bool lr_lsm_selinux_enabled(void);
  */
 int lr_lsm_check(struct lr_lsm_plan *plan, struct lr_err *err) LR_MUST_CHECK;
 
+/* The same for linux.mountLabel, NULL or "" for none: a file system is told so by a mount option
+ * that means nothing without SELinux. */
+int lr_lsm_check_mount_label(const char *label, struct lr_err *err) LR_MUST_CHECK;
+
 /* In the container, after everything that needs the runtime's own label, before execve. */
 int lr_lsm_apply(const struct lr_lsm_plan *plan, int procfd, struct lr_err *err) LR_MUST_CHECK;
 
