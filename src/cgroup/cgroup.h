@@ -194,6 +194,17 @@ int lr_cgroup_pids(const struct lr_cgroup_ref *ref, struct lr_arena *arena, pid_
 int lr_cgroup_destroy(const struct lr_cgroup_ref *ref, bool kill, struct lr_err *err) LR_MUST_CHECK;
 
 /*
+ * For pools: 0 when nobody and nothing is left in the cgroup and it counts from zero again, so that
+ * another container can have it; -EBUSY; -EOPNOTSUPP when the kernel keeps statistics of it.
+ * Limits stay as they are.
+ */
+int lr_cgroup_recycle(const struct lr_cgroup_ref *ref) LR_MUST_CHECK;
+/* Of a v1 hierarchy, by its name: whether the kernel keeps none. */
+bool lr_cgroup_recyclable(const char *hierarchy);
+/* The host has the one tree of v2. */
+bool lr_cgroup_is_v2(void);
+
+/*
  * `update`: writes what is present in *resources and nothing else. Device rules are never touched
  * here, whatever *resources holds (a manager that echoes the whole specification must not take
  * away a GPU): that is lr_cgroup_update_devices.

@@ -150,6 +150,8 @@ static int parse_option(struct parser *p)
 	}
 	if (o->kind == LR_KIND_FLAG)
 		return add_flag(p, o, value);
+	if (o->kind == LR_KIND_MAYBE)
+		return add(p, o, value ? value : "");
 	if (!value && !(value = *p->argv)) {
 		lr_refuse(p->err, EINVAL, "flag needs an argument: %s", word);
 		return see_help(p);
@@ -228,6 +230,7 @@ int lr_cli_parse(int argc, char **argv, struct lr_cli_args *ret, struct lr_err *
 	*ret = (struct lr_cli_args){0};
 	if (!block)
 		return lr_fail(err, ENOMEM, "command line");
+	ret->program = argc > 0 ? argv[0] : "";
 	ret->values = (struct lr_cli_value *)block;
 	ret->operands = (char **)(block + n_values * sizeof(struct lr_cli_value));
 

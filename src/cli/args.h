@@ -23,6 +23,7 @@ struct lr_cli_value {
 };
 
 struct lr_cli_args {
+	const char *program;            /* argv[0] */
 	const struct lr_cli_verb *verb; /* NULL: none was given */
 	char **operands;                /* NULL-terminated; strings of argv */
 	size_t n_operands;
@@ -70,6 +71,11 @@ enum lr_cli_tri lr_cli_rootless(const struct lr_cli_args *args);
 /* "cgroupfs", "systemd", "disabled"; NULL when the caller did not say (the container's record, or
  * cgroupfs for a new one, then decides: half of the callers leave it out). */
 const char *lr_cli_cgroup_manager(const struct lr_cli_args *args);
+
+/* The lean profile, as lr_lean_profile takes it: --lean; or LEAN_RUNTIME_PROFILE; or "lean" when
+ * the program was started under a name that ends in "-lean", which is all that Docker's
+ * --add-runtime can choose; else NULL. */
+const char *lr_cli_lean(const struct lr_cli_args *args);
 
 /*
  * The directory of the state: --root; or /run/lean-runtime for root; or

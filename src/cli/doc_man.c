@@ -35,9 +35,9 @@ static void put_option(struct lr_cli_buf *out, const struct lr_cli_opt *o)
 	put_text(out, o->name);
 	lr_cli_puts(out, "\\fR");
 	if (o->value) {
-		lr_cli_puts(out, "=\\fI");
+		lr_cli_puts(out, o->kind == LR_KIND_MAYBE ? "[=\\fI" : "=\\fI");
 		put_text(out, o->value);
-		lr_cli_puts(out, "\\fR");
+		lr_cli_puts(out, o->kind == LR_KIND_MAYBE ? "\\fR]" : "\\fR");
 	}
 	lr_cli_puts(out, "\n");
 	put_text(out, o->help);

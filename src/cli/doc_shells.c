@@ -40,7 +40,7 @@ static void bash_verb(struct lr_cli_buf *out, uint8_t id, const char *name)
 	lr_cli_puts(out, "\"\n        case $1 in\n");
 	EACH_OPT(o, id)
 	{
-		if (o->kind == LR_KIND_FLAG)
+		if (o->kind == LR_KIND_FLAG || o->kind == LR_KIND_MAYBE)
 			continue;
 		lr_cli_puts(out, "        ");
 		if (o->letter)
@@ -136,7 +136,9 @@ static void put_zsh(struct lr_cli_buf *out, const char *text)
 
 static void zsh_option(struct lr_cli_buf *out, const struct lr_cli_opt *o)
 {
-	const char *many = o->repeat ? "*" : "", *eq = o->kind == LR_KIND_FLAG ? "" : "=";
+	const char *many = o->repeat ? "*" : "", *eq = o->kind == LR_KIND_FLAG    ? ""
+						       : o->kind == LR_KIND_MAYBE ? "=-"
+										  : "=";
 
 	lr_cli_puts(out, " \\\n        ");
 	if (o->letter && o->repeat)
@@ -149,7 +151,7 @@ static void zsh_option(struct lr_cli_buf *out, const struct lr_cli_opt *o)
 	put_zsh(out, o->help);
 	lr_cli_puts(out, "]");
 	if (o->kind != LR_KIND_FLAG) {
-		lr_cli_puts(out, ":");
+		lr_cli_puts(out, o->kind == LR_KIND_MAYBE ? "::" : ":");
 		put_zsh(out, o->value);
 		lr_cli_puts(out, ":");
 	}
@@ -224,7 +226,7 @@ static void fish_option(struct lr_cli_buf *out, const struct lr_cli_opt *o, cons
 		lr_cli_puts(out, " -x -a '(__fish_complete_directories)'");
 	else if (o->kind == LR_KIND_FILE)
 		lr_cli_puts(out, " -r -F");
-	else if (o->kind != LR_KIND_FLAG)
+	else if (o->kind != LR_KIND_FLAG && o->kind != LR_KIND_MAYBE)
 		lr_cli_puts(out, " -x");
 	lr_cli_puts(out, " -d '");
 	put_escaped(out, o->help, "'\\");

@@ -18,7 +18,12 @@ void lr_cli_opt_heading(const struct lr_cli_opt *o, struct lr_cli_buf *out)
 		lr_cli_put(out, "-%c, ", o->letter);
 	if (o->letter2)
 		lr_cli_put(out, "-%c, ", o->letter2);
-	lr_cli_put(out, "--%s%s%s", o->name, o->value ? "=" : "", o->value ? o->value : "");
+	bool maybe = o->kind == LR_KIND_MAYBE;
+	lr_cli_put(out, "--%s%s%s%s", o->name,
+		   maybe      ? "[="
+		   : o->value ? "="
+			      : "",
+		   o->value ? o->value : "", maybe ? "]" : "");
 }
 
 static void put_options(uint8_t verb, struct lr_cli_buf *out)

@@ -89,6 +89,8 @@ const struct lr_cli_opt lr_cli_opts[] = {
 	OPT("l3-cache-schema", 0, L3_CACHE_SCHEMA, STRING, "SCHEMA", LR_ON(UPDATE),
 	    "Intel RDT L3 cache allocation"),
 	FLAG("lazy-pages", 0, LAZY_PAGES, CRIU, "fetch memory pages when they are touched"),
+	OPT("lean", 0, LEAN, MAYBE, "PARTS", LR_ON(GLOBAL),
+	    "start faster by relaxing what docs/lean-profile.md says: all, or rootfs,network=pool,..."),
 	FLAG("leave-running", 0, LEAVE_RUNNING, LR_ON(CHECKPOINT), "let the container run on"),
 	FLAG("link-remap", 0, LINK_REMAP, LR_ON(CHECKPOINT), "remap unlinked files by hard links"),
 	OPT("log", 0, LOG, FILE, "FILE", LR_ON(GLOBAL),

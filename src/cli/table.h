@@ -64,6 +64,7 @@ enum lr_cli_opt_id {
 	LR_OPT_KERNEL_MEMORY_TCP,
 	LR_OPT_L3_CACHE_SCHEMA,
 	LR_OPT_LAZY_PAGES,
+	LR_OPT_LEAN,
 	LR_OPT_LEAVE_RUNNING,
 	LR_OPT_LINK_REMAP,
 	LR_OPT_LOG,
@@ -119,6 +120,7 @@ enum lr_cli_kind {
 	LR_KIND_INT,      /* a signed 64-bit decimal number */
 	LR_KIND_SIZE,     /* bytes, with an optional suffix k, m, g, t, p (powers of 1024); or -1 */
 	LR_KIND_DURATION, /* 500ms, 5s, 1m30s; a bare number is seconds */
+	LR_KIND_MAYBE,    /* bare or =text; never takes the next word */
 	LR_KIND_CHOICE,   /* one of the space-separated words of `choices` */
 };
 

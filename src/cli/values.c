@@ -96,6 +96,18 @@ const char *lr_cli_cgroup_manager(const struct lr_cli_args *args)
 	return manager;
 }
 
+const char *lr_cli_lean(const struct lr_cli_args *args)
+{
+	const char *given = lr_cli_str(args, LR_OPT_LEAN);
+
+	if (given)
+		return *given ? given : "lean";
+	given = getenv("LEAN_RUNTIME_PROFILE");
+	if (given && *given)
+		return given;
+	return args->program && lr_has_suffix(args->program, "-lean") ? "lean" : NULL;
+}
+
 /* Root of a user namespace other than the first: uid 0, but /run belongs to somebody else. */
 static bool in_user_namespace(void)
 {

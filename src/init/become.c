@@ -106,7 +106,7 @@ static int become_user(struct lr_init_process *p, struct lr_becoming *b, struct 
 	int cwd = enter_cwd(p->cwd, err);
 	if (cwd < 0 && cwd != -EACCES)
 		return cwd;
-	int r = lr_caps_apply_bounding(&p->caps, err);
+	int r = p->keep_bounding ? 0 : lr_caps_apply_bounding(&p->caps, err);
 	/* Ids other than 0 lose every capability at setuid, but for this. */
 	if (r >= 0 && p->user.uid != 0)
 		r = lr_caps_keep(err);

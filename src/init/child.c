@@ -95,9 +95,11 @@ static int stage_namespaces(struct lr_child *c, struct lr_err *err)
 	lr_ns_close(c->ns);
 	if (r >= 0 && setsid() < 0)
 		r = lr_fail(err, errno, "create a session");
-	if (r >= 0 && c->plan->ns.create & CLONE_NEWNET)
+	if (r >= 0 && c->plan->ns.create & CLONE_NEWNET &&
+	    !(c->plan->lean && c->plan->lean->netns >= 0))
 		r = lr_netdev_lo_up(err);
-	return r;
+	/* Last: the host's files are out of sight then. */
+	return r >= 0 && c->plan->lean ? lr_lean_enter(c->plan->lean, err) : r;
 }
 
 static int stage_names(struct lr_child *c, struct lr_err *err)
@@ -113,8 +115,18 @@ static int stage_names(struct lr_child *c, struct lr_err *err)
 	return 0;
 }
 
+/* The child is in a copy of a prepared tree: its root is the container's. */
+static bool has_tree(const struct lr_child *c)
+{
+	return c->plan->lean && c->plan->lean->mntns >= 0;
+}
+
 static int stage_root(struct lr_child *c, struct lr_err *err)
 {
+	if (has_tree(c)) {
+		c->plan->root.rootfd = open("/", O_PATH | O_DIRECTORY | O_CLOEXEC);
+		return c->plan->root.rootfd < 0 ? lr_fail(err, errno, "open the prepared root") : 0;
+	}
 	return lr_rootfs_attach(c->plan->rootfs, &c->plan->root, err);
 }
 
@@ -124,6 +136,7 @@ static struct lr_mount_env mount_env(const struct lr_child *c)
 		.rootfd = c->plan->root.rootfd,
 		.procfd = c->becoming.procfd,
 		.cgroup = c->plan->cgroup_view,
+		.plain = has_tree(c) && c->plan->lean->plain,
 	};
 }
 
@@ -209,7 +222,7 @@ static int stage_hooks(struct lr_child *c, struct lr_err *err)
 
 static int stage_pivot(struct lr_child *c, struct lr_err *err)
 {
-	return lr_rootfs_pivot(c->plan->rootfs, &c->plan->root, err);
+	return has_tree(c) ? 0 : lr_rootfs_pivot(c->plan->rootfs, &c->plan->root, err);
 }
 
 /* runc's habit, which images rely on: a working directory that is missing is made. */
@@ -232,10 +245,13 @@ static int stage_protect(struct lr_child *c, struct lr_err *err)
 {
 	int r = make_cwd(c, err);
 
-	if (r >= 0)
+	if (r >= 0 && has_tree(c)) {
+		r = lr_lean_protect(c->plan->lean, err);
+	} else if (r >= 0) {
 		r = lr_rootfs_protect(c->plan->rootfs, &c->plan->root, err);
-	if (r >= 0)
-		r = lr_rootfs_finish(c->plan->rootfs, &c->plan->root, err);
+		if (r >= 0)
+			r = lr_rootfs_finish(c->plan->rootfs, &c->plan->root, err);
+	}
 	lr_rootfs_state_close(&c->plan->root);
 	return r;
 }

@@ -24,6 +24,7 @@
 #include "src/device/device.h"
 #include "src/hook/hook.h"
 #include "src/init/process.h"
+#include "src/lean/lean.h"
 #include "src/mount/mount.h"
 #include "src/ns/ns.h"
 #include "src/rootfs/rootfs.h"
@@ -45,6 +46,8 @@ struct lr_init_plan {
 	struct lr_hook_opts hook_opts;
 	struct oci_state state; /* for hooks and agents; status and pid are filled in here */
 	struct lr_arena *arena; /* for the state text */
+	/* What was prepared for it; NULL, or descriptors that are LR_NOFD: nothing. */
+	struct lr_lean_enter *lean;
 	/* create: init waits for a byte from `go`, and tells by `answer` what goes wrong after
 	 * that. LR_NOFD: run, by the sync socket. */
 	int go, answer;

@@ -44,6 +44,7 @@ struct lr_init_process {
 	unsigned long personality;
 	const struct lr_seccomp_prog *seccomp; /* NULL: none */
 	bool no_new_privileges;
+	bool keep_bounding; /* see src/lean: with no_new_privileges it cannot be had */
 	bool rootless;
 	const char *keyring; /* name of a new session keyring; NULL: keep the caller's */
 	int preserve_fds;    /* the program keeps descriptors 3 .. 3 + n - 1 */

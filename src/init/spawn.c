@@ -61,7 +61,14 @@ static struct lr_child child_of(struct lr_init_plan *p, struct lr_ns_fds *ns, in
 /* Namespaces that clone makes; cgroup comes later (where the child is then), time came before. */
 static unsigned clone_flags(const struct lr_init_plan *p)
 {
-	return p->ns.create & ~(unsigned)(CLONE_NEWCGROUP | CLONE_NEWTIME);
+	unsigned later = CLONE_NEWCGROUP | CLONE_NEWTIME;
+
+	/* What was prepared is entered by the child. */
+	if (p->lean && p->lean->mntns >= 0)
+		later |= CLONE_NEWNS;
+	if (p->lean && p->lean->netns >= 0)
+		later |= CLONE_NEWNET;
+	return p->ns.create & ~later;
 }
 
 static int spawn_direct(struct lr_init_plan *p, struct lr_ns_fds *ns, int sv[2],

@@ -54,9 +54,10 @@ static int all_mounts(const struct lr_compiled *c, const char *root, const char 
 		      struct lr_arena *a, struct oci_mounts *ret, struct lr_err *err)
 {
 	static const char *options[] = {"bind", "ro", "nosuid", "nodev", "noexec", NULL};
-	size_t n = c->config->mounts.n;
+	const struct oci_mounts *given = c->lean.template_ ? &c->lean.own : &c->config->mounts;
+	size_t n = given->n;
 
-	*ret = c->config->mounts;
+	*ret = *given;
 	if (!c->notify)
 		return 0;
 	struct oci_mount *v = lr_new_n(a, n + 1, struct oci_mount);
@@ -64,7 +65,7 @@ static int all_mounts(const struct lr_compiled *c, const char *root, const char 
 	if (!v || !source)
 		return lr_fail(err, ENOMEM, "plan");
 	if (n)
-		memcpy(v, c->config->mounts.v, n * sizeof(*v));
+		memcpy(v, given->v, n * sizeof(*v));
 	v[n] = (struct oci_mount){
 		.destination = LR_NOTIFY_TARGET,
 		.type = "bind",
@@ -101,8 +102,10 @@ static int compile_files(struct lr_compiled *c, const struct oci_linux *l,
 		.uid_map = &l->uid_mappings,
 		.gid_map = &l->gid_mappings,
 		.userns_path = p->ns.join[LR_NS_USER],
+		.elsewhere = c->lean.template_,
 	};
 	struct oci_mounts mounts;
+	bool ready = c->lean.template_; /* the slot has the rest */
 
 	int r = lr_lsm_check_mount_label(l->mount_label, err);
 	if (r >= 0)
@@ -114,7 +117,7 @@ static int compile_files(struct lr_compiled *c, const struct oci_linux *l,
 		r = lr_mount_plan(&mounts, &mount_opts, a, &p->mounts, err);
 	if (r < 0)
 		return r;
-	p->dev_is_ours = lr_device_needs_dev(&mounts);
+	p->dev_is_ours = !ready && lr_device_needs_dev(&mounts);
 	const struct lr_device_opts dev_opts = {.userns = userns, .needs_dev = p->dev_is_ours};
 	return lr_device_plan(&l->devices, &dev_opts, a, &p->devices, err);
 }
@@ -168,6 +171,64 @@ static int cgroup_view(const struct lr_cgroup_layout *layout, const struct lr_cg
 	return 0;
 }
 
+/* What the lean profile makes of the config; the rest is compiled from what is left of it. */
+static int compile_lean(const struct lr_runtime *rt, const struct lr_create_opts *o,
+			struct lr_compiled *c, struct lr_arena *a, struct lr_err *err)
+{
+	struct lr_lean_profile profile;
+
+	int r = lr_lean_profile(rt->lean, &c->config->annotations, &profile, err);
+	if (r < 0 || !profile.on)
+		return r;
+	const struct lr_lean_facts facts = {
+		.id = o->id,
+		.bundle = c->bundle,
+		.two_phase = o->two_phase,
+		.no_pivot = o->no_pivot,
+		.rootless = lr_is_rootless(rt),
+		.manager_is_fs = rt->manager == LR_CGROUP_CGROUPFS,
+		.cgroup_v2 = lr_cgroup_is_v2(),
+	};
+	r = lr_lean_plan(&profile, c->config, &facts, a, &c->lean, err);
+	if (r >= 0)
+		c->config = c->lean.config;
+	return r;
+}
+
+int lr_compile_take(const struct lr_runtime *rt, const struct lr_create_opts *o,
+		    const struct lr_store *store, struct lr_arena *a, struct lr_compiled *c,
+		    struct lr_err *err)
+{
+	const struct lr_cgroup_opts cgroup = {
+		.id = o->id,
+		.manager = rt->manager,
+		.rootless = lr_is_rootless(rt),
+		.terminal = c->config->process->terminal,
+	};
+	const struct lr_lean_env env = {
+		.store = store->fd,
+		.store_path = store->path,
+		.id = o->id,
+		.bundle = c->bundle,
+		.cgroup = &cgroup,
+	};
+
+	if (!c->lean.profile.on)
+		return 0;
+	int r = lr_lean_take(&c->lean, &env, a, &c->hold, err);
+	if (r < 0)
+		return r;
+	c->init.lean = &c->hold.enter;
+	c->record.lean_slot = c->hold.slot;
+	c->record.lean_net = c->hold.net;
+	if (!c->lean.pool)
+		return 0;
+	c->init.cgroup = c->hold.cgroup;
+	c->init.cgroup_view = c->hold.view;
+	c->record.lean_cgroup = true;
+	return lr_cgroup_to_record(lr_cgroup_plan_ref(c->hold.cgroup), a, &c->record, err);
+}
+
 static int compile_cgroup(const struct lr_runtime *rt, const struct lr_create_opts *o,
 			  struct lr_compiled *c, const struct oci_linux *l, struct lr_arena *a,
 			  struct lr_err *err)
@@ -180,6 +241,8 @@ static int compile_cgroup(const struct lr_runtime *rt, const struct lr_create_op
 		.terminal = c->config->process->terminal,
 	};
 
+	if (c->lean.pool)
+		return 0; /* lr_compile_take */
 	int r = lr_cgroup_probe(a, &layout, err);
 	if (r >= 0)
 		r = lr_cgroup_plan(l->cgroups_path, l->resources, layout, &opts, a, &c->init.cgroup,
@@ -314,6 +377,7 @@ int lr_compile(const struct lr_runtime *rt, const struct lr_create_opts *o, cons
 	static const struct oci_linux nothing;
 	const struct lr_ns_caller caller = {geteuid(), getegid()};
 	struct lr_compiled c = {
+		.hold = LR_LEAN_HOLD_NONE,
 		.init = {.root = LR_ROOTFS_STATE_INIT,
 			 .arena = a,
 			 .go = LR_NOFD,
@@ -328,6 +392,8 @@ int lr_compile(const struct lr_runtime *rt, const struct lr_create_opts *o, cons
 		r = read_bundle(o, a, &c, err);
 	if (r >= 0)
 		r = check_config(c.config, err);
+	if (r >= 0)
+		r = compile_lean(rt, o, &c, a, err);
 	if (r < 0)
 		return r;
 	check_annotations(rt, c.config);
@@ -339,6 +405,7 @@ int lr_compile(const struct lr_runtime *rt, const struct lr_create_opts *o, cons
 		r = compile_sysctl(&c, l, a, err);
 	if (r >= 0)
 		r = compile_process(rt, o, &c, l, a, err);
+	c.init.process.keep_bounding = c.lean.keep_bounding;
 	if (r >= 0)
 		r = lr_netdev_plan(&l->net_devices, &l->namespaces, a, &c.netdev, err);
 	if (r >= 0)

@@ -13,6 +13,8 @@ struct lr_compiled {
 	const struct oci_config *config;
 	const char *bundle; /* absolute */
 	struct lr_init_plan init;
+	struct lr_lean_plan lean;
+	struct lr_lean_hold hold;
 	struct lr_seccomp_plan seccomp;
 	const struct lr_netdev_plan *netdev;
 	struct lr_rdt_plan rdt;
@@ -22,6 +24,11 @@ struct lr_compiled {
 	int listen_fds; /* LISTEN_FDS to be passed on */
 	bool notify;    /* NOTIFY_SOCKET is to be passed on */
 };
+
+/* Takes what the lean profile has ready; the container's directory in the store exists. */
+int lr_compile_take(const struct lr_runtime *rt, const struct lr_create_opts *o,
+		    const struct lr_store *store, struct lr_arena *a, struct lr_compiled *c,
+		    struct lr_err *err) LR_MUST_CHECK;
 
 /* Reads the bundle and compiles it. Makes nothing. `root`: of the store, absolute. */
 int lr_compile(const struct lr_runtime *rt, const struct lr_create_opts *o, const char *root,

@@ -23,6 +23,7 @@ void lr_birth_close(struct lr_birth *b)
 	b->console = lr_close(b->console);
 	b->c.init.process.console = lr_close(b->c.init.process.console);
 	lr_mount_release(b->c.init.mounts);
+	lr_lean_hold_close(&b->c.hold);
 	lr_rootfs_state_close(&b->c.init.root);
 	lr_close_hook_outputs(&b->c.init.hook_opts);
 	b->c.init.go = lr_close(b->c.init.go);
@@ -90,7 +91,7 @@ static int prepare(struct lr_birth *b, bool with_fifo, struct lr_arena *a, struc
 	int r = lr_store_write(&b->entry, rec, b->c.kept, b->c.kept_len, a, err);
 	if (r >= 0 && b->c.notify)
 		r = lr_notify_prepare(&b->entry, err);
-	if (r >= 0)
+	if (r >= 0 && !b->c.hold.cgroup)
 		r = lr_cgroup_create(b->c.init.cgroup, err);
 	/* Some hierarchies may have dropped out (no permission), or all (the cgroup is somebody
 	 * else's): what is not ours must not be taken apart with us. */
@@ -198,7 +199,9 @@ int lr_birth(const struct lr_runtime *rt, const struct lr_create_opts *o, enum l
 	if (r < 0)
 		return r;
 	b->c.init.process.sigmask = sigmask;
-	r = prepare(b, kind == LR_BIRTH_CREATE, a, err);
+	r = lr_compile_take(rt, o, &b->store, a, &b->c, err);
+	if (r >= 0)
+		r = prepare(b, kind == LR_BIRTH_CREATE, a, err);
 	if (r >= 0)
 		r = spawn(b, a, err);
 	if (r < 0)
@@ -227,7 +230,10 @@ int lr_lifecycle_create(const struct lr_runtime *rt, const struct lr_create_opts
 	LR_CLEANUP_ARENA struct lr_arena *a = lr_arena_new();
 	struct lr_birth b = LR_BIRTH_NONE;
 
-	int r = lr_birth(rt, o, LR_BIRTH_CREATE, NULL, a, &b, err);
+	struct lr_create_opts opts = *o;
+
+	opts.two_phase = true;
+	int r = lr_birth(rt, &opts, LR_BIRTH_CREATE, NULL, a, &b, err);
 	if (r >= 0) {
 		b.c.record.flags &= ~(uint32_t)LR_RECORD_CREATING;
 		r = lr_store_update(&b.entry, &b.c.record, err);

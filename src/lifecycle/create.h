@@ -23,7 +23,7 @@ struct lr_birth {
 #define LR_BIRTH_NONE                                                                              \
 	{                                                                                          \
 		.store = {.fd = -EBADF}, .entry = LR_ENTRY_NONE, .child = LR_INIT_CHILD_NONE,      \
-		.console = -EBADF, .c.init = {                                                     \
+		.console = -EBADF, .c.hold = LR_LEAN_HOLD_NONE, .c.init = {                        \
 			.go = -EBADF,                                                              \
 			.answer = -EBADF,                                                          \
 			.process.console = -EBADF,                                                 \

@@ -10,6 +10,7 @@
 #include "libocispec/ocispec.h"
 #include "src/base/fd.h"
 #include "src/base/log.h"
+#include "src/lean/lean.h"
 #include "src/lifecycle/container.h"
 #include "src/rdt/rdt.h"
 #include "src/sys/proc.h"
@@ -101,6 +102,20 @@ static int destroy_rdt(const struct lr_record *r, const char *text, size_t len, 
 	return root < 0 ? root : lr_rdt_destroy(&plan, r->rdt_made, root, err);
 }
 
+static int give_back(const struct lr_entry *e, const struct lr_record *r,
+		     const struct lr_cgroup_ref *cg, struct lr_arena *a, struct lr_err *err)
+{
+	const struct lr_lean_given given = {
+		.id = r->id,
+		.slot = r->lean_slot,
+		.net = r->lean_net,
+		.cgroup = r->lean_cgroup ? cg : NULL,
+		.dirty = r->flags & LR_RECORD_DIRTY,
+	};
+
+	return lr_lean_put(e->store->fd, e->store->path, &given, a, err);
+}
+
 int lr_container_destroy(struct lr_entry *e, const struct lr_record *r, const char *config,
 			 size_t config_len, bool hooks, struct lr_arena *a, struct lr_err *err)
 {
@@ -109,8 +124,10 @@ int lr_container_destroy(struct lr_entry *e, const struct lr_record *r, const ch
 	int rc = lr_cgroup_of_record(r, a, &cg, err);
 	if (rc >= 0)
 		rc = kill_init(r, &cg, err);
-	if (rc >= 0 && cg.n)
+	if (rc >= 0 && cg.n && !r->lean_cgroup)
 		rc = destroy_cgroup(r, &cg, err);
+	if (rc >= 0 && (r->lean_slot || r->lean_net))
+		rc = give_back(e, r, &cg, a, err);
 	if (rc < 0)
 		return rc;
 	if (r->rdt_made) {

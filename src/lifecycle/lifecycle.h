@@ -29,6 +29,7 @@ struct lr_runtime {
 	const char *root;               /* --root */
 	enum lr_cgroup_manager manager; /* --cgroup-manager, --systemd-cgroup */
 	int rootless;                   /* --rootless: 1 yes, 0 no, -1 find out */
+	const char *lean;               /* the lean profile, as lr_lean_profile takes it; or NULL */
 };
 
 struct lr_create_opts {
@@ -38,6 +39,7 @@ struct lr_create_opts {
 	const char *console_socket; /* NULL: none */
 	const char *pid_file;       /* NULL: none */
 	const char *pidfd_socket;   /* NULL: none; gets a pidfd of init */
+	bool two_phase;             /* create, and start later */
 	bool no_pivot;
 	bool no_new_keyring;
 	bool no_mount_fallback; /* no milder mount than the one that was asked for */

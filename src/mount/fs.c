@@ -319,9 +319,29 @@ static int fresh(struct lr_mount_plan *plan, struct lr_mount_op *op, const struc
 	return settle(plan, op, &mfd, env, err);
 }
 
+/* A destination that is known to be a directory needs no descriptors: one call. */
+static bool is_plain(const struct lr_mount_op *op)
+{
+	return !op->keep && !op->n_props && !op->o.copyup && !op->inherit_mode;
+}
+
+static int apply_plain(const struct lr_mount_plan *plan, const struct lr_mount_op *op,
+		       struct lr_err *err)
+{
+	if (mount(*op->source ? op->source : op->type, op->dest, op->type, op->ms_flags,
+		  op->o.data) == 0)
+		return 0;
+	int r = -errno;
+	lr_fail(err, -r, "mount %s on %s", op->type, op->dest);
+	explain(plan, op, r, err);
+	return r;
+}
+
 int lr_mount_fs_apply(struct lr_mount_plan *plan, struct lr_mount_op *op,
 		      const struct lr_mount_env *env, struct lr_err *err)
 {
+	if (env->plain && is_plain(op))
+		return apply_plain(plan, op, err);
 	bool unavailable = op->o.only_mount2 || plan->no_new_api || lr_mount_no_new_api;
 	int r = unavailable ? -ENOSYS : fresh(plan, op, env, &unavailable, err);
 

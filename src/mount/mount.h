@@ -47,6 +47,7 @@ struct lr_mount_opts {
 	const struct oci_id_mappings *uid_map; /* linux.uidMappings, NULL or n == 0: none */
 	const struct oci_id_mappings *gid_map;
 	const char *userns_path; /* namespace file to join, when the mappings are not given */
+	bool detach; /* the child will not see the host's files: prepare opens every source */
 };
 
 /*
@@ -68,6 +69,8 @@ struct lr_mount_cgroup_view {
 struct lr_mount_env {
 	int rootfd; /* the container's root, O_PATH, in the caller's mount namespace */
 	int procfd; /* private procfs (src/sys/procfs.h), or LR_NOFD: /proc is used if needed */
+	bool plain; /* "/" is rootfd already, and every destination a directory without links on the
+		       way: src/lean has seen to that */
 	const struct lr_mount_cgroup_view *cgroup; /* NULL: a cgroup mount is an error */
 };
 

@@ -39,6 +39,9 @@ static const struct oci_field fields[] = {
 	OCI_U32(struct lr_record, "hooks", hooks, 0),
 	OCI_BOOL(struct lr_record, "seccomp", has_seccomp, 0),
 	OCI_BOOL(struct lr_record, "notify", notify, 0),
+	OCI_STR(struct lr_record, "leanSlot", lean_slot, 0),
+	OCI_STR(struct lr_record, "leanNet", lean_net, 0),
+	OCI_BOOL(struct lr_record, "leanCgroup", lean_cgroup, 0),
 };
 static const struct oci_type type = OCI_TYPE("record", struct lr_record, fields);
 

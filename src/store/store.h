@@ -36,6 +36,7 @@
 enum {
 	LR_RECORD_STARTED = 1,  /* by `run`, which has no fifo: the program was let go */
 	LR_RECORD_CREATING = 2, /* create has not finished */
+	LR_RECORD_DIRTY = 4,    /* its slot cannot serve another container */
 };
 enum {
 	LR_RECORD_POSTSTART = 1,
@@ -62,7 +63,10 @@ struct lr_record {
 	int32_t rdt_made;        /* what src/rdt made (LR_RDT_MADE_*), for its removal */
 	uint32_t hooks; /* LR_RECORD_POSTSTART, LR_RECORD_POSTSTOP: decode config for them */
 	bool has_seccomp;
-	bool notify; /* NOTIFY_SOCKET is passed on */
+	bool notify;           /* NOTIFY_SOCKET is passed on */
+	const char *lean_slot; /* what it holds of the lean room's; NULL: nothing */
+	const char *lean_net;
+	bool lean_cgroup; /* its cgroup is the slot's */
 
 	/* directory, not on disk */
 	uid_t owner;

@@ -1,0 +1,90 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * cgroup: may a cgroup serve a second container? Only where the kernel keeps no statistics, or lets
+ * them be set back, so that the next one starts from zero: memory.stat, cpuacct.stat and cpu.stat
+ * count from the making of the directory to its end, and so does everything of a v2 cgroup.
+ */
+#define LR_ROOM "cgroup"
+
+#include "src/cgroup/internal.h"
+
+#include <sys/stat.h>
+#include <sys/vfs.h>
+
+#include <linux/magic.h>
+
+bool lr_cgroup_is_v2(void)
+{
+	struct statfs s;
+
+	return statfs(LR_CGROUP_ROOT, &s) == 0 && s.f_type == CGROUP2_SUPER_MAGIC;
+}
+
+bool lr_cgroup_recyclable(const char *hierarchy)
+{
+	static const char *const forgetful[] = {"devices", "freezer",  "pids",    "cpuset",
+						"net_cls", "net_prio", "hugetlb", "perf_event",
+						"rdma",    "misc"};
+
+	/* Every controller of the hierarchy has to be one. The v2 tree of a hybrid host has none.
+	 */
+	for (const char *w = hierarchy; *w; w += strcspn(w, ","), w += *w == ',') {
+		size_t len = strcspn(w, ",");
+		bool found = strncmp(w, "name=", 5) == 0;
+		for (size_t i = 0; i < LR_ARRAY_SIZE(forgetful) && !found; i++)
+			found = strlen(forgetful[i]) == len && memcmp(w, forgetful[i], len) == 0;
+		if (!found)
+			return false;
+	}
+	return true;
+}
+
+/* pids.events counts refused forks, hugetlb.*.failcnt refused pages. */
+static int forget_pids(const char *dir)
+{
+	char text[64];
+	uint64_t refused = 0;
+	ssize_t n = lr_cgroup_read(dir, "pids.events", text, sizeof(text));
+
+	if (n < 0)
+		return n == -ENOENT ? 0 : (int)n;
+	return lr_cgroup_flat_get(text, "max", &refused) && refused ? -EOPNOTSUPP : 0;
+}
+
+static int has_subgroups(const char *dir)
+{
+	struct stat st;
+
+	/* kernfs counts a directory's directories. */
+	return stat(dir, &st) < 0 ? -errno : st.st_nlink > 2;
+}
+
+int lr_cgroup_recycle(const struct lr_cgroup_ref *ref)
+{
+	bool asked = false;
+	int r = lr_cgroup_ref_check(ref, NULL);
+
+	if (r < 0 || ref->mode == LR_CGROUP_V2)
+		return r < 0 ? r : -EOPNOTSUPP;
+	for (size_t i = 0; i < ref->n; i++) {
+		const struct lr_cgroup_place *p = &ref->v[i];
+
+		if (!lr_cgroup_recyclable(p->hierarchy))
+			return -EOPNOTSUPP;
+		r = has_subgroups(p->path);
+		if (r == 0 && lr_cgroup_name_has(p->hierarchy, "pids"))
+			r = forget_pids(p->path);
+		if (r == 0 && lr_cgroup_name_has(p->hierarchy, "hugetlb"))
+			r = -EOPNOTSUPP;
+		/* Processes are in all hierarchies at once: one that is empty tells. */
+		if (r == 0 && !asked && *p->hierarchy) {
+			char text[32];
+			ssize_t n = lr_cgroup_read(p->path, "cgroup.procs", text, sizeof(text));
+			r = n == -EFBIG ? -EBUSY : n < 0 ? (int)n : n > 0 ? -EBUSY : 0;
+			asked = true;
+		}
+		if (r != 0)
+			return r < 0 ? r : -EBUSY;
+	}
+	return 0;
+}

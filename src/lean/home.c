@@ -1,0 +1,128 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* lean: the directory of what is prepared; see lean.h. */
+#define LR_ROOM "lean"
+#include <fcntl.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/file.h>
+#include <sys/mount.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "src/base/str.h"
+#include "src/lean/internal.h"
+
+static const char *const dirs[] = {"key", "slot", "free", "used", "net"};
+
+void lr_lean_home_close(struct lr_lean_home *h)
+{
+	h->fd = lr_close(h->fd);
+}
+
+int lr_lean_home_lock(const struct lr_lean_home *h, struct lr_err *err)
+{
+	LR_CLEANUP_FD int fd =
+		openat(h->fd, "lock", O_RDWR | O_CREAT | O_NOFOLLOW | O_CLOEXEC, 0600);
+
+	if (fd < 0)
+		return lr_fail(err, errno, "open %s/lock", h->path);
+	while (flock(fd, LOCK_EX) < 0)
+		if (errno != EINTR)
+			return lr_fail(err, errno, "lock %s", h->path);
+	return lr_take_fd(&fd);
+}
+
+static bool is_mount(const struct lr_lean_home *h)
+{
+	struct statx st;
+
+	return statx(AT_FDCWD, h->path, AT_SYMLINK_NOFOLLOW, 0, &st) == 0 &&
+	       st.stx_attributes & STATX_ATTR_MOUNT_ROOT;
+}
+
+int lr_lean_home_fit(const struct lr_lean_home *h, struct lr_err *err)
+{
+	LR_CLEANUP_FD int lock = lr_lean_home_lock(h, err);
+
+	if (lock < 0)
+		return lock;
+	if (!is_mount(h) && mount(h->path, h->path, NULL, MS_BIND, NULL) < 0)
+		return lr_fail(err, errno, "bind %s onto itself", h->path);
+	/* Again each time: whoever bound it may have been killed before this. */
+	if (mount(NULL, h->path, NULL, MS_PRIVATE, NULL) < 0)
+		return lr_fail(err, errno, "make %s private", h->path);
+	return 0;
+}
+
+static int fill(int store, struct lr_lean_home *h, struct lr_err *err)
+{
+	if ((mkdirat(store, LR_LEAN_DIR + 1, 0700) < 0 && errno != EEXIST) ||
+	    (mkdir(h->path, 0700) < 0 && errno != EEXIST))
+		return lr_fail(err, errno, "make %s", h->path);
+	h->fd = open(h->path, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
+	if (h->fd < 0)
+		return lr_fail(err, errno, "open %s", h->path);
+	for (size_t i = 0; i < LR_ARRAY_SIZE(dirs); i++)
+		if (mkdirat(h->fd, dirs[i], 0700) < 0 && errno != EEXIST)
+			return lr_fail(err, errno, "make %s/%s", h->path, dirs[i]);
+	int r = lr_lean_home_fit(h, err);
+	if (r < 0)
+		return r;
+	/* What is beneath the mount now is out of reach for mount points. */
+	lr_close(h->fd);
+	h->fd = open(h->path, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
+	return h->fd < 0 ? lr_fail(err, errno, "open %s", h->path) : 0;
+}
+
+static int open_home(int store, const char *store_path, struct lr_arena *a, struct lr_lean_home *h,
+		     struct lr_err *err)
+{
+	h->path = lr_strf(a, "%s" LR_LEAN_DIR "/%s", store_path, h->name);
+	if (!h->name || !h->path)
+		return lr_fail(err, ENOMEM, "path");
+	h->fd = open(h->path, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
+	if (h->fd < 0)
+		return errno == ENOENT ? -ENOENT : lr_fail(err, errno, "open %s", h->path);
+	return 0;
+}
+
+int lr_lean_home_open(int store, const char *store_path, bool make, struct lr_arena *a,
+		      struct lr_lean_home *ret, struct lr_err *err)
+{
+	struct lr_lean_home h = LR_LEAN_HOME_NONE;
+	struct stat st;
+
+	/* Pins are mounts, and mounts are in a mount namespace: managers with different ones may
+	 * have the same ROOT. */
+	if (stat("/proc/self/ns/mnt", &st) < 0)
+		return lr_fail(err, errno, "stat /proc/self/ns/mnt");
+	h.name = lr_strf(a, "m%lu", (unsigned long)st.st_ino);
+	int r = open_home(store, store_path, a, &h, err);
+	if (r == -ENOENT && make)
+		r = fill(store, &h, err);
+	if (r < 0) {
+		lr_lean_home_close(&h);
+		return r;
+	}
+	*ret = h;
+	return 0;
+}
+
+int lr_lean_home_named(int store, const char *store_path, const char *in_record, struct lr_arena *a,
+		       struct lr_lean_home *ret, struct lr_err *err)
+{
+	struct lr_lean_home h = LR_LEAN_HOME_NONE;
+	size_t len = strcspn(in_record, "/");
+
+	if (in_record[0] != 'm' || strspn(in_record + 1, "0123456789") != len - 1 ||
+	    !in_record[len] || strchr(in_record + len + 1, '/'))
+		return lr_refuse(err, EPROTO, "the record names no slot: \"%.64s\"", in_record);
+	h.name = lr_strndup(a, in_record, len);
+	int r = open_home(store, store_path, a, &h, err);
+	if (r < 0) {
+		lr_lean_home_close(&h);
+		return r;
+	}
+	*ret = h;
+	return 0;
+}

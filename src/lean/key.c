@@ -1,0 +1,166 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* lean: which configs are alike, and what was learnt about them. */
+#define LR_ROOM "lean"
+#include <fcntl.h>
+#include <inttypes.h>
+#include <stdio.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "libocispec/ocispec.h"
+#include "src/base/str.h"
+#include "src/lean/internal.h"
+
+#define KEY_FILE_MAX (1u << 20)
+
+/* A name to find it by; whether it is the same is decided by the text. FNV-1a. */
+static uint64_t hash(const char *text, size_t len)
+{
+	uint64_t h = 0xcbf29ce484222325U;
+
+	for (size_t i = 0; i < len; i++)
+		h = (h ^ (unsigned char)text[i]) * 0x100000001b3U;
+	return h;
+}
+
+/* The parts of config.json that a slot is made from, and nothing else. */
+static struct oci_config part_of(const struct lr_lean_plan *p, struct oci_linux *l)
+{
+	const struct oci_linux *all = p->config->linux_;
+
+	*l = (struct oci_linux){.resources = p->pool ? all->resources : NULL};
+	if (p->template_) {
+		l->devices = all->devices;
+		l->masked_paths = p->base_masked;
+		l->readonly_paths = p->base_readonly;
+		l->mount_label = all->mount_label;
+	}
+	return (struct oci_config){
+		.oci_version = "",
+		.root = p->template_ ? p->config->root : NULL,
+		.mounts = p->template_ ? p->base : (struct oci_mounts){0},
+		.linux_ = l,
+	};
+}
+
+/* Where the container's own mounts go: the slot has a directory or file for each. */
+static const char *own_places(const struct lr_lean_plan *p, struct lr_arena *a)
+{
+	const char *text = "";
+
+	for (size_t i = 0; text && p->template_ && i < p->own.n; i++)
+		text = lr_strf(a, "%s %s", text, p->own.v[i].destination);
+	return text;
+}
+
+int lr_lean_key_make(const struct lr_lean_plan *p, const struct lr_lean_env *env,
+		     struct lr_arena *a, struct lr_lean_key *ret, struct lr_err *err)
+{
+	struct lr_lean_key k = {0};
+	struct oci_linux l;
+	const struct oci_config part = part_of(p, &l);
+	const char *json = oci_config_encode(&part, false, a, NULL);
+	const char *own = own_places(p, a);
+	k.text = lr_strf(a, "%s %d%d%d %" PRIx64 ":%" PRIu64 " %s\nown%s\n%s", LR_VERSION, p->pool,
+			 p->template_, p->network == LR_LEAN_HOST, p->dev, p->ino,
+			 p->template_ ? p->rootfs : "", own ? own : "", json ? json : "");
+	if (!json || !own || !k.text)
+		return lr_fail(err, ENOMEM, "plan");
+	k.len = strlen(k.text);
+	k.name = lr_strf(a, "%016" PRIx64, hash(k.text, k.len));
+	if (!k.name)
+		return lr_fail(err, ENOMEM, "plan");
+	*ret = k;
+	return 0;
+}
+
+/*
+ * The file: "lean 1", "mode N", "kinds ...", one "at HIERARCHY<tab>MOUNTPOINT" a hierarchy, "text",
+ * and the rest of it is the text.
+ */
+static int decode(char *text, struct lr_lean_key *k, struct lr_arena *a)
+{
+	struct lr_cgroup_layout l = {0};
+	const char *kinds = "";
+	char *line = strsep(&text, "\n");
+
+	if (!line || !lr_streq(line, "lean 1"))
+		return -EPROTO;
+	while ((line = strsep(&text, "\n")) && !lr_streq(line, "text")) {
+		char *value = strchr(line, ' '), *tab;
+		uint32_t mode;
+
+		if (!value)
+			return -EPROTO;
+		*value++ = '\0';
+		if (lr_streq(line, "mode") && lr_parse_u32(value, &mode) == 0) {
+			l.mode = (enum lr_cgroup_mode)mode;
+		} else if (lr_streq(line, "kinds")) {
+			kinds = value;
+		} else if (lr_streq(line, "at") && (tab = strchr(value, '\t'))) {
+			*tab = '\0';
+			l.hierarchies = lr_grow(a, l.hierarchies, l.n, sizeof(*l.hierarchies));
+			if (!l.hierarchies)
+				return -ENOMEM;
+			l.hierarchies[l.n++] = (struct lr_cgroup_hierarchy){
+				.name = value, .mountpoint = tab + 1, .own = ""};
+		} else {
+			return -EPROTO;
+		}
+	}
+	if (!text)
+		return -EPROTO;
+	if (!lr_streq(text, k->text))
+		return -EEXIST;
+	k->layout = l;
+	k->kinds = kinds;
+	k->known = true;
+	return 1;
+}
+
+static int key_file(const struct lr_lean_key *k, char path[64])
+{
+	return snprintf(path, 64, "key/%s", k->name);
+}
+
+int lr_lean_key_load(const struct lr_lean_home *h, struct lr_lean_key *k, struct lr_arena *a,
+		     struct lr_err *err)
+{
+	size_t size = k->len + 8192;
+	char path[64], *text = lr_alloc(a, size);
+
+	if (!text)
+		return lr_fail(err, ENOMEM, "plan");
+	key_file(k, path);
+	ssize_t n = lr_read_file_at(h->fd, path, text, size);
+	if (n == -ENOENT)
+		return 0;
+	int r = n < 0 ? (int)n : decode(text, k, a);
+	return r < 0 ? lr_fail(err, -r, "%s/%s is not about this container", h->path, path) : r;
+}
+
+int lr_lean_key_save(const struct lr_lean_home *h, const struct lr_lean_key *k, struct lr_arena *a,
+		     struct lr_err *err)
+{
+	char path[64], tmp[96];
+	char *text = lr_strf(a, "lean 1\nmode %d\nkinds %s\n", k->layout.mode, k->kinds);
+
+	for (size_t i = 0; text && i < k->layout.n; i++)
+		text = lr_strf(a, "%sat %s\t%s\n", text, k->layout.hierarchies[i].name,
+			       k->layout.hierarchies[i].mountpoint);
+	text = text ? lr_strf(a, "%stext\n%s", text, k->text) : NULL;
+	if (!text)
+		return lr_fail(err, ENOMEM, "plan");
+	key_file(k, path);
+	snprintf(tmp, sizeof(tmp), "%s.%d", path, getpid());
+	LR_CLEANUP_FD int fd =
+		openat(h->fd, tmp, O_WRONLY | O_CREAT | O_TRUNC | O_NOFOLLOW | O_CLOEXEC, 0600);
+	ssize_t n = fd < 0 ? -errno : lr_write_full(fd, text, strlen(text));
+	if (n >= 0 && renameat(h->fd, tmp, h->fd, path) < 0)
+		n = -errno;
+	if (n < 0) {
+		(void)unlinkat(h->fd, tmp, 0);
+		return lr_fail(err, (int)-n, "write %s/%s", h->path, path);
+	}
+	return 0;
+}

@@ -1,0 +1,182 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * lean: the profile that trades parts of config.json's letter for speed, and the prepared things
+ * that make it fast. Everything here is off unless it is asked for (docs/lean-profile.md).
+ *
+ * What is prepared, below ROOT/.lean/m<inode of the caller's mount namespace>/:
+ *
+ *	lock          taken for what creates or removes shared things
+ *	key/<key>     what was found out when the first container of a kind was made
+ *	slot/<key>.N  a pinned mount namespace: the container's tree without what is one container's
+ *	              own (its /proc, terminals, shared memory), read-only
+ *	free/<key>.N  that slot waits for a container
+ *	used/<key>.N@ID  container ID has it
+ *	net/shared    a pinned network namespace with nothing but loopback
+ *	net/pool.N    network namespaces that went through a container and were proven clean
+ *
+ * A `key` stands for all configs that lead to the same tree and the same limits. A slot belongs to
+ * one container at a time, and has control groups of its own that carry its limits already. Its
+ * namespace is copied by the container (setns, then unshare), never lived in, so there is nothing
+ * in it to be cleaned; the control groups are proven empty, and are removed rather than reused
+ * when they keep statistics that the kernel cannot set back.
+ *
+ * No daemon. A slot changes hands by rename(2), which has one winner; the name tells who has it,
+ * so what a killed runtime left is found: a used slot whose container has no directory in ROOT
+ * is nobody's.
+ *
+ * Placed below init, which enters what was prepared, and above the mechanisms it is made of.
+ */
+#ifndef LR_LEAN_LEAN_H
+#define LR_LEAN_LEAN_H
+
+#include <stdbool.h>
+#include <stdint.h>
+#include <sys/types.h>
+
+#include "libocispec/config.h"
+#include "src/base/arena.h"
+#include "src/base/err.h"
+#include "src/base/fd.h"
+#include "src/cgroup/cgroup.h"
+#include "src/mount/mount.h"
+
+/* ---- the profile (profile.c, pure) ---------------------------------------------------------- */
+
+enum lr_lean_part {
+	LR_LEAN_ROOTFS,   /* "config": as config.json has it; "ro": read-only, and all below it */
+	LR_LEAN_CGROUP,   /* "config"; "pool" */
+	LR_LEAN_NETWORK,  /* "config" = "new"; "shared"; "pool"; "host" */
+	LR_LEAN_MOUNTS,   /* "config"; "template" */
+	LR_LEAN_BOUNDING, /* "drop"; "keep", where no-new-privileges makes it meaningless */
+	LR_LEAN_PARTS
+};
+
+enum lr_lean_way {
+	LR_LEAN_CONFIG, /* nothing is relaxed */
+	LR_LEAN_AUTO,   /* the profile's way, where the config lets it; else CONFIG */
+	LR_LEAN_RO,
+	LR_LEAN_POOL,
+	LR_LEAN_NEW,
+	LR_LEAN_SHARED,
+	LR_LEAN_HOST,
+	LR_LEAN_TEMPLATE,
+	LR_LEAN_KEEP,
+	LR_LEAN_DROP,
+};
+
+struct lr_lean_profile {
+	bool on;
+	enum lr_lean_way way[LR_LEAN_PARTS];
+	const char *tmpfs; /* paths joined by ':' that are writable; NULL: none */
+};
+
+/* Annotations that choose, for `features`; NULL-terminated, sorted. */
+extern const char *const lr_lean_annotations[];
+
+/*
+ * `text` (--lean, LEAN_RUNTIME_PROFILE, or "lean" for a program called so): NULL or "" or "none":
+ * off; "lean": all parts; else a list "rootfs,network=pool" of the parts that are on. The
+ * annotations of config.json (may be NULL) decide over it. -EINVAL names what is not known.
+ */
+int lr_lean_profile(const char *text, const struct oci_map *annotations,
+		    struct lr_lean_profile *ret, struct lr_err *err) LR_MUST_CHECK;
+
+/* ---- what becomes of a config (plan.c; but for a look at root.path, pure) --------------------
+ */
+
+struct lr_lean_facts {
+	const char *id;
+	const char *bundle;
+	bool two_phase; /* create and start: somebody may configure the network between them */
+	bool no_pivot;
+	bool rootless;
+	bool manager_is_fs; /* cgroups are made by us */
+	bool cgroup_v2;     /* lr_cgroup_is_v2() */
+};
+
+struct lr_lean_plan {
+	struct lr_lean_profile profile;
+	const struct oci_config *config; /* what is left to be asked of the other rooms */
+	enum lr_lean_way network;        /* CONFIG, SHARED, POOL or HOST */
+	bool pool;                       /* cgroup from a slot */
+	bool template_;                  /* mount namespace from a slot */
+	const char *why_not;             /* why there is no template; for debugging */
+	bool keep_bounding;
+	const char *rootfs;     /* absolute */
+	uint64_t dev, ino;      /* of it: the same path may be another directory tomorrow */
+	struct oci_mounts base; /* in the slot */
+	struct oci_mounts own;  /* the container's */
+	struct oci_strv base_masked, own_masked;
+	struct oci_strv base_readonly, own_readonly;
+	bool plain; /* every own mount lies right on what the slot has */
+};
+
+int lr_lean_plan(const struct lr_lean_profile *p, const struct oci_config *config,
+		 const struct lr_lean_facts *facts, struct lr_arena *arena,
+		 struct lr_lean_plan *ret, struct lr_err *err) LR_MUST_CHECK;
+
+/* ---- what a container holds (slot.c) --------------------------------------------------------
+ */
+
+/* What the container's first process does instead of building its root; computed by lr_lean_take.
+ */
+struct lr_lean_enter {
+	int mntns; /* LR_NOFD: the usual way */
+	int netns; /* LR_NOFD: the usual way */
+	int empty; /* the slot's empty directory; lr_lean_enter opens it */
+	bool plain;
+	struct oci_strv masked, readonly;
+	const char *kinds; /* what the masked paths were when the slot was made: 'f', 'd', '-' */
+};
+
+struct lr_lean_env {
+	int store; /* ROOT */
+	const char *store_path;
+	const char *id; /* the container's directory in ROOT exists already */
+	const char *bundle;
+	bool terminal;
+	const struct lr_cgroup_opts *cgroup;
+};
+
+struct lr_lean_hold {
+	struct lr_lean_enter enter;
+	struct lr_cgroup_plan *cgroup; /* of the slot: made, limits written; NULL: make your own */
+	const struct lr_mount_cgroup_view *view; /* of it */
+	const char *slot;                        /* for the record; NULL: nothing is held */
+	const char *net;                         /* for the record; NULL: none of the pool's */
+};
+#define LR_LEAN_HOLD_NONE                                                                          \
+	{                                                                                          \
+		.enter = {.mntns = LR_NOFD, .netns = LR_NOFD, .empty = LR_NOFD }                   \
+	}
+
+/*
+ * Gets, or makes, what the plan asks for. Where it cannot (root.path is a mount of somebody's, the
+ * kernel refuses), the plan is changed to the usual way; only what is broken is an error.
+ */
+int lr_lean_take(struct lr_lean_plan *plan, const struct lr_lean_env *env, struct lr_arena *arena,
+		 struct lr_lean_hold *ret, struct lr_err *err) LR_MUST_CHECK;
+void lr_lean_hold_close(struct lr_lean_hold *h); /* descriptors only */
+
+/*
+ * Gives back what the record names, once no process of the container is left. A slot that cannot
+ * be proven clean is removed. dirty: somebody changed its limits. Idempotent: what is not held by
+ * `id` any more is not touched.
+ */
+struct lr_lean_given {
+	const char *id;
+	const char *slot, *net;             /* as recorded; may be NULL */
+	const struct lr_cgroup_ref *cgroup; /* the slot's; NULL: it has none */
+	bool dirty;
+};
+int lr_lean_put(int store, const char *store_path, const struct lr_lean_given *g,
+		struct lr_arena *arena, struct lr_err *err) LR_MUST_CHECK;
+
+/* ---- in the container's first process (enter.c): system calls only --------------------------
+ */
+
+int lr_lean_enter(struct lr_lean_enter *e, struct lr_err *err) LR_MUST_CHECK;
+/* The masked and read-only paths that lie on the container's own mounts. */
+int lr_lean_protect(struct lr_lean_enter *e, struct lr_err *err) LR_MUST_CHECK;
+
+#endif

@@ -1,0 +1,102 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* lean: namespaces that outlive their processes, and the children that make them. */
+#define LR_ROOM "lean"
+#include <fcntl.h>
+#include <limits.h>
+#include <linux/nsfs.h>
+#include <signal.h>
+#include <stdio.h>
+#include <sys/ioctl.h>
+#include <sys/mount.h>
+#include <sys/prctl.h>
+#include <sys/socket.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include "src/lean/internal.h"
+
+int lr_lean_pin_open(const struct lr_lean_home *h, const char *name, int kind)
+{
+	LR_CLEANUP_FD int fd = openat(h->fd, name, O_RDONLY | O_NOFOLLOW | O_CLOEXEC);
+
+	if (fd < 0)
+		return -errno;
+	/* Only a file: the mount over it is gone, or is in another mount namespace. */
+	return ioctl(fd, NS_GET_NSTYPE) == kind ? lr_take_fd(&fd) : -ENOENT;
+}
+
+static int pin_path(const struct lr_lean_home *h, const char *name, char path[PATH_MAX])
+{
+	return snprintf(path, PATH_MAX, "%s/%s", h->path, name) >= PATH_MAX ? -ENAMETOOLONG : 0;
+}
+
+int lr_lean_pin_make(const struct lr_lean_home *h, const char *name, pid_t pid, const char *kind,
+		     struct lr_err *err)
+{
+	char path[PATH_MAX], ns[64];
+
+	int r = pin_path(h, name, path);
+	snprintf(ns, sizeof(ns), "/proc/%d/ns/%s", pid, kind);
+	if (r >= 0 && mount(ns, path, NULL, MS_BIND, NULL) < 0)
+		r = -errno;
+	return r < 0 ? lr_fail(err, -r, "keep a namespace in %s/%s", h->path, name) : 0;
+}
+
+int lr_lean_pin_remove(const struct lr_lean_home *h, const char *name)
+{
+	char path[PATH_MAX];
+
+	int r = pin_path(h, name, path);
+	/* However often it was covered. */
+	while (r >= 0 && umount2(path, MNT_DETACH | UMOUNT_NOFOLLOW) == 0)
+		;
+	if (r >= 0 && unlinkat(h->fd, name, 0) < 0 && errno != ENOENT)
+		r = -errno;
+	return r;
+}
+
+static _Noreturn void child(const struct lr_lean_maker *m, int sock)
+{
+	struct lr_err why = {0};
+	char byte;
+
+	(void)prctl(PR_SET_PDEATHSIG, SIGKILL, 0, 0, 0);
+	if (m->make(m->arg, &why) < 0 && !why.code)
+		why.code = EIO;
+	(void)!write(sock, &why, sizeof(why));
+	(void)!read(sock, &byte, 1); /* until it is pinned, or the parent is gone */
+	_exit(0);
+}
+
+int lr_lean_make(const struct lr_lean_maker *m, struct lr_err *err)
+{
+	int sv[2], status;
+	struct lr_err why = {0};
+
+	if (socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, sv) < 0)
+		return lr_fail(err, errno, "make a socket");
+	pid_t pid = fork();
+	if (pid == 0) {
+		lr_close(sv[0]);
+		child(m, sv[1]);
+	}
+	lr_close(sv[1]);
+	if (pid < 0) {
+		lr_close(sv[0]);
+		return lr_fail(err, errno, "fork");
+	}
+	int r = 0;
+	if (lr_read_full(sv[0], &why, sizeof(why)) != sizeof(why))
+		r = lr_refuse(err, EPIPE, "the process that prepares namespaces died");
+	else if (why.code) {
+		r = -why.code;
+		if (err)
+			*err = why;
+	} else {
+		r = m->pin(m->arg, pid, err);
+	}
+	lr_close(sv[0]);
+	while (waitpid(pid, &status, 0) < 0 && errno == EINTR)
+		;
+	return r;
+}

@@ -1,0 +1,440 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * lean: what the profile makes of a config.json. Pure. What it cannot do without changing more
+ * than docs/lean-profile.md says it leaves as the config has it.
+ */
+#define LR_ROOM "lean"
+#include <fcntl.h>
+#include <string.h>
+#include <sys/stat.h>
+
+#include "src/base/log.h"
+#include "src/base/str.h"
+#include "src/lean/internal.h"
+
+/* Longer ids do not fit into a file name beside the slot's. */
+#define ID_MAX_LEN 200
+
+static bool is_below(const char *path, const char *dir)
+{
+	size_t n = strlen(dir);
+
+	if (n == 1)
+		return true;
+	return strncmp(path, dir, n) == 0 && (path[n] == '/' || path[n] == '\0');
+}
+
+static const struct oci_namespace *find_ns(const struct oci_linux *l, const char *type)
+{
+	for (size_t i = 0; i < l->namespaces.n; i++)
+		if (lr_streq(l->namespaces.v[i].type, type))
+			return &l->namespaces.v[i];
+	return NULL;
+}
+
+static bool is_new(const struct oci_linux *l, const char *type)
+{
+	const struct oci_namespace *ns = find_ns(l, type);
+
+	return ns && (!ns->path || !*ns->path);
+}
+
+static bool lists(const struct oci_strv *v, const char *word)
+{
+	for (size_t i = 0; i < v->n; i++)
+		if (lr_streq(v->v[i], word))
+			return true;
+	return false;
+}
+
+/* In any set: what is only inheritable now may be permitted after the next execve. */
+static bool has_cap(const struct oci_config *c, const char *cap)
+{
+	const struct oci_capabilities *k = c->process->capabilities;
+
+	return k && (lists(&k->bounding, cap) || lists(&k->permitted, cap) ||
+		     lists(&k->inheritable, cap) || lists(&k->ambient, cap));
+}
+
+static bool has_option(const struct oci_mount *m, const char *option)
+{
+	return lists(&m->options, option);
+}
+
+static bool host_hooks(const struct oci_config *c)
+{
+	return c->hooks &&
+	       (c->hooks->prestart.n || c->hooks->create_runtime.n || c->hooks->create_container.n);
+}
+
+/* ---- network ---------------------------------------------------------------------------------
+ */
+
+/* A namespace that is asked for and that nobody will configure. */
+static bool plain_network(const struct oci_config *c, const struct oci_linux *l)
+{
+	if (!is_new(l, "network") || find_ns(l, "user") || host_hooks(c) || l->net_devices.n)
+		return false;
+	for (size_t i = 0; i < l->sysctl.n; i++)
+		if (lr_has_prefix(l->sysctl.v[i].key, "net."))
+			return false;
+	return true;
+}
+
+/* One that others will be in may not be changed by this container. Root may write below
+ * /proc/sys/net without any capability. */
+static bool may_share(const struct oci_config *c, const struct oci_linux *l)
+{
+	return !has_cap(c, "CAP_NET_ADMIN") && !has_cap(c, "CAP_SYS_ADMIN") &&
+	       (lists(&l->readonly_paths, "/proc/sys") || lists(&l->masked_paths, "/proc/sys"));
+}
+
+static enum lr_lean_way network_of(const struct lr_lean_profile *p, const struct oci_config *c,
+				   const struct oci_linux *l, const struct lr_lean_facts *f)
+{
+	enum lr_lean_way way = p->way[LR_LEAN_NETWORK];
+
+	if (way == LR_LEAN_CONFIG || f->rootless || !plain_network(c, l))
+		return LR_LEAN_CONFIG;
+	/* Newer Docker enters the namespace between create and start, without any hook. */
+	if (way == LR_LEAN_AUTO)
+		way = f->two_phase ? LR_LEAN_CONFIG : LR_LEAN_SHARED;
+	if (way == LR_LEAN_SHARED && !may_share(c, l))
+		way = LR_LEAN_CONFIG;
+	return way;
+}
+
+/* ---- cgroup ----------------------------------------------------------------------------------
+ */
+
+static bool cgroup_writable(const struct oci_mounts *m)
+{
+	for (size_t i = 0; i < m->n; i++) {
+		const char *type = m->v[i].type ? m->v[i].type : "";
+		if (lr_has_prefix(type, "cgroup") && !has_option(&m->v[i], "ro"))
+			return true;
+		/* The host's own, or a part of it. */
+		if (m->v[i].source && lr_has_prefix(m->v[i].source, "/sys") &&
+		    !has_option(&m->v[i], "ro"))
+			return true;
+	}
+	return false;
+}
+
+static bool counts(const struct oci_resources *r)
+{
+	const struct oci_cpu *c = r ? r->cpu : NULL;
+
+	if (!r)
+		return false;
+	if (c && (c->shares || c->quota || c->burst || c->period || c->realtime_runtime ||
+		  c->realtime_period || c->idle))
+		return true;
+	return r->memory || r->block_io || r->hugepage_limits.n || r->unified.n;
+}
+
+static bool wants_pool(const struct lr_lean_profile *p, const struct oci_config *c,
+		       const struct oci_linux *l, const struct lr_lean_facts *f)
+{
+	enum lr_lean_way way = p->way[LR_LEAN_CGROUP];
+
+	if (way == LR_LEAN_CONFIG || f->rootless || !f->manager_is_fs || strlen(f->id) > ID_MAX_LEN)
+		return false;
+	/* Who names a cgroup will look for the container there: Podman does for its stats. */
+	if (way == LR_LEAN_AUTO && l->cgroups_path && *l->cgroups_path)
+		return false;
+	/* What is limited is counted, and counts on from the last container's. A v2 cgroup always
+	 * does; and making one is two system calls. */
+	if (f->cgroup_v2 || counts(l->resources))
+		return false;
+	/* The end of a pid namespace of its own proves that nobody is left; and nobody in there
+	 * may have made sub-cgroups or changed limits. */
+	return is_new(l, "pid") && !find_ns(l, "user") && !has_cap(c, "CAP_SYS_ADMIN") &&
+	       !cgroup_writable(&c->mounts);
+}
+
+/* ---- mounts ----------------------------------------------------------------------------------
+ */
+
+static const char *no_template(const struct lr_lean_plan *p, const struct oci_linux *l,
+			       const struct lr_lean_facts *f)
+{
+	const struct oci_config *c = p->config;
+	const char *prop = l->rootfs_propagation;
+
+	if (p->profile.way[LR_LEAN_MOUNTS] == LR_LEAN_CONFIG)
+		return "not asked for";
+	if (f->rootless || find_ns(l, "user"))
+		return "a user namespace";
+	if (!is_new(l, "mount") || !is_new(l, "pid"))
+		return "no mount or pid namespace of its own";
+	if (f->no_pivot)
+		return "--no-pivot";
+	if (host_hooks(c))
+		return "hooks that see the host's files and the container's at once";
+	if (prop && *prop && !lr_has_word("rslave slave rprivate private", prop))
+		return "linux.rootfsPropagation";
+	return NULL;
+}
+
+enum place { OWN, BASE, NOWHERE };
+
+static enum place place_of(const struct lr_lean_plan *p, const struct oci_linux *l,
+			   const struct lr_lean_facts *f, const struct oci_mount *m,
+			   const char *dest)
+{
+	const char *type = m->type ? m->type : "";
+
+	if (lr_streq(dest, "/dev"))
+		return lr_streq(type, "tmpfs") && !has_option(m, "tmpcopyup") ? BASE : NOWHERE;
+	/* What it shows belongs to the network namespace of whoever mounted it. */
+	if (lr_streq(type, "sysfs") && has_option(m, "ro") &&
+	    (p->network == LR_LEAN_SHARED || p->network == LR_LEAN_HOST))
+		return BASE;
+	/* v1: the directories of one container; of the slot's, if it has them. v2: the host's tree.
+	 */
+	if (lr_has_prefix(type, "cgroup") && !find_ns(l, "cgroup"))
+		return p->pool || f->cgroup_v2 ? BASE : NOWHERE;
+	return OWN;
+}
+
+static bool covered(const struct oci_mounts *own, const char *dest)
+{
+	for (size_t i = 0; i < own->n; i++)
+		if (is_below(dest, own->v[i].destination))
+			return true;
+	return false;
+}
+
+/* Mounts over what an earlier one has mounted below: the order of the two would turn. */
+static bool covers(const struct oci_mounts *own, const char *dest)
+{
+	for (size_t i = 0; i < own->n; i++)
+		if (is_below(own->v[i].destination, dest))
+			return true;
+	return false;
+}
+
+static int split_mounts(struct lr_lean_plan *p, const struct oci_linux *l,
+			const struct lr_lean_facts *f, struct lr_arena *a, struct lr_err *err)
+{
+	const struct oci_mounts *all = &p->config->mounts;
+	bool have_dev = false, have_proc = false;
+
+	p->base.v = lr_new_n(a, all->n + 1, struct oci_mount);
+	p->own.v = lr_new_n(a, all->n + 1, struct oci_mount);
+	if (!p->base.v || !p->own.v)
+		return lr_fail(err, ENOMEM, "plan");
+	p->plain = true;
+	for (size_t i = 0; i < all->n; i++) {
+		struct oci_mount m = all->v[i];
+		char *dest = m.destination ? lr_alloc(a, strlen(m.destination) + 2) : NULL;
+
+		if (!dest) {
+			p->why_not = "a mount without a destination";
+			return 0;
+		}
+		lr_path_clean(m.destination, dest);
+		m.destination = dest;
+		enum place where = place_of(p, l, f, &m, dest);
+		if (covered(&p->own, dest)) {
+			if (where == NOWHERE)
+				p->why_not = "a mount that needs the host's files";
+			where = OWN;
+			p->plain = false;
+		} else if (where == NOWHERE || (where == BASE && covers(&p->own, dest))) {
+			p->why_not = "a mount of another kind than the template has";
+		}
+		have_dev |= where == BASE && lr_streq(dest, "/dev");
+		have_proc |= lr_streq(dest, "/proc") && m.type && lr_streq(m.type, "proc");
+		/* Files are masked with it. */
+		if (where != BASE && is_below(dest, "/dev/null"))
+			p->why_not = "a mount on /dev/null";
+		struct oci_mounts *to = where == BASE ? &p->base : &p->own;
+		to->v[to->n++] = m;
+	}
+	if (!have_dev || !have_proc)
+		p->why_not = "no /dev or /proc of its own";
+	return 0;
+}
+
+static int split_paths(const struct oci_strv *all, const struct oci_mounts *own,
+		       struct oci_strv *base, struct oci_strv *mine, struct lr_arena *a,
+		       struct lr_err *err)
+{
+	base->v = lr_new_n(a, all->n + 1, const char *);
+	mine->v = lr_new_n(a, all->n + 1, const char *);
+	if (!base->v || !mine->v)
+		return lr_fail(err, ENOMEM, "plan");
+	for (size_t i = 0; i < all->n; i++) {
+		struct oci_strv *to = base;
+		for (size_t k = 0; k < own->n; k++)
+			if (is_below(all->v[i], own->v[k].destination))
+				to = mine;
+		to->v[to->n++] = all->v[i];
+	}
+	return 0;
+}
+
+/* ---- bounding set ----------------------------------------------------------------------------
+ */
+
+/*
+ * With no-new-privileges an execve never adds to the permitted set, so what the bounding set holds
+ * beyond it cannot be had (capabilities(7), cap_bprm_creds_from_file). What it holds less would be
+ * taken from root at the next execve: then it is needed.
+ */
+static bool bounding_is_idle(const struct oci_process *p)
+{
+	const struct oci_capabilities *k = p->capabilities;
+
+	if (!k || !p->no_new_privileges || k->ambient.n || k->inheritable.n)
+		return false;
+	for (size_t i = 0; i < k->permitted.n; i++)
+		if (!lists(&k->bounding, k->permitted.v[i]))
+			return false;
+	return true;
+}
+
+/* ---- the config that remains ----------------------------------------------------------------- */
+
+/* Writable paths: tmpfs over the read-only root. */
+static int add_tmpfs(const struct lr_lean_profile *p, struct oci_config *c, struct lr_arena *a,
+		     struct lr_err *err)
+{
+	static const char *open_to_all[] = {"nosuid", "nodev", "mode=1777", NULL};
+	static const char *roots[] = {"nosuid", "nodev", "mode=0755", NULL};
+	size_t n = c->mounts.n, more = 0;
+
+	for (const char *w = p->tmpfs; w && *w; w += strcspn(w, ":"), w += *w == ':')
+		more++;
+	if (!more)
+		return 0;
+	struct oci_mount *v = lr_new_n(a, n + more, struct oci_mount);
+	if (!v)
+		return lr_fail(err, ENOMEM, "plan");
+	if (n)
+		memcpy(v, c->mounts.v, n * sizeof(*v));
+	for (const char *w = p->tmpfs; *w; w += strcspn(w, ":"), w += *w == ':') {
+		char *path = lr_strndup(a, w, strcspn(w, ":"));
+		if (!path)
+			return lr_fail(err, ENOMEM, "plan");
+		if (path[0] != '/' || !path[1]) {
+			lr_refuse(err, EINVAL, "\"%s\" is no absolute path below the root", path);
+			return lr_err_at(err, "annotations.org.lean-runtime.tmpfs");
+		}
+		v[n++] = (struct oci_mount){
+			.destination = path,
+			.type = "tmpfs",
+			.source = "tmpfs",
+			.options = {.v = lr_has_suffix(path, "tmp") ? open_to_all : roots, .n = 3},
+		};
+	}
+	c->mounts = (struct oci_mounts){.v = v, .n = n};
+	return 0;
+}
+
+/* network=host: the namespace is not asked for. */
+static int drop_network(struct oci_linux *l, struct lr_arena *a, struct lr_err *err)
+{
+	struct oci_namespace *v = lr_new_n(a, l->namespaces.n + 1, struct oci_namespace);
+	size_t n = 0;
+
+	if (!v)
+		return lr_fail(err, ENOMEM, "plan");
+	for (size_t i = 0; i < l->namespaces.n; i++)
+		if (!lr_streq(l->namespaces.v[i].type, "network"))
+			v[n++] = l->namespaces.v[i];
+	l->namespaces.v = v;
+	l->namespaces.n = n;
+	return 0;
+}
+
+static int adapt(struct lr_lean_plan *p, const struct oci_linux *l, struct lr_arena *a,
+		 struct lr_err *err)
+{
+	struct oci_config *c = lr_new(a, struct oci_config);
+	struct oci_root *root = lr_new(a, struct oci_root);
+	struct oci_linux *linux_ = lr_new(a, struct oci_linux);
+
+	if (!c || !root || !linux_)
+		return lr_fail(err, ENOMEM, "plan");
+	*c = *p->config;
+	*root = *c->root;
+	*linux_ = *l;
+	if (p->profile.way[LR_LEAN_ROOTFS] == LR_LEAN_RO && is_new(l, "mount"))
+		root->readonly = true;
+	int r = add_tmpfs(&p->profile, c, a, err);
+	if (r >= 0 && p->network == LR_LEAN_HOST)
+		r = drop_network(linux_, a, err);
+	c->root = root;
+	c->linux_ = linux_;
+	p->config = c;
+	return r;
+}
+
+/*
+ * A root that is a mount of its own (a manager's overlay) is that container's alone, and a template
+ * would keep it busy after its end.
+ */
+static int look_at_root(struct lr_lean_plan *p, const struct lr_lean_facts *f, struct lr_arena *a,
+			struct lr_err *err)
+{
+	const char *path = p->config->root->path;
+	struct statx st;
+
+	p->rootfs = path[0] == '/' ? path : lr_strf(a, "%s/%s", f->bundle, path);
+	if (!p->rootfs)
+		return lr_fail(err, ENOMEM, "plan");
+	if (statx(AT_FDCWD, p->rootfs, 0, STATX_INO, &st) < 0) {
+		p->why_not = "no root directory"; /* whoever attaches it says why */
+		return 0;
+	}
+	p->dev = (uint64_t)st.stx_dev_major << 32 | st.stx_dev_minor;
+	p->ino = st.stx_ino;
+	if (st.stx_attributes & STATX_ATTR_MOUNT_ROOT &&
+	    p->profile.way[LR_LEAN_MOUNTS] != LR_LEAN_TEMPLATE)
+		p->why_not = "a root directory that is a mount";
+	return 0;
+}
+
+int lr_lean_plan(const struct lr_lean_profile *profile, const struct oci_config *config,
+		 const struct lr_lean_facts *facts, struct lr_arena *a, struct lr_lean_plan *ret,
+		 struct lr_err *err)
+{
+	static const struct oci_linux nothing;
+	const struct oci_linux *l = config->linux_ ? config->linux_ : &nothing;
+	struct lr_lean_plan p = {.profile = *profile, .config = config};
+
+	if (!profile->on) {
+		*ret = p;
+		return 0;
+	}
+	p.network = network_of(profile, config, l, facts);
+	p.pool = wants_pool(profile, config, l, facts);
+	p.keep_bounding =
+		profile->way[LR_LEAN_BOUNDING] == LR_LEAN_KEEP && bounding_is_idle(config->process);
+	int r = adapt(&p, l, a, err);
+	if (r < 0)
+		return r;
+	l = p.config->linux_;
+	p.why_not = no_template(&p, l, facts);
+	if (!p.why_not)
+		r = look_at_root(&p, facts, a, err);
+	if (r >= 0 && !p.why_not)
+		r = split_mounts(&p, l, facts, a, err);
+	if (r < 0)
+		return r;
+	p.template_ = !p.why_not;
+	if (p.template_)
+		r = split_paths(&l->masked_paths, &p.own, &p.base_masked, &p.own_masked, a, err);
+	if (r >= 0 && p.template_)
+		r = split_paths(&l->readonly_paths, &p.own, &p.base_readonly, &p.own_readonly, a,
+				err);
+	if (r < 0)
+		return r;
+	lr_debug("lean: network %d, cgroup pool %d, template %d%s%s", p.network, p.pool,
+		 p.template_, p.why_not ? ", because of " : "", p.why_not ? p.why_not : "");
+	*ret = p;
+	return 0;
+}
