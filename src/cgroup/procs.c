@@ -3,6 +3,7 @@
 #define LR_ROOM "cgroup"
 
 #include "src/cgroup/internal.h"
+#include "src/sys/proc.h"
 #include "src/sys/syscalls.h"
 
 #include <dirent.h>
@@ -189,14 +190,11 @@ static int hit_one(pid_t pid, void *arg)
 		return 0;
 	h->seen++;
 	fd = lr_pidfd_open(pid, 0);
-	if (fd == -ENOSYS) {
-		r = kill(pid, h->sig) < 0 ? -errno : 0;
-	} else if (fd < 0) {
+	if (fd < 0 && !lr_proc_no_pidfd(fd))
 		r = fd == -EINVAL ? -ESRCH : fd; /* EINVAL: not a thread group leader any more */
-	} else {
-		r = is_member(h->ref, pid) ? lr_pidfd_send_signal(fd, h->sig) : -ESRCH;
-		lr_close(fd);
-	}
+	else
+		r = is_member(h->ref, pid) ? lr_proc_signal_own(pid, fd, h->sig) : -ESRCH;
+	lr_close(fd);
 	if (r == 0)
 		h->sent++;
 	else if (r != -ESRCH && h->r == 0)

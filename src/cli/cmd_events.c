@@ -14,6 +14,8 @@
 #include "src/cli/events_json.h"
 #include "src/cli/runtime.h"
 
+#define LOOK_MS 200 /* without a pidfd: how soon the end is seen */
+
 static int print_line(const char *text, struct lr_err *err)
 {
 	LR_CLEANUP_BUF struct lr_cli_buf out = {0};
@@ -62,6 +64,17 @@ struct watch {
 	int pidfd;
 };
 
+/* Where there are no pidfds. */
+static bool has_stopped(const struct lr_runtime *rt, const char *id)
+{
+	LR_CLEANUP_ARENA struct lr_arena *arena = lr_arena_new();
+	struct lr_container c;
+	struct lr_err err = {0};
+	int r = arena ? lr_lifecycle_state(rt, id, arena, &c, &err) : 0;
+
+	return r < 0 || (arena && c.status == LR_STOPPED);
+}
+
 /* One turn: waits until the container stops (returns 1), memory runs out, or stats are due. */
 static int turn(struct watch *w, const struct lr_runtime *rt, const char *id, int64_t *due,
 		int64_t interval, struct lr_err *err)
@@ -71,6 +84,8 @@ static int turn(struct watch *w, const struct lr_runtime *rt, const char *id, in
 	int64_t left = *due - now_ms();
 
 	left = left < 0 ? 0 : left > INT_MAX ? INT_MAX : left;
+	if (w->pidfd < 0 && left > LOOK_MS)
+		left = LOOK_MS;
 	int n = poll(fds, 2, (int)left);
 	if (n < 0)
 		return errno == EINTR ? 0 : lr_fail(err, errno, "events: poll");
@@ -82,7 +97,7 @@ static int turn(struct watch *w, const struct lr_runtime *rt, const char *id, in
 		if (r < 0)
 			return r;
 	}
-	if (fds[0].revents)
+	if (fds[0].revents || (w->pidfd < 0 && has_stopped(rt, id)))
 		return 1;
 	if (now_ms() < *due)
 		return 0;

@@ -151,6 +151,8 @@ static int find_home(struct lr_init_process *p, struct lr_err *err)
 	return 0;
 }
 
+#define NR_OPEN (1U << 20)
+
 static int close_from_to(unsigned first, unsigned last, struct lr_err *err)
 {
 	if (first > last)
@@ -158,10 +160,9 @@ static int close_from_to(unsigned first, unsigned last, struct lr_err *err)
 	int r = lr_close_range(first, last, 0);
 	if (r != -ENOSYS && r != -EPERM)
 		return r < 0 ? lr_fail(err, -r, "close descriptors") : 0;
-	/* Before Linux 5.9. */
-	long max = sysconf(_SC_OPEN_MAX);
-	unsigned end = max > 0 && max < 65536 ? (unsigned)max : 65536;
-	for (unsigned fd = first; fd <= last && fd < end; fd++)
+	/* Before Linux 5.9. Not to RLIMIT_NOFILE: it was lowered a moment ago, and descriptors
+	 * above it stay open. This is how far the kernel goes unless fs.nr_open was raised. */
+	for (unsigned fd = first; fd <= last && fd < NR_OPEN; fd++)
 		close((int)fd);
 	return 0;
 }

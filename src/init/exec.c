@@ -16,6 +16,7 @@
 #include "src/init/clone.h"
 #include "src/init/sync.h"
 #include "src/ns/ns.h"
+#include "src/sys/proc.h"
 #include "src/sys/procfs.h"
 #include "src/sys/syscalls.h"
 
@@ -32,35 +33,61 @@ static int explain(const struct lr_init_exec *p, int code, struct lr_err *err)
 	return -code;
 }
 
-/* One by one, by /proc: before Linux 5.8 setns knows no pidfd. */
-static int enter_by_proc(const struct lr_init_exec *p, unsigned flags, struct lr_err *err)
+struct ns_file {
+	unsigned flag;
+	const char *name;
+	int fd;
+};
+
+/* All are opened before the first is entered: after that /proc may be another one. */
+static int open_all(const struct lr_init_exec *p, unsigned flags, struct ns_file *v, size_t n)
 {
-	static const struct {
-		unsigned flag;
-		const char *name;
-	} order[] = {{CLONE_NEWUSER, "user"},     {CLONE_NEWPID, "pid"}, {CLONE_NEWTIME, "time"},
-		     {CLONE_NEWIPC, "ipc"},       {CLONE_NEWUTS, "uts"}, {CLONE_NEWNET, "net"},
-		     {CLONE_NEWCGROUP, "cgroup"}, {CLONE_NEWNS, "mnt"}};
-	int fds[LR_ARRAY_SIZE(order)];
 	int r = 0;
 
-	/* All are opened before the first is entered: after that /proc may be another one. */
-	for (size_t i = 0; i < LR_ARRAY_SIZE(order); i++) {
+	for (size_t i = 0; i < n && r >= 0; i++) {
 		char path[64];
-		snprintf(path, sizeof(path), "/proc/%d/ns/%s", p->pid, order[i].name);
-		fds[i] = flags & order[i].flag ? open(path, O_RDONLY | O_CLOEXEC) : LR_NOFD;
-		if (flags & order[i].flag && fds[i] < 0 && r >= 0)
-			r = explain(p, errno, err);
+		if (!(flags & v[i].flag))
+			continue;
+		snprintf(path, sizeof(path), "/proc/%d/ns/%s", p->pid, v[i].name);
+		v[i].fd = open(path, O_RDONLY | O_CLOEXEC);
+		if (v[i].fd < 0)
+			r = errno == ENOENT ? -ESRCH : -errno;
 	}
-	for (size_t i = 0; i < LR_ARRAY_SIZE(order); i++) {
-		if (r >= 0 && fds[i] >= 0) {
-			int rc = lr_setns(fds[i], (int)order[i].flag);
-			if (rc < 0)
-				r = explain(p, -rc, err);
+	/* What was opened belongs to the container if its process is still there now. */
+	int alive = r < 0 ? r : lr_proc_alive(p->pid, p->start_time);
+	return alive == 0 ? -ESRCH : alive < 0 ? alive : 0;
+}
+
+/*
+ * One by one, by /proc: before Linux 5.8 setns knows no pidfd. The user namespace comes last among
+ * those that the caller's own rights are good for, and first for an ordinary user, who has rights
+ * inside only.
+ */
+static int enter_by_proc(const struct lr_init_exec *p, unsigned flags, struct lr_err *err)
+{
+	struct ns_file v[] = {
+		{CLONE_NEWPID, "pid", LR_NOFD},   {CLONE_NEWTIME, "time", LR_NOFD},
+		{CLONE_NEWIPC, "ipc", LR_NOFD},   {CLONE_NEWUTS, "uts", LR_NOFD},
+		{CLONE_NEWNET, "net", LR_NOFD},   {CLONE_NEWCGROUP, "cgroup", LR_NOFD},
+		{CLONE_NEWUSER, "user", LR_NOFD}, {CLONE_NEWNS, "mnt", LR_NOFD}};
+	const size_t n = LR_ARRAY_SIZE(v);
+	bool again = flags & CLONE_NEWUSER;
+
+	int r = open_all(p, flags, v, n);
+	for (int pass = 0; pass < (again ? 2 : 1) && r >= 0; pass++) {
+		for (size_t i = 0; i < n && r >= 0; i++) {
+			if (v[i].fd < 0)
+				continue;
+			r = lr_setns(v[i].fd, (int)v[i].flag);
+			if (r == -EPERM && again && pass == 0 && v[i].flag != CLONE_NEWUSER)
+				r = 0;
+			else
+				v[i].fd = lr_close(v[i].fd);
 		}
-		lr_close(fds[i]);
 	}
-	return r;
+	for (size_t i = 0; i < n; i++)
+		lr_close(v[i].fd);
+	return r < 0 ? explain(p, -r, err) : 0;
 }
 
 static int enter(const struct lr_init_exec *p, unsigned flags, struct lr_err *err)
@@ -92,6 +119,15 @@ static int open_terminal(struct lr_init_exec *p, struct lr_becoming *b, struct l
 	return r;
 }
 
+/* Before anything of the container is entered: nobody in there may look into this process, whose
+ * descriptors lead to the host. Children inherit it; execve makes it visible again. */
+static int hide(struct lr_err *err)
+{
+	return prctl(PR_SET_DUMPABLE, 0, 0, 0, 0) < 0
+		       ? lr_fail(err, errno, "hide the process from others")
+		       : 0;
+}
+
 /* What needs the caller's own rights: done before anything of the container is entered. */
 static int prepare_member(struct lr_init_exec *p, bool in_cgroup, struct lr_becoming *b,
 			  struct lr_err *err)
@@ -115,20 +151,15 @@ static int prepare_member(struct lr_init_exec *p, bool in_cgroup, struct lr_beco
 		b->procfd = lr_procfs_open(err);
 		r = b->procfd < 0 ? b->procfd : lr_process_early(&p->process, b, err);
 	}
-	return r;
+	return r < 0 ? r : hide(err);
 }
 
 static int become_member(struct lr_init_exec *p, bool staged, struct lr_becoming *b,
 			 struct lr_err *err)
 {
 	unsigned flags = p->namespaces & ~(unsigned)FOR_CHILDREN;
-	int r = 0;
 
-	/* Before anybody in there can see this process. */
-	if (prctl(PR_SET_DUMPABLE, 0, 0, 0, 0) < 0)
-		r = lr_fail(err, errno, "hide the process from others");
-	if (r >= 0)
-		r = enter(p, staged ? flags & ~(unsigned)CLONE_NEWUSER : flags, err);
+	int r = enter(p, staged ? flags & ~(unsigned)CLONE_NEWUSER : flags, err);
 	if (r >= 0 && p->namespaces & CLONE_NEWUSER && !staged)
 		r = lr_ns_become_root(err);
 	if (r >= 0 && setsid() < 0)

@@ -97,6 +97,7 @@ struct lr_init_exec {
 	int (*visit)(void *arg, struct lr_err *err);
 	void *visit_arg;
 	pid_t pid;           /* the container's init, for messages and where there are no pidfds */
+	uint64_t start_time; /* tells it from a later process of that number */
 	int pidfd;           /* of it; LR_NOFD: by /proc */
 	unsigned namespaces; /* CLONE_NEW* of the container to enter */
 	const struct lr_cgroup_ref *cgroup; /* NULL: none */

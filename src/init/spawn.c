@@ -3,6 +3,7 @@
 #define LR_ROOM "init"
 #include <errno.h>
 #include <signal.h>
+#include <sys/prctl.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -117,6 +118,10 @@ static _Noreturn void middle_main(struct lr_init_plan *p, struct lr_ns_fds *ns, 
 		r = lr_sync_wait(sync, LR_STEP_MAPPED, NULL, NULL, &err);
 	if (r >= 0 && new_user)
 		r = lr_ns_become_root(&err);
+	/* Others may be in the namespaces that are joined, and must not look into this process
+	 * and its child, whose descriptors lead to the host (CVE-2016-9962). */
+	if (r >= 0 && prctl(PR_SET_DUMPABLE, 0, 0, 0, 0) < 0)
+		r = lr_fail(&err, errno, "hide the process from others");
 	/* With the host's rights where we have them, before they are given up. */
 	if (r >= 0)
 		r = lr_ns_step_in(&p->ns, ns, &err);

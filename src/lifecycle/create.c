@@ -182,6 +182,14 @@ int lr_console_open(bool terminal, bool detached, const char *path, int *theirs,
 	return 0;
 }
 
+void lr_console_size(struct lr_tty_console *tty, struct lr_arena *a)
+{
+	struct oci_console_size *size = lr_new(a, struct oci_console_size);
+
+	if (size && lr_tty_caller_size(size))
+		tty->size = size;
+}
+
 int lr_birth(const struct lr_runtime *rt, const struct lr_create_opts *o, enum lr_birth_kind kind,
 	     const sigset_t *sigmask, struct lr_arena *a, struct lr_birth *b, struct lr_err *err)
 {
@@ -199,6 +207,8 @@ int lr_birth(const struct lr_runtime *rt, const struct lr_create_opts *o, enum l
 	if (r < 0)
 		return r;
 	b->c.init.process.sigmask = sigmask;
+	if (b->console >= 0)
+		lr_console_size(&b->c.init.process.tty, a);
 	r = lr_compile_take(rt, o, &b->store, a, &b->c, err);
 	if (r >= 0)
 		r = prepare(b, kind == LR_BIRTH_CREATE, a, err);

@@ -57,4 +57,7 @@ void lr_birth_close(struct lr_birth *b);
 int lr_console_open(bool terminal, bool detached, const char *path, int *theirs, int *ours,
 		    struct lr_err *err) LR_MUST_CHECK;
 
+/* Foreground: made with the size of the caller's terminal, if there is one. */
+void lr_console_size(struct lr_tty_console *tty, struct lr_arena *a);
+
 #endif

@@ -26,10 +26,8 @@ static int kill_init(const struct lr_record *r, const struct lr_cgroup_ref *cg, 
 	LR_CLEANUP_FD int pidfd = lr_proc_pidfd(r->pid, r->start_time);
 	if (pidfd == -ESRCH)
 		return 0;
-	if (pidfd >= 0)
-		(void)lr_pidfd_send_signal(pidfd, SIGKILL);
-	else if (lr_proc_alive(r->pid, r->start_time) == 1)
-		(void)kill(r->pid, SIGKILL);
+	if (pidfd < 0 || lr_pidfd_send_signal(pidfd, SIGKILL) < 0)
+		(void)!lr_proc_signal(r->pid, r->start_time, SIGKILL);
 	if (cg->n && lr_cgroup_is_frozen(cg) == 1 && lr_cgroup_freeze(cg, false, err) < 0)
 		return -err->code;
 

@@ -205,6 +205,7 @@ static int compile(const struct lr_runtime *rt, const struct lr_exec_opts *o, st
 	if (r < 0)
 		return r;
 	e->plan.pid = rec->pid;
+	e->plan.start_time = rec->start_time;
 	e->plan.namespaces = rec->namespaces;
 	e->plan.cgroup = e->c.cgroup.n ? &e->c.cgroup : NULL;
 	e->plan.join = (struct lr_cgroup_join){
@@ -229,6 +230,8 @@ static int spawn(struct exec *e, const struct lr_exec_opts *o, const sigset_t *s
 				&e->plan.process.console, &e->console, err);
 	if (r < 0)
 		return r;
+	if (e->console >= 0)
+		lr_console_size(&e->plan.process.tty, e->plan.arena);
 	LR_CLEANUP_FD int pidfd = lr_proc_pidfd(e->c.record.pid, e->c.record.start_time);
 	if (pidfd == -ESRCH)
 		return lr_refuse(err, ESRCH, "container not running");

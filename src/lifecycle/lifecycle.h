@@ -96,7 +96,8 @@ int lr_lifecycle_mounts(const struct lr_runtime *rt, const char *id,
 			struct lr_err *err) LR_MUST_CHECK;
 int lr_lifecycle_stats(const struct lr_runtime *rt, const char *id, struct lr_arena *a,
 		       struct lr_cgroup_stats **ret, struct lr_err *err) LR_MUST_CHECK;
-/* *oom can be polled (lr_cgroup_oom_read); *pidfd becomes readable when the container stops. */
+/* *oom can be polled (lr_cgroup_oom_read); *pidfd becomes readable when the container stops;
+ * LR_NOFD where there are no pidfds: then its state has to be asked for. */
 int lr_lifecycle_watch(const struct lr_runtime *rt, const char *id, struct lr_cgroup_oom *oom,
 		       int *pidfd, struct lr_err *err) LR_MUST_CHECK;
 

@@ -79,15 +79,8 @@ static int not_running(struct lr_err *err)
 
 static int signal_init(const struct lr_record *r, int sig, struct lr_err *err)
 {
-	LR_CLEANUP_FD int pidfd = lr_proc_pidfd(r->pid, r->start_time);
-	int rc = pidfd;
+	int rc = lr_proc_signal(r->pid, r->start_time, sig);
 
-	if (pidfd >= 0)
-		rc = lr_pidfd_send_signal(pidfd, sig);
-	else if (pidfd == -ENOSYS || pidfd == -EPERM) /* no pidfds here: the next best check */
-		rc = lr_proc_alive(r->pid, r->start_time) == 1
-			     ? (kill(r->pid, sig) < 0 ? -errno : 0)
-			     : -ESRCH;
 	if (rc == -ESRCH)
 		return not_running(err);
 	return rc < 0 ? lr_fail(err, -rc, "send signal %d to process %d", sig, r->pid) : 0;
@@ -188,8 +181,10 @@ int lr_lifecycle_watch(const struct lr_runtime *rt, const char *id, struct lr_cg
 	if (r < 0)
 		return r;
 	LR_CLEANUP_FD int fd = lr_proc_pidfd(c.record.pid, c.record.start_time);
-	if (fd < 0)
-		return fd == -ESRCH ? not_running(err) : lr_fail(err, -fd, "open a pidfd");
+	if (fd == -ESRCH || (fd < 0 && c.status == LR_STOPPED))
+		return not_running(err);
+	if (fd < 0 && !lr_proc_no_pidfd(fd))
+		return lr_fail(err, -fd, "open a pidfd");
 	r = lr_cgroup_oom_open(&c.cgroup, oom, err);
 	if (r >= 0)
 		*pidfd = lr_take_fd(&fd);

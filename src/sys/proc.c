@@ -4,6 +4,7 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -62,4 +63,26 @@ int lr_proc_pidfd(pid_t pid, uint64_t start_time)
 	if (alive < 0)
 		return alive;
 	return alive ? lr_take_fd(&fd) : -ESRCH;
+}
+
+int lr_proc_signal(pid_t pid, uint64_t start_time, int sig)
+{
+	LR_CLEANUP_FD int fd = lr_proc_pidfd(pid, start_time);
+	int r = fd >= 0 ? lr_pidfd_send_signal(fd, sig) : fd;
+
+	if (!lr_proc_no_pidfd(r))
+		return r;
+	r = lr_proc_alive(pid, start_time);
+	if (r <= 0)
+		return r < 0 ? r : -ESRCH;
+	return kill(pid, sig) < 0 ? -errno : 0;
+}
+
+int lr_proc_signal_own(pid_t pid, int pidfd, int sig)
+{
+	int r = pidfd >= 0 ? lr_pidfd_send_signal(pidfd, sig) : -ENOSYS;
+
+	if (!lr_proc_no_pidfd(r))
+		return r;
+	return kill(pid, sig) < 0 ? -errno : 0;
 }

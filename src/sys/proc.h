@@ -4,6 +4,8 @@
 #ifndef LR_SYS_PROC_H
 #define LR_SYS_PROC_H
 
+#include <errno.h>
+#include <stdbool.h>
 #include <stdint.h>
 #include <sys/types.h>
 
@@ -20,6 +22,21 @@ int lr_proc_stat(pid_t pid, struct lr_proc_stat *ret) LR_MUST_CHECK;
 
 /* A pidfd for exactly that process: -ESRCH if it is gone, a zombie, or the pid was recycled. */
 int lr_proc_pidfd(pid_t pid, uint64_t start_time) LR_MUST_CHECK;
+
+/*
+ * A signal for exactly that process: -ESRCH as above. Without pidfds (before Linux 5.3, or under a
+ * filter) it goes by number, right after a look at the start time.
+ */
+int lr_proc_signal(pid_t pid, uint64_t start_time, int sig) LR_MUST_CHECK;
+/* The same for a process whose pidfd the caller has (or LR_NOFD), and whose pid cannot be
+ * another's: a child that has not been waited for. */
+int lr_proc_signal_own(pid_t pid, int pidfd, int sig) LR_MUST_CHECK;
+
+/* True for what pidfd calls answer where there are none. */
+static inline bool lr_proc_no_pidfd(int r)
+{
+	return r == -ENOSYS || r == -EPERM;
+}
 
 /* 1 if that very process lives (a zombie does not), 0 if not, or -errno. */
 int lr_proc_alive(pid_t pid, uint64_t start_time) LR_MUST_CHECK;

@@ -9,6 +9,7 @@
  */
 #define LR_ROOM "tty"
 
+#include <fcntl.h>
 #include <poll.h>
 #include <stdlib.h>
 #include <string.h>
@@ -20,7 +21,7 @@
 
 #include "src/base/fd.h"
 #include "src/base/log.h"
-#include "src/sys/syscalls.h"
+#include "src/sys/proc.h"
 #include "src/tty/stream.h"
 #include "src/tty/tty.h"
 
@@ -82,20 +83,33 @@ static void leave_raw(struct relay *r)
 	r->raw = false;
 }
 
-static void copy_size(const struct relay *r)
+/* The first that is a terminal counts; false if it has no size, or none is one. */
+static bool get_size(int in, int out, struct winsize *ws)
 {
-	const int from[] = {r->in.fd, r->out.fd, STDERR_FILENO};
+	const int from[] = {in, out, STDERR_FILENO};
+
+	for (size_t i = 0; i < 3; i++)
+		if (from[i] >= 0 && ioctl(from[i], TIOCGWINSZ, ws) == 0)
+			return ws->ws_row || ws->ws_col;
+	return false;
+}
+
+bool lr_tty_caller_size(struct oci_console_size *ret)
+{
 	struct winsize ws;
 
-	if (r->master.fd < 0)
-		return;
-	for (size_t i = 0; i < 3; i++) {
-		if (from[i] < 0 || ioctl(from[i], TIOCGWINSZ, &ws) < 0)
-			continue;
-		if (ws.ws_row || ws.ws_col)
-			ioctl(r->master.fd, TIOCSWINSZ, &ws);
-		return;
-	}
+	if (!get_size(STDIN_FILENO, STDOUT_FILENO, &ws))
+		return false;
+	*ret = (struct oci_console_size){.height = ws.ws_row, .width = ws.ws_col};
+	return true;
+}
+
+static void copy_size(const struct relay *r)
+{
+	struct winsize ws;
+
+	if (r->master.fd >= 0 && get_size(r->in.fd, r->out.fd, &ws))
+		ioctl(r->master.fd, TIOCSWINSZ, &ws);
 }
 
 /* ---- the container's terminal ------------------------------------------------------------ */
@@ -212,8 +226,7 @@ static int reap(struct relay *r, struct lr_err *err)
 
 static void forward(const struct relay *r, int sig)
 {
-	int n = r->s->pidfd >= 0 ? lr_pidfd_send_signal(r->s->pidfd, sig)
-				 : (kill(r->s->pid, sig) < 0 ? -errno : 0);
+	int n = lr_proc_signal_own(r->s->pid, r->s->pidfd, sig);
 
 	lr_debug("tty: signal %d to process %d: %d", sig, r->s->pid, n);
 	if (n < 0 && n != -ESRCH)

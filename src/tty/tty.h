@@ -89,6 +89,12 @@ int lr_tty_signals_open(struct lr_tty_signals *ret, bool forward, struct lr_err 
 /* Drops what is pending, restores the mask. Safe to call twice. */
 void lr_tty_signals_close(struct lr_tty_signals *s);
 
+/*
+ * The size of the caller's terminal, if there is one. A terminal in the foreground is made with it:
+ * the program may ask before the session has begun.
+ */
+bool lr_tty_caller_size(struct oci_console_size *ret);
+
 struct lr_tty_session {
 	pid_t pid;   /* the container's process, a child of the caller */
 	int pidfd;   /* of pid; LR_NOFD: signals go by pid, its end is seen by SIGCHLD */

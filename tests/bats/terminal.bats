@@ -21,10 +21,11 @@ receive() {
 	wait_until test -S "$SOCK"
 }
 
+# Waits for the end of the terminal; $GOT: all it showed. Not in a subshell, which could not wait.
 received() {
 	wait "$RECV" || fail "$(cat recv.err)"
 	RECV=
-	tr -d '\r' <console
+	GOT=$(tr -d '\r' <console)
 }
 
 on_pty() {
@@ -36,11 +37,10 @@ on_pty() {
 	receive
 	rt_bg create --console-socket "$SOCK" -b "$BUNDLE" "$ID"
 	rt start "$ID"
-	local got
-	got=$(received)
-	assert_match "$got" '/dev/(pts/0|console)'
-	assert_has "$got" "from tty"
-	assert_match "$got" '88:0'
+	received
+	assert_match "$GOT" '/dev/(pts/0|console)'
+	assert_has "$GOT" "from tty"
+	assert_match "$GOT" '88:0'
 	assert_eq "$(cat "$OUT" "$ERR")" ""
 }
 
@@ -48,9 +48,8 @@ on_pty() {
 	sh_cfg 'trap "echo interrupted; exit 4" INT; stty size; echo ready; while :; do sleep 0.05; done'
 	receive --size 33x111 --wait ready --send '\x03'
 	rt_bg run -d --console-socket "$SOCK" -b "$BUNDLE" "$ID"
-	local got
-	got=$(received)
-	assert_has "$got" interrupted
+	received
+	assert_has "$GOT" interrupted
 }
 
 @test "terminal: consoleSize" {
@@ -58,7 +57,8 @@ on_pty() {
 	sh_cfg 'stty size'
 	receive
 	rt_bg run -d --console-socket "$SOCK" -b "$BUNDLE" "$ID"
-	assert_has "$(received)" "21 77"
+	received
+	assert_has "$GOT" "21 77"
 }
 
 @test "terminal: belongs to the container's user" {
@@ -66,16 +66,16 @@ on_pty() {
 	sh_cfg 'stat -c %u $(tty); echo fine >/dev/stdout && echo fine >$(tty)'
 	receive
 	rt_bg run -d --console-socket "$SOCK" -b "$BUNDLE" "$ID"
-	local got
-	got=$(received)
-	assert_match "$got" $'1000\nfine\nfine'
+	received
+	assert_match "$GOT" $'1000\nfine\nfine'
 }
 
 @test "terminal: the session and the foreground group are the container's" {
 	sh_cfg 'cut -d" " -f1,5,6,8 /proc/self/stat >/tmp/s; ps -o pid,sid 2>/dev/null | head -n 3; echo $$ $(cut -d" " -f6 /proc/$$/stat)'
 	receive
 	rt_bg run -d --console-socket "$SOCK" -b "$BUNDLE" "$ID"
-	assert_has "$(received)" "1 1"
+	received
+	assert_has "$GOT" "1 1"
 }
 
 @test "terminal: detached without a console socket is refused" {
@@ -142,4 +142,122 @@ on_pty() {
 	sh_cfg 'echo ready; sleep 0.3; echo still here'
 	run timeout 20 script -qec "$LEAN_RUNTIME --root $ROOT run -b $BUNDLE $ID" /dev/null </dev/null
 	assert_has "$output" "still here"
+}
+
+# --- no byte lost, no hang, no busy loop ---------------------------------------------------------
+
+# 10 MB and a bit, as the program writes it: no \r is added. The pause: what the session's leader
+# wrote last may still be on its way when its exit hangs up the terminal, and is flushed by the kernel.
+NUMBERS=1500000
+write_much() {
+	sh_cfg "stty -opost; seq 1 $NUMBERS; sleep 0.3; exit 7"
+}
+
+assert_all_numbers() {
+	assert_eq "$(wc -c <"$1")" "$(seq 1 $NUMBERS | wc -c)"
+	cmp "$1" <(seq 1 $NUMBERS)
+}
+
+@test "terminal: 10 MB into a slow terminal arrive whole" {
+	write_much
+	local rc=0
+	on_pty --slow --timeout 60 -- "$LEAN_RUNTIME" --root "$ROOT" run -b "$BUNDLE" "$ID" >out || rc=$?
+	assert_eq "$rc" 7
+	assert_all_numbers out
+}
+
+@test "terminal: 10 MB into a slow pipe arrive whole" {
+	write_much
+	mkfifo pipe
+	python3 -c 'import sys, time
+while True:
+    chunk = sys.stdin.buffer.read1(3000)
+    if not chunk: break
+    sys.stdout.buffer.write(chunk)
+    time.sleep(0.0003)' <pipe >out 3>&- &
+	local reader=$! rc=0
+	timeout 60 "$LEAN_RUNTIME" --root "$ROOT" run -b "$BUNDLE" "$ID" </dev/null >pipe 3>&- || rc=$?
+	wait "$reader"
+	assert_eq "$rc" 7
+	assert_all_numbers out
+}
+
+@test "terminal: 10 MB over the console socket arrive whole" {
+	write_much
+	receive --timeout 60
+	rt_bg run -d --console-socket "$SOCK" -b "$BUNDLE" "$ID"
+	wait "$RECV" || fail "$(cat recv.err)"
+	RECV=
+	assert_all_numbers console
+}
+
+@test "terminal: exec -t: 10 MB into a slow terminal arrive whole" {
+	cfg '.process.terminal = false'
+	rt_sleeper
+	local rc=0
+	on_pty --slow --timeout 60 -- "$LEAN_RUNTIME" --root "$ROOT" exec -t "$ID" \
+		sh -c "stty -opost; seq 1 $NUMBERS; sleep 0.3; exit 7" >out || rc=$?
+	assert_eq "$rc" 7
+	assert_all_numbers out
+}
+
+@test "terminal: a megabyte of input goes through whole, and its end is seen" {
+	sh_cfg 'stty -echo; echo ready >/tmp/ready; cat | md5sum; sleep 0.2'
+	mkfifo in
+	{
+		wait_until test -e "$BUNDLE/rootfs/tmp/ready"
+		seq 1 150000
+	} >in 3>&- &
+	local writer=$!
+	run -0 timeout 60 "$LEAN_RUNTIME" --root "$ROOT" run -b "$BUNDLE" "$ID" <in 3>&-
+	wait "$writer"
+	assert_has "$output" "$(seq 1 150000 | md5sum | cut -d' ' -f1)"
+}
+
+@test "terminal: the end of input in the middle of a line" {
+	sh_cfg 'stty -echo; echo ready >/tmp/ready; cat; echo "<end>"; sleep 0.2'
+	mkfifo in
+	{
+		wait_until test -e "$BUNDLE/rootfs/tmp/ready"
+		printf 'a line\nand a half'
+	} >in 3>&- &
+	local writer=$!
+	run -0 timeout 30 "$LEAN_RUNTIME" --root "$ROOT" run -b "$BUNDLE" "$ID" <in 3>&-
+	wait "$writer"
+	assert_has "$(tr -d '\r' <<<"$output")" $'a line\nand a half<end>'
+}
+
+# Ticks of processor time that a process has used.
+ticks() {
+	awk '{print $14 + $15}' "/proc/$1/stat"
+}
+
+@test "terminal: a reader that stops costs no processor time" {
+	cfg '.process.args = ["yes", "0123456789012345678901234567890123456789"]'
+	mkfifo pipe
+	python3 -c 'import time; held = open("pipe"); time.sleep(60)' 3>&- &
+	local reader=$!
+	LR_TEST_TAG=$TAG "$LEAN_RUNTIME" --root "$ROOT" run -b "$BUNDLE" "$ID" </dev/null >pipe 3>&- &
+	local runtime=$!
+	wait_for_status running "$ID"
+	sleep 0.5
+	local before after
+	before=$(ticks "$runtime")
+	sleep 1
+	after=$(ticks "$runtime")
+	kill "$reader" # the reader is gone: the terminal is hung up, and the container ends
+	wait "$reader" || true
+	local rc=0
+	wait "$runtime" || rc=$?
+	[ "$rc" = 1 ] || [ "$rc" = 129 ] || fail "exit $rc"
+	[ $((after - before)) -le 3 ] || fail "$((after - before)) ticks in a second"
+}
+
+@test "terminal: in the foreground: it has its size before the program runs" {
+	sh_cfg 'stty size'
+	local i
+	for i in 1 2 3 4 5 6 7 8 9 10 11 12; do
+		run -0 on_pty --size 31x91 -- "$LEAN_RUNTIME" --root "$ROOT" run -b "$BUNDLE" "$ID"
+		assert_has "$output" "31 91"
+	done
 }

@@ -1,0 +1,49 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * deny ERROR CALL[,CALL...] PROGRAM [ARG...]: executes PROGRAM under a filter that answers these
+ * system calls with ERROR (ENOSYS, EPERM), as an older kernel or a sandbox would. The filter stays
+ * with everything that PROGRAM starts, containers included.
+ */
+#include <errno.h>
+#include <seccomp.h>
+#include <stdio.h>
+#include <string.h>
+#include <unistd.h>
+
+static int usage(const char *why)
+{
+	fprintf(stderr, "deny: %s\nusage: deny ENOSYS|EPERM CALL[,CALL...] PROGRAM [ARG...]\n",
+		why);
+	return 125;
+}
+
+int main(int argc, char **argv)
+{
+	scmp_filter_ctx filter = seccomp_init(SCMP_ACT_ALLOW);
+
+	if (argc < 4)
+		return usage("too few words");
+	int error = strcmp(argv[1], "ENOSYS") == 0  ? ENOSYS
+		    : strcmp(argv[1], "EPERM") == 0 ? EPERM
+						    : 0;
+	if (!error)
+		return usage("unknown error");
+	/* Set-user-id programs (newuidmap) have to stay what they are. */
+	if (!filter || seccomp_attr_set(filter, SCMP_FLTATR_CTL_NNP, 0) < 0)
+		return usage("no filter");
+	for (char *save = NULL, *name = strtok_r(argv[2], ",", &save); name;
+	     name = strtok_r(NULL, ",", &save)) {
+		int number = seccomp_syscall_resolve_name(name);
+		if (number < 0)
+			return usage(name);
+		int r = seccomp_rule_add(filter, SCMP_ACT_ERRNO(error), number, 0);
+		if (r < 0)
+			return usage(strerror(-r));
+	}
+	int r = seccomp_load(filter);
+	if (r < 0)
+		return usage(strerror(-r));
+	execv(argv[3], argv + 3);
+	perror(argv[3]);
+	return 127;
+}
