@@ -21,11 +21,12 @@ ours() {
 
 @test "daemon.json: dockerd takes it and runs a container" {
 	command -v dockerd >/dev/null || skip "dockerd is not installed"
-	local d=$TMPDIR/dk docker=/usr/bin/docker pid f
+	local d docker=/usr/bin/docker pid f
 	[ -x $docker ] || docker=docker
 	rootfs_tar "$TMPDIR/r.tar"
 	for f in daemon.json daemon-optional.json; do
-		rm -rf "$d"
+		# Each its own: dockerd leaves its data directory a mount, which the sandbox ends.
+		d=$TMPDIR/dk-$f
 		mkdir -p "$d"
 		ours $f >"$d/daemon.json"
 		dockerd --config-file "$d/daemon.json" --data-root "$d/data" --exec-root "$d/exec" --pidfile "$d/pid" -H "unix://$d/sock" \
@@ -54,7 +55,7 @@ ours() {
 		ours containers-nosystemd.conf | sed '1,/^\[engine\]/d'; ours containers.conf | sed -n '/^\[engine.runtimes\]/,$p'; } >"$d/conf"
 	export CONTAINERS_CONF=$d/conf
 	local p="podman --root $d/root --runroot $d/run --tmpdir $d/tmp"
-	run -0 $p info --format '{{.Host.OCIRuntime.Name}} {{.Host.OCIRuntime.Path}}'
+	run -0 --separate-stderr $p info --format '{{.Host.OCIRuntime.Name}} {{.Host.OCIRuntime.Path}}'
 	assert_eq "$output" "lean $LEAN_RUNTIME"
 	$p import "$TMPDIR/r.tar" bb >/dev/null 2>&1
 	run -0 $p run --rm --network none --cgroup-parent "/$LR_SANDBOX_TAG" bb echo hello
