@@ -131,6 +131,12 @@ MESSAGE=.*container "no-such" does not exist'
 	assert_one_error
 }
 
+@test "--lean: a container runs with it as it does without" {
+	lean_only "its own option"
+	run -0 unshare -m --propagation private "$LEAN_RUNTIME" --root "$ROOT" --lean run -b "$BUNDLE" "$ID" # what is kept ready goes with the namespace
+	assert_eq "$output" hello
+}
+
 @test "-v, -V and --version say the same" {
 	run -0 "$LEAN_RUNTIME" -v
 	local version=$output
@@ -182,7 +188,7 @@ MESSAGE=.*container "no-such" does not exist'
 	(exec 3<&7 && "$LEAN_RUNTIME" --root "$ROOT" create --preserve-fds 1 --no-pivot -b "$BUNDLE" "$ID" </dev/null >out 2>&1)
 	exec 7<&-
 	rt start "$ID"
-	wait_until grep -q done out
+	wait_until grep -q "done" out
 	assert_has "$(cat out)" config.json
 	rt delete --force "$ID"
 	lean_only "runc 1.2"
