@@ -488,8 +488,9 @@ IN_NS(cgroup_that_could_not_be_made, 0)
 	struct lr_mount_cgroup_view view = {.n = 2, .v = none};
 
 	fx->env.cgroup = &view;
-	CHECK_INT(fx_mount(fx, MOUNTS(M("/a", "cgroup", "cgroup"))), -ENOENT);
-	CHECK_HAS(fx->text, "mounts[0]");
+	/* Podman without root is in a user namespace already: the config asks for none. */
+	CHECK_INT(fx_mount(fx, MOUNTS(M("/a", "cgroup", "cgroup"))), 0);
+	CHECK_INT(access(ROOT "/a/memory", F_OK) | access(ROOT "/a/unified", F_OK), 0);
 	become_userns_root();
 	fx->env.rootfd = open(ROOT, O_PATH | O_DIRECTORY | O_CLOEXEC);
 	fx->env.procfd = lr_procfs_open(&fx->err);
