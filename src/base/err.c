@@ -31,6 +31,9 @@ int lr_err_set(struct lr_err *err, int code, const char *room, bool with_strerro
 		size_t n = strlen(err->msg);
 		snprintf(err->msg + n, sizeof(err->msg) - n, ": %s", lr_strerror(code));
 	}
+	/* It can come from any call, and always means the same. */
+	if (code == EMFILE)
+		(void)lr_err_add_hint(err, "raise the runtime's limit of open files (ulimit -n)");
 	return -code;
 }
 

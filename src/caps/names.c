@@ -64,7 +64,8 @@ int lr_caps_parse(const char *name, struct lr_err *err)
 	for (size_t i = 0; i < LR_ARRAY_SIZE(names); i++)
 		if (strcasecmp(names[i] + 4, word) == 0)
 			return (int)i;
-	return lr_refuse(err, EINVAL, "unknown capability \"%s\"", name);
+	lr_refuse(err, EINVAL, "unknown capability \"%s\"", name);
+	return lr_err_hint(err, "'lean-runtime features' lists the names");
 }
 
 size_t lr_caps_names(const char **v, size_t n)

@@ -35,7 +35,11 @@ int lr_cgroup_clone_fd(const struct lr_cgroup_plan *plan)
 static int explain(const char *dir, const char *ctrl, int r, struct lr_err *err)
 {
 	lr_fail(err, -r, "cannot join the cgroup %s", dir);
-	if (r == -ENOSPC)
+	if (r == -ENOENT)
+		lr_err_hint(err,
+			    "the container was deleted meanwhile, or --cgroup names a sub-cgroup "
+			    "that was not made");
+	else if (r == -ENOSPC)
 		lr_err_hint(err, "cpuset.cpus or cpuset.mems is empty there");
 	else if (r == -EINVAL && lr_cgroup_name_has(ctrl, "cpu"))
 		lr_err_hint(err, "a realtime process needs cpu.rt_runtime_us in its cgroup "

@@ -92,6 +92,16 @@ static int explain(const struct lr_cgroup_write *w, const char *file, const char
 		else if (r == -ENODEV && w->ctrl == LR_CTRL_BLKIO)
 			lr_err_hint(err, "no such block device: compare with lsblk (a whole disk, "
 					 "not a partition)");
+		else if (r == -ERANGE && w->ctrl == LR_CTRL_CPUSET)
+			lr_err_hint(err, "the host has no CPU or memory node of that number");
+		else if (r == -EPERM || r == -EACCES)
+			lr_err_hint(err,
+				    "the runtime needs CAP_SYS_ADMIN, or a cgroup that is its own "
+				    "to change");
+		else if (r == -EINVAL && w->ctrl == LR_CTRL_CPU && strstr(w->where, "period"))
+			lr_err_hint(
+				err,
+				"periods are 1000 to 1000000 microseconds, quotas at least 1000");
 		else if (r == -EINVAL && w->ctrl == LR_CTRL_CPUSET)
 			lr_err_hint(err,
 				    "only CPUs and memory nodes of the parent cgroup can be given");

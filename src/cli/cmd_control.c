@@ -63,7 +63,8 @@ int lr_cmd_kill(const struct lr_cli_args *args, struct lr_err *err)
 	struct kill_how how = {.sig = lr_cli_signal(name), .all = lr_cli_flag(args, LR_OPT_ALL)};
 
 	if (how.sig < 0)
-		return lr_refuse(err, EINVAL, "unknown signal \"%s\"", name);
+		return lr_err_hint((lr_refuse(err, EINVAL, "unknown signal \"%s\"", name), err),
+				   "a number up to 64, or a name such as TERM, SIGTERM, RTMIN+3");
 	return lr_cli_each(args, kill_one, &how, err);
 }
 

@@ -239,7 +239,9 @@ static int open_destination(const char *log, struct lr_err *err)
 		const char *path = lr_has_prefix(log, "file:") ? log + strlen("file:") : log;
 		fd = open(path, O_WRONLY | O_APPEND | O_CREAT | O_CLOEXEC, 0644);
 		if (fd < 0)
-			return lr_fail(err, errno, "open log file %s", path);
+			return lr_err_hint(
+				(lr_fail(err, errno, "open log file %s", path), err),
+				"the directory given by --log must exist and be writable");
 	}
 	if (fd < 0)
 		return fd;

@@ -85,7 +85,10 @@ static int report(const struct lr_hook_job *job, struct lr_hook_output *o, struc
 		return -job->error;
 	}
 	if (job->timed_out)
-		return lr_refuse(err, ETIMEDOUT, "%s timed out after %d s", who, *h->timeout);
+		return lr_err_hint(
+			(lr_refuse(err, ETIMEDOUT, "%s timed out after %d s", who, *h->timeout),
+			 err),
+			"it was killed; give it more time, or see what it waits for");
 	if (WIFEXITED(job->status) && WEXITSTATUS(job->status) == 0)
 		return 0;
 

@@ -89,6 +89,8 @@ static int enter_cwd(const char *cwd, struct lr_err *err)
 
 	if (chdir(cwd) < 0) {
 		lr_fail(err, errno, "chdir to cwd (\"%s\")", cwd);
+		lr_err_hint(err,
+			    "it must be a directory that user and mounts let the process enter");
 		return lr_err_at(err, "process.cwd");
 	}
 	if (syscall(SYS_getcwd, real, sizeof(real)) < 0 || real[0] != '/') {
@@ -179,6 +181,9 @@ static int ascending(const void *a, const void *b)
  */
 static int close_rest(const struct lr_init_process *p, struct lr_becoming *b, struct lr_err *err)
 {
+	/* The log's descriptor is one of those. */
+	lr_debug("process: closing the host's descriptors; what follows is wait, then program %s",
+		 b->program);
 	int keep[] = {b->sync, b->go, b->answer, b->hooks[0], b->hooks[1]}, r = 0;
 	unsigned first = 3 + (unsigned)p->preserve_fds;
 
@@ -252,5 +257,10 @@ int lr_process_execute(struct lr_init_process *p, struct lr_becoming *b, struct 
 		if (r < 0)
 			return r;
 	}
-	return lr_program_exec(b->program, p->argv, (const char *const *)p->env, err);
+	int r = lr_program_exec(b->program, p->argv, (const char *const *)p->env, err);
+	lr_err_at(err, "process.args[0]");
+	return r == -EPERM && p->seccomp
+		       ? lr_err_hint(err,
+				     "linux.seccomp must allow execve and what loads a program")
+		       : r;
 }

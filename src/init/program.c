@@ -42,7 +42,15 @@ static int refuse(const char *name, int code, struct lr_err *err)
 		lr_fail(err, code, "exec: \"%s\": stat %s", name, name);
 	if (err)
 		err->terse = true;
-	return -code;
+	if (code == EACCES)
+		lr_err_hint(err,
+			    "the user of the process may not execute it: see its mode, and noexec "
+			    "of its mount");
+	else if (code == EISDIR)
+		lr_err_hint(err, "name a program in it");
+	else if (code == ENOENT)
+		lr_err_hint(err, "the image has no program of that path, or a link to nothing");
+	return lr_err_at(err, "process.args[0]");
 }
 
 static const char *path_of(const char *const *envp)
@@ -90,7 +98,8 @@ int lr_program_find(const char *name, const char *const *envp, char *path, size_
 	lr_refuse(err, ENOENT, "exec: \"%s\": executable file not found in $PATH", name);
 	if (err)
 		err->terse = true;
-	return -ENOENT;
+	lr_err_hint(err, "the image has none in %.160s (PATH of process.env)", path_of(envp));
+	return lr_err_at(err, "process.args[0]");
 }
 
 int lr_program_exec(const char *path, const char *const *argv, const char *const *envp,

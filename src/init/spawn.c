@@ -290,10 +290,5 @@ int lr_init_start(struct lr_init_child *c, struct lr_err *err)
 	int sent = lr_sync_send(c->sync, LR_STEP_START, 0, LR_NOFD, &gone);
 	int r = lr_sync_wait_exec(c->sync, err);
 	c->sync = lr_close(c->sync);
-	if (r >= 0 && sent < 0) {
-		if (err)
-			*err = gone;
-		return sent;
-	}
-	return r;
+	return r >= 0 && sent < 0 ? lr_sync_died(LR_STEP_START, err) : r;
 }

@@ -93,6 +93,15 @@ int lr_sync_write(int sock, enum lr_step step, int32_t value, struct lr_err *err
 	return 0;
 }
 
+int lr_sync_died(enum lr_step step, struct lr_err *err)
+{
+	lr_refuse(err, EPIPE, "the container's first process died");
+	lr_err_hint(err,
+		    "was it killed? see dmesg; a memory limit below 1 MB or so is too small to "
+		    "start in");
+	return lr_err_step(err, lr_step_name(step));
+}
+
 void lr_sync_send_err(int sock, const struct lr_err *why)
 {
 	struct message m = {.magic = MAGIC, .kind = KIND_ERROR, .err = *why};
@@ -159,12 +168,8 @@ int lr_sync_wait(int sock, enum lr_step step, int32_t *value, int *fd, struct lr
 		lr_fail(err, (int)-n, "receive");
 		return lr_err_step(err, lr_step_name(step));
 	}
-	if (n == 0) {
-		lr_refuse(err, EPIPE, "the container's first process died");
-		lr_err_hint(err, "was it killed? see dmesg; a memory limit below 1 MB or so is too "
-				 "small to start in");
-		return lr_err_step(err, lr_step_name(step));
-	}
+	if (n == 0)
+		return lr_sync_died(step, err);
 	if (m.magic == MAGIC && m.kind == KIND_ERROR && (size_t)n == sizeof(m)) {
 		take_error(&m, err);
 		return -m.err.code;

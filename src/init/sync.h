@@ -50,6 +50,9 @@ int lr_sync_write(int sock, enum lr_step step, int32_t value, struct lr_err *err
 int lr_sync_wait(int sock, enum lr_step step, int32_t *value, int *fd,
 		 struct lr_err *err) LR_MUST_CHECK;
 
+/* What to say of a child that has died before `step` without a word. Returns -EPIPE. */
+int lr_sync_died(enum lr_step step, struct lr_err *err);
+
 /* Child: the last thing it says before it gives up. Best effort. */
 void lr_sync_send_err(int sock, const struct lr_err *why);
 

@@ -22,8 +22,10 @@ static int read_bundle(const struct lr_create_opts *o, struct lr_arena *a, struc
 	char real[PATH_MAX], *text;
 	size_t len;
 
-	if (!realpath(o->bundle ? o->bundle : ".", real))
-		return lr_fail(err, errno, "bundle %s", o->bundle ? o->bundle : ".");
+	if (!realpath(o->bundle ? o->bundle : ".", real)) {
+		lr_fail(err, errno, "bundle %s", o->bundle ? o->bundle : ".");
+		return lr_err_hint(err, "--bundle names a directory with a config.json");
+	}
 	c->bundle = lr_strdup(a, real);
 	const char *path =
 		o->config && o->config[0] == '/'
@@ -140,6 +142,8 @@ static int compile_sysctl(struct lr_compiled *c, const struct oci_linux *l, stru
 			own |= kinds[i].own;
 	if ((c->config->hostname || c->config->domainname) && !(own & LR_SYSCTL_UTS)) {
 		lr_refuse(err, EINVAL, "a host name of its own needs a UTS namespace");
+		lr_err_hint(err,
+			    "add {\"type\": \"uts\"} to linux.namespaces, or leave the name out");
 		return lr_err_at(err, c->config->hostname ? "hostname" : "domainname");
 	}
 	p->hostname = c->config->hostname;

@@ -78,7 +78,9 @@ int lr_container_open(const struct lr_runtime *rt, const char *id, bool lock, st
 	if (r >= 0)
 		r = lr_store_open(rt->root, false, a, &c.store, err);
 	if (r == -ENOENT)
-		return lr_refuse(err, ENOENT, "container \"%s\" does not exist", id);
+		return lr_err_hint(
+			(lr_refuse(err, ENOENT, "container \"%s\" does not exist", id), err),
+			"'lean-runtime list' shows those of a --root");
 	if (r >= 0 && lock)
 		r = lr_store_lock(&c.store, id, &c.entry, err);
 	if (r >= 0)

@@ -32,10 +32,29 @@ void lr_birth_close(struct lr_birth *b)
 	lr_store_close(&b->store);
 }
 
-void lr_birth_undo(struct lr_birth *b, struct lr_arena *a)
+bool lr_birth_out_of_memory(const struct lr_birth *b, struct lr_arena *a)
+{
+	const struct oci_linux *l = b->c.config->linux_;
+	const struct oci_memory *m = l && l->resources ? l->resources->memory : NULL;
+	struct lr_cgroup_stats *stats;
+
+	/* A cgroup out of a pool may remember somebody else's. */
+	return m && m->limit && *m->limit > 0 && !b->c.record.lean_cgroup &&
+	       lr_cgroup_stats(lr_cgroup_plan_ref(b->c.init.cgroup), a, &stats, NULL) >= 0 &&
+	       stats->memory.oom_kill > 0;
+}
+
+void lr_birth_undo(struct lr_birth *b, struct lr_arena *a, struct lr_err *err)
 {
 	struct lr_err why = {0};
 	char line[1200];
+
+	if (err && err->code == EPIPE && lr_birth_out_of_memory(b, a)) {
+		lr_refuse(err, ENOMEM, "out of memory before the program could start");
+		lr_err_at(err, "linux.resources.memory.limit");
+		lr_err_hint(err,
+			    "raise the limit: starting takes up to 1 MB, and the program its own");
+	}
 
 	lr_init_abort(&b->child);
 	/* With poststop: runtime.md runs those after a creation that failed, too. */
@@ -89,6 +108,8 @@ static int prepare(struct lr_birth *b, bool with_fifo, struct lr_arena *a, struc
 	size_t planned = rec->cgroups.n;
 
 	int r = lr_store_write(&b->entry, rec, b->c.kept, b->c.kept_len, a, err);
+	if (r >= 0)
+		lr_debug("create: recorded as %s/%s", b->store.path, rec->id);
 	if (r >= 0 && b->c.notify)
 		r = lr_notify_prepare(&b->entry, err);
 	if (r >= 0 && !b->c.hold.cgroup)
@@ -96,6 +117,9 @@ static int prepare(struct lr_birth *b, bool with_fifo, struct lr_arena *a, struc
 	/* Some hierarchies may have dropped out (no permission), or all (the cgroup is somebody
 	 * else's): what is not ours must not be taken apart with us. */
 	const struct lr_cgroup_ref *made = lr_cgroup_plan_ref(b->c.init.cgroup);
+	if (r >= 0)
+		lr_debug("create: cgroup %s, in %zu hierarchies",
+			 made->n && made->relative ? made->relative : "none", made->n);
 	if (made->n != planned) {
 		struct lr_err *why = r < 0 ? NULL : err;
 		int rc = lr_cgroup_to_record(made, a, rec, why);
@@ -145,6 +169,8 @@ static int spawn(struct lr_birth *b, struct lr_arena *a, struct lr_err *err)
 		r = record_child(b, err);
 	if (r >= 0)
 		r = lr_init_attend(p, &b->child, err);
+	if (r >= 0)
+		lr_debug("create: process %d is ready", b->child.pid);
 	if (r >= 0 && b->c.record.rdt_made)
 		r = lr_store_write(&b->entry, &b->c.record, b->c.kept, b->c.kept_len, a, err);
 	return r;
@@ -173,6 +199,7 @@ int lr_console_open(bool terminal, bool detached, const char *path, int *theirs,
 		lr_refuse(err, EINVAL,
 			  "cannot allocate tty if the runtime will detach without setting console "
 			  "socket");
+		lr_err_hint(err, "give one by --console-socket, or have no terminal");
 		return lr_err_at(err, "process.terminal");
 	}
 	if (socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, sv) < 0)
@@ -199,6 +226,10 @@ int lr_birth(const struct lr_runtime *rt, const struct lr_create_opts *o, enum l
 	if (r >= 0)
 		r = lr_compile(rt, o, b->store.path, a, &b->c, err);
 	if (r >= 0)
+		lr_debug("create: %s compiled: %zu mounts, namespaces %#x, %zu cgroups",
+			 b->c.bundle, b->c.config->mounts.n, b->c.record.namespaces,
+			 b->c.record.cgroups.n);
+	if (r >= 0)
 		r = lr_console_open(b->c.config->process->terminal, kind != LR_BIRTH_FOREGROUND,
 				    o->console_socket, &b->c.init.process.console, &b->console,
 				    err);
@@ -215,7 +246,7 @@ int lr_birth(const struct lr_runtime *rt, const struct lr_create_opts *o, enum l
 	if (r >= 0)
 		r = spawn(b, a, err);
 	if (r < 0)
-		lr_birth_undo(b, a);
+		lr_birth_undo(b, a, err);
 	return r;
 }
 
@@ -250,7 +281,7 @@ int lr_lifecycle_create(const struct lr_runtime *rt, const struct lr_create_opts
 		if (r >= 0)
 			r = lr_birth_hand_out(o, &b.c.config->annotations, &b.child, err);
 		if (r < 0)
-			lr_birth_undo(&b, a);
+			lr_birth_undo(&b, a, err);
 	}
 	lr_birth_close(&b);
 	return r;

@@ -45,8 +45,11 @@ int lr_birth(const struct lr_runtime *rt, const struct lr_create_opts *o, enum l
 int lr_birth_hand_out(const struct lr_create_opts *o, const struct oci_map *annotations,
 		      const struct lr_init_child *c, struct lr_err *err) LR_MUST_CHECK;
 
-/* Undoes a birth that has succeeded; best effort, what goes wrong is warned about. */
-void lr_birth_undo(struct lr_birth *b, struct lr_arena *a);
+/* Undoes a birth that has succeeded; best effort, what goes wrong is warned about. *err says why:
+ * where that is only that a process died, and memory was short, it says that instead. */
+void lr_birth_undo(struct lr_birth *b, struct lr_arena *a, struct lr_err *err);
+/* Whether the kernel has killed something in the container because its memory limit was reached. */
+bool lr_birth_out_of_memory(const struct lr_birth *b, struct lr_arena *a);
 void lr_birth_close(struct lr_birth *b);
 
 /*

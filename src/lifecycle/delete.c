@@ -128,6 +128,7 @@ int lr_container_destroy(struct lr_entry *e, const struct lr_record *r, const ch
 		rc = give_back(e, r, &cg, a, err);
 	if (rc < 0)
 		return rc;
+	lr_debug("delete: process %d is gone, and its cgroup", r->pid);
 	if (r->rdt_made) {
 		rc = destroy_rdt(r, config, config_len, a, err);
 		if (rc < 0)
@@ -137,7 +138,10 @@ int lr_container_destroy(struct lr_entry *e, const struct lr_record *r, const ch
 	 */
 	if (hooks)
 		run_poststop(r, config, config_len, a);
-	return lr_store_remove(e, err);
+	rc = lr_store_remove(e, err);
+	if (rc >= 0)
+		lr_debug("delete: the record of %s is gone", r->id);
+	return rc;
 }
 
 /* The directory holds nothing usable: there is nothing else that could be left. */

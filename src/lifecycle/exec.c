@@ -235,6 +235,7 @@ static int spawn(struct exec *e, const struct lr_exec_opts *o, const sigset_t *s
 	LR_CLEANUP_FD int pidfd = lr_proc_pidfd(e->c.record.pid, e->c.record.start_time);
 	if (pidfd == -ESRCH)
 		return lr_refuse(err, ESRCH, "container not running");
+	lr_debug("exec: joining process %d, namespaces %#x", e->c.record.pid, e->plan.namespaces);
 	e->plan.pidfd = pidfd;
 	e->plan.process.sigmask = sigmask;
 	r = lr_init_exec(&e->plan, &e->child, err);
@@ -245,6 +246,8 @@ static int spawn(struct exec *e, const struct lr_exec_opts *o, const sigset_t *s
 		r = hand_out(o, &e->child, err);
 	if (r >= 0)
 		r = lr_init_start(&e->child, err);
+	if (r >= 0)
+		lr_debug("exec: process %d runs", e->child.pid);
 	if (r < 0)
 		lr_init_abort(&e->child);
 	return r;

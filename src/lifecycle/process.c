@@ -70,6 +70,7 @@ static int compile_env(const struct oci_process *p, const struct lr_process_opts
 		if (!eq || eq == p->env.v[i]) {
 			lr_refuse(err, EINVAL, "environment variable \"%.64s\" is not NAME=value",
 				  p->env.v[i]);
+			lr_err_hint(err, "remove it, or give it a value: NAME= is an empty one");
 			return lr_err_at(err, "process.env[%zu]", i);
 		}
 		/* As runc has it, an empty HOME is none. */

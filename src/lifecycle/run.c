@@ -2,6 +2,7 @@
 /* lifecycle: run: create, start, stay until the end, clean up. */
 #define LR_ROOM "run"
 #include <errno.h>
+#include <inttypes.h>
 #include <signal.h>
 #include <stdlib.h>
 #include <sys/prctl.h>
@@ -34,6 +35,8 @@ static int start(struct lr_birth *b, const struct lr_create_opts *o, struct lr_a
 		r = lr_birth_hand_out(o, &b->c.config->annotations, &b->child, err);
 	if (r >= 0)
 		r = lr_init_start(&b->child, err);
+	if (r >= 0)
+		lr_debug("run: the program runs");
 	return r < 0 ? r : poststart(b, a, err);
 }
 
@@ -87,7 +90,7 @@ static int run(const struct lr_runtime *rt, const struct lr_create_opts *o,
 	if (r >= 0)
 		r = start(b, o, a, err);
 	if (r < 0) {
-		lr_birth_undo(b, a);
+		lr_birth_undo(b, a, err);
 		return r;
 	}
 	*status = 0;
@@ -98,6 +101,12 @@ static int run(const struct lr_runtime *rt, const struct lr_create_opts *o,
 		return 0;
 	}
 	r = stay(b, signals, lr_take_fd(&notify), status, err);
+	if (r >= 0)
+		lr_debug("run: it ended with status %d", *status);
+	if (r >= 0 && *status == 128 + SIGKILL && lr_birth_out_of_memory(b, a))
+		lr_warn("the container was killed because it reached its memory limit of %" PRId64
+			" bytes (linux.resources.memory.limit)",
+			*b->c.config->linux_->resources->memory->limit);
 	if (o->keep)
 		return r;
 	int cleaned = clean_up(b, a, r < 0 ? NULL : err);

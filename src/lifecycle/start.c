@@ -43,6 +43,8 @@ static int let_go(const struct lr_entry *e, struct lr_err *err)
 	if (r >= 0)
 		r = lr_sync_wait_exec(f.answer, err);
 	lr_store_fifos_close(&f);
+	if (r >= 0)
+		lr_debug("start: the program runs");
 	return r;
 }
 

@@ -81,6 +81,7 @@ static int signal_init(const struct lr_record *r, int sig, struct lr_err *err)
 {
 	int rc = lr_proc_signal(r->pid, r->start_time, sig);
 
+	lr_debug("kill: signal %d to process %d: %d", sig, r->pid, rc);
 	if (rc == -ESRCH)
 		return not_running(err);
 	return rc < 0 ? lr_fail(err, -rc, "send signal %d to process %d", sig, r->pid) : 0;
@@ -128,6 +129,8 @@ static int freeze(const struct lr_runtime *rt, const char *id, bool frozen, stru
 		return lr_err_hint(
 			err, "it was made with --cgroup-manager disabled, or without permission");
 	}
+	lr_debug("%s: cgroup %s", frozen ? "pause" : "resume",
+		 c.cgroup.relative ? c.cgroup.relative : "");
 	return lr_cgroup_freeze(&c.cgroup, frozen, err);
 }
 

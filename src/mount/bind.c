@@ -26,6 +26,8 @@ static int fail_source(const struct lr_mount_op *op, int r, struct lr_err *err)
 {
 	lr_fail(err, -r, "%s", op->source);
 	lr_err_at(err, "mounts[%zu].source", op->index);
+	if (r == -ENOENT)
+		lr_err_hint(err, "the runtime makes mount points, but no sources: create it");
 	if (r == -EINVAL && !op->o.rec)
 		lr_err_hint(err, "the source is unbindable, or holds mounts that a user namespace "
 				 "may not uncover: use \"rbind\"");

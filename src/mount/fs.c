@@ -137,6 +137,13 @@ static void explain(const struct lr_mount_plan *plan, const struct lr_mount_op *
 				 "container's own");
 	else if (r == -EINVAL && plan->opts.userns && lr_streq(op->type, "devpts"))
 		lr_err_hint(err, "drop \"gid=5\", or map that group in linux.gidMappings");
+	else if (r == -EINVAL && op->o.n_params)
+		lr_err_hint(err,
+			    "what is no mount option is handed to %s as it is: see %s(5) or the "
+			    "kernel's documentation",
+			    op->type, op->type);
+	else if (r == -ENOENT && op->o.n_params)
+		lr_err_hint(err, "a directory or device in its options or source is missing");
 	else if (r == -EPERM)
 		lr_err_hint(err, "this file system cannot be mounted in a user namespace, or "
 				 "CAP_SYS_ADMIN is missing");

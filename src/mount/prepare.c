@@ -25,6 +25,8 @@ static int fail_source(const struct lr_mount_op *op, int r, struct lr_err *err)
 {
 	lr_fail(err, -r, "%s", op->source);
 	lr_err_at(err, "mounts[%zu].source", op->index);
+	if (r == -ENOENT)
+		lr_err_hint(err, "the runtime makes mount points, but no sources: create it");
 	return r;
 }
 

@@ -154,6 +154,9 @@ static size_t move_one(struct side *host, struct side *target, const struct lr_n
 	*r = lr_rtnl_link_by_name(&host->nl, d->host_name, &link);
 	if (*r < 0) {
 		fail_link(&host->nl, *r, "network device", d->host_name, err);
+		if (*r == -ENODEV)
+			lr_err_hint(err,
+				    "it must be in the runtime's own network namespace: ip link");
 		return 0;
 	}
 	m->flags = link.flags;

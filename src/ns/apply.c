@@ -39,11 +39,17 @@ static int open_joined(const struct lr_ns_plan *p, enum lr_ns_kind k, int *ret, 
 
 	if (fd < 0) {
 		lr_fail(err, errno, "open the %s namespace %s", lr_ns_name(k), p->join[k]);
+		lr_err_hint(
+			err,
+			"does the process it belongs to still run? without a path, a new one is "
+			"made");
 		return lr_err_at(err, "linux.namespaces[%zu].path", p->index[k]);
 	}
 	int type = ioctl(fd, NS_GET_NSTYPE);
 	if (type < 0 || (unsigned)type != lr_ns_flag(k)) {
 		lr_refuse(err, EINVAL, "%s is not a %s namespace", p->join[k], lr_ns_name(k));
+		lr_err_hint(err,
+			    "the file must be of the kind that \"type\" says: /proc/PID/ns/...");
 		return lr_err_at(err, "linux.namespaces[%zu].path", p->index[k]);
 	}
 	*ret = lr_take_fd(&fd);

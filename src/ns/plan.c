@@ -102,6 +102,7 @@ static int plan_maps(const struct oci_linux *l, const struct lr_ns_caller *calle
 		 * describe what is there. */
 		if ((l->uid_mappings.n || l->gid_mappings.n) && !p->join[LR_NS_USER]) {
 			lr_refuse(err, EINVAL, "id mappings need a user namespace");
+			lr_err_hint(err, "add {\"type\": \"user\"} to linux.namespaces");
 			return lr_err_at(err, "linux.%s",
 					 l->uid_mappings.n ? "uidMappings" : "gidMappings");
 		}
@@ -109,6 +110,7 @@ static int plan_maps(const struct oci_linux *l, const struct lr_ns_caller *calle
 	}
 	if (!l->uid_mappings.n || !l->gid_mappings.n) {
 		lr_refuse(err, EINVAL, "a new user namespace needs id mappings");
+		lr_err_hint(err, "at least one that maps container id 0");
 		return lr_err_at(err, "linux.%s",
 				 l->uid_mappings.n ? "gidMappings" : "uidMappings");
 	}

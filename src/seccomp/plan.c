@@ -61,8 +61,10 @@ static int plan_action(const char *name, const uint32_t *errno_ret, uint32_t *re
 {
 	const struct lr_name *a = name ? lr_name_find(actions, LR_ARRAY_SIZE(actions), name) : NULL;
 
-	if (!a)
-		return lr_refuse(err, EINVAL, "unknown seccomp action \"%s\"", name ? name : "");
+	if (!a) {
+		lr_refuse(err, EINVAL, "unknown seccomp action \"%s\"", name ? name : "");
+		return lr_err_hint(err, "'lean-runtime features' lists them");
+	}
 	*ret = (uint32_t)a->value;
 	if (a->value != SECCOMP_RET_ERRNO && a->value != SECCOMP_RET_TRACE) {
 		/* config-linux.md: "When the action doesn't support an errno, the runtime MUST

@@ -74,7 +74,8 @@ int lr_store_check_id(const char *id, struct lr_err *err)
 
 static int unknown(const char *id, struct lr_err *err)
 {
-	return lr_refuse(err, ENOENT, "container \"%s\" does not exist", id);
+	return lr_err_hint((lr_refuse(err, ENOENT, "container \"%s\" does not exist", id), err),
+			   "'lean-runtime list' shows those of a --root");
 }
 
 static int lock(int fd, struct lr_err *err)
@@ -93,7 +94,10 @@ int lr_store_create(const struct lr_store *s, const char *id, struct lr_entry *r
 		return r;
 	if (mkdirat(s->fd, id, 0700) < 0) {
 		if (errno == EEXIST)
-			return lr_refuse(err, EEXIST, "container with id %s already exists", id);
+			return lr_err_hint(
+				(lr_refuse(err, EEXIST, "container with id %s already exists", id),
+				 err),
+				"take another id, or delete that one");
 		lr_fail(err, errno, "make %s/%s", s->path, id);
 		return lr_err_hint(err, "give another root directory by --root");
 	}
@@ -160,7 +164,9 @@ int lr_store_write(struct lr_entry *e, const struct lr_record *r, const char *co
 		return lr_fail(err, errno, "create %s/%s/record", e->store->path, e->id);
 	ssize_t n = lr_write_full(fd, bytes, size);
 	if (n < 0)
-		return lr_fail(err, (int)-n, "write %s/%s/record", e->store->path, e->id);
+		return lr_err_hint(
+			(lr_fail(err, (int)-n, "write %s/%s/record", e->store->path, e->id), err),
+			"free some space there, or give another root directory by --root");
 	if (renameat(e->dir, RECORD_TMP, e->dir, RECORD) < 0)
 		return lr_fail(err, errno, "rename the record");
 	lr_close(e->record);

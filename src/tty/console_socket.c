@@ -42,6 +42,8 @@ int lr_tty_connect(const char *path, struct lr_err *err)
 			continue;
 		int code = errno;
 		lr_fail(err, code, "cannot connect to socket %s", path);
+		if (code == ENOENT)
+			lr_err_hint(err, "whoever takes the descriptor has to listen first");
 		if (code == ECONNREFUSED)
 			lr_err_hint(err, "nobody listens there, or it is not a stream socket");
 		return -code;

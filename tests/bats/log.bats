@@ -119,3 +119,34 @@ logged() {
 	[ "$status" -ne 0 ]
 	assert_has "$output" /no/such/dir/log
 }
+
+@test "log: --debug traces every stage, of create, start, exec, kill and delete" {
+	lean_only "its own stages"
+	cfg '.process.args = ["sleep", "100"] | .hooks.createRuntime = [{path: "/bin/true"}]
+		| .linux.seccomp = {defaultAction: "SCMP_ACT_ALLOW", syscalls: [{names: ["kexec_load"], action: "SCMP_ACT_ERRNO"}]}'
+	debug() {
+		rt --log "$LOGF" --log-format json --debug "$@" </dev/null >/dev/null 2>&1
+	}
+	debug create -b "$BUNDLE" "$ID"
+	local all stage
+	all=$(jq -r .msg "$LOGF")
+	for stage in compiled recorded "cgroup /$ID" "seccomp: " "init: process" signals cgroup procfs identity namespaces names root mounts \
+		devices sysctl terminal hooks pivot protect process "wait, then program /bin/sleep" "hook: createRuntime" "mounts[0]: proc on /proc" "is ready"; do
+		assert_has "$all" "$stage"
+	done
+	assert_eq "$(grep -c '^init: stage' <<<"$all")" 15 # two more come when the log is closed
+	rm "$LOGF"
+	debug start "$ID"
+	assert_has "$(jq -r .msg "$LOGF")" "start: the program runs"
+	debug exec "$ID" true
+	assert_has "$(jq -r .msg "$LOGF")" "exec: joining process"
+	debug pause "$ID"
+	debug resume "$ID"
+	assert_has "$(jq -r .msg "$LOGF")" "pause: cgroup /$ID"
+	debug kill "$ID" KILL
+	assert_has "$(jq -r .msg "$LOGF")" "kill: signal 9"
+	debug delete --force "$ID"
+	assert_has "$(jq -r .msg "$LOGF")" "delete: the record of $ID is gone"
+	# nothing but debug lines
+	assert_eq "$(jq -rs 'map(.level) | unique | join(",")' "$LOGF")" debug
+}
