@@ -69,12 +69,16 @@ static int chmod_fd(int fd, mode_t mode)
 }
 
 /* A device that was bound here is the host's: its owner and mode are not ours to change. */
-static bool is_mount(int fd)
+static bool is_mount(int fd, int dirfd)
 {
 	struct statx stx;
+	struct stat st, dir;
 
-	return lr_statx(fd, "", AT_EMPTY_PATH | AT_SYMLINK_NOFOLLOW, 0, &stx) == 0 &&
-	       stx.stx_attributes & STATX_ATTR_MOUNT_ROOT;
+	if (lr_statx(fd, "", AT_EMPTY_PATH | AT_SYMLINK_NOFOLLOW, 0, &stx) == 0 &&
+	    stx.stx_attributes_mask & STATX_ATTR_MOUNT_ROOT)
+		return stx.stx_attributes & STATX_ATTR_MOUNT_ROOT;
+	/* Before Linux 5.8, or under a filter: from another file system, at least. */
+	return fstat(fd, &st) < 0 || fstat(dirfd, &dir) < 0 || st.st_dev != dir.st_dev;
 }
 
 /* Owner and mode, through a descriptor that was checked. */
@@ -87,7 +91,7 @@ static int settle(int dirfd, const struct lr_device *d, struct lr_err *err)
 		return lr_fail(err, errno, "opening %s", d->path);
 	if (!is_asked(d, &st))
 		return refuse_other(d, &st, err);
-	if (is_mount(fd))
+	if (is_mount(fd, dirfd))
 		return 0;
 	if ((st.st_uid != d->uid || st.st_gid != d->gid) &&
 	    fchownat(fd, "", d->uid, d->gid, AT_EMPTY_PATH) < 0)
@@ -184,7 +188,8 @@ static int bind_onto(const struct lr_device *d, int target, int dirfd)
 		return bind_by_path(d, target, dirfd);
 	if (r < 0)
 		return r;
-	return lr_move_mount(fd, "", target, "", MOVE_MOUNT_F_EMPTY_PATH | MOVE_MOUNT_T_EMPTY_PATH);
+	r = lr_move_mount(fd, "", target, "", MOVE_MOUNT_F_EMPTY_PATH | MOVE_MOUNT_T_EMPTY_PATH);
+	return r == -ENOSYS || r == -EPERM ? bind_by_path(d, target, dirfd) : r;
 }
 
 static int bind_host(int dirfd, const struct lr_device *d, struct lr_err *err)

@@ -246,7 +246,7 @@ int lr_process_load_notify(struct lr_init_process *p, struct lr_becoming *b, str
 	if (r >= 0)
 		r = lr_sync_write(b->sync, LR_STEP_FILTER, listener, err);
 	if (r >= 0)
-		r = lr_sync_wait(b->sync, LR_STEP_AGENT, NULL, NULL, err);
+		r = lr_sync_wait(b->sync, LR_STEP_AGENT, NULL, err);
 	return r;
 }
 

@@ -77,7 +77,7 @@ static int stage_identity(struct lr_child *c, struct lr_err *err)
 	int r = 0;
 
 	if (lr_child_waits_mapped(c->plan))
-		r = lr_sync_wait(c->becoming.sync, LR_STEP_MAPPED, &pid, NULL, err);
+		r = lr_sync_wait(c->becoming.sync, LR_STEP_MAPPED, &pid, err);
 	c->host_pid = pid;
 	if (r >= 0 && c->plan->ns.create & CLONE_NEWUSER && !c->staged)
 		r = lr_ns_become_root(err);
@@ -210,9 +210,9 @@ static int stage_hooks(struct lr_child *c, struct lr_err *err)
 	int r = 0;
 
 	if (lr_child_sends_rooted(c->plan)) {
-		r = lr_sync_send(c->becoming.sync, LR_STEP_ROOTED, 0, LR_NOFD, err);
+		r = lr_sync_send(c->becoming.sync, LR_STEP_ROOTED, 0, err);
 		if (r >= 0)
-			r = lr_sync_wait(c->becoming.sync, LR_STEP_HOOKED, NULL, NULL, err);
+			r = lr_sync_wait(c->becoming.sync, LR_STEP_HOOKED, NULL, err);
 	}
 	if (r >= 0 && c->plan->hooks)
 		r = run_hooks(c, &c->plan->hooks->create_container, "createContainer", "creating",
@@ -269,9 +269,13 @@ static int stage_process(struct lr_child *c, struct lr_err *err)
 static int stage_wait(struct lr_child *c, struct lr_err *err)
 {
 	if (c->becoming.go < 0)
-		return lr_sync_wait(c->becoming.sync, LR_STEP_START, NULL, NULL, err);
+		return lr_sync_wait(c->becoming.sync, LR_STEP_START, NULL, err);
 
-	int r = lr_sync_send(c->becoming.sync, LR_STEP_READY, 0, LR_NOFD, err);
+	/* Whoever waits without end must be in the record, or a runtime that is killed now would
+	 * leave a process that nobody finds. */
+	int r = lr_sync_wait(c->becoming.sync, LR_STEP_RECORDED, NULL, err);
+	if (r >= 0)
+		r = lr_sync_send(c->becoming.sync, LR_STEP_READY, 0, err);
 	if (r < 0)
 		return r;
 	/* From here on nobody but `start` is there to be told. */

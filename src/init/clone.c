@@ -7,6 +7,7 @@
 #include <signal.h>
 #include <stdint.h>
 #include <sys/syscall.h>
+#include <sys/wait.h>
 #include <unistd.h>
 
 #include "src/base/fd.h"
@@ -85,4 +86,13 @@ pid_t lr_clone(struct lr_clone *c, struct lr_err *err)
 		return explain(-pid, c->flags, err);
 	c->pidfd = pid > 0 ? pidfd : LR_NOFD;
 	return pid;
+}
+
+int lr_clone_check(pid_t pid, struct lr_err *err)
+{
+	siginfo_t info;
+
+	if (pid > 0 && waitid(P_PID, (id_t)pid, &info, WEXITED | WNOHANG | WNOWAIT | __WALL) == 0)
+		return 0;
+	return lr_refuse(err, EPROTO, "process %d is not a child of the runtime", pid);
 }

@@ -21,4 +21,10 @@ struct lr_clone {
  */
 pid_t lr_clone(struct lr_clone *c, struct lr_err *err) LR_MUST_CHECK;
 
+/*
+ * A process in between says which number its sister has; it did so from inside namespaces of
+ * others. -EPROTO unless that is a child of ours: it will be signalled and waited for.
+ */
+int lr_clone_check(pid_t pid, struct lr_err *err) LR_MUST_CHECK;
+
 #endif

@@ -33,70 +33,82 @@ static int explain(const struct lr_init_exec *p, int code, struct lr_err *err)
 	return -code;
 }
 
-struct ns_file {
+/*
+ * Without pidfds (Linux 5.8 for setns), namespaces are entered one by one, by /proc. The user
+ * namespace comes last among those that the caller's own rights are good for, and first for an
+ * ordinary user, who has rights inside only.
+ */
+static const struct {
 	unsigned flag;
 	const char *name;
-	int fd;
-};
+} by_proc[LR_INIT_NAMESPACES] = {{CLONE_NEWPID, "pid"},   {CLONE_NEWTIME, "time"},
+				 {CLONE_NEWIPC, "ipc"},   {CLONE_NEWUTS, "uts"},
+				 {CLONE_NEWNET, "net"},   {CLONE_NEWCGROUP, "cgroup"},
+				 {CLONE_NEWUSER, "user"}, {CLONE_NEWNS, "mnt"}};
 
-/* All are opened before the first is entered: after that /proc may be another one. */
-static int open_all(const struct lr_init_exec *p, unsigned flags, struct ns_file *v, size_t n)
+static void close_by_proc(struct lr_init_exec *p)
+{
+	for (size_t i = 0; i < LR_INIT_NAMESPACES; i++)
+		p->ns[i] = lr_close(p->ns[i]);
+}
+
+/* All are opened before the first is entered: after that /proc may be another one, and a time
+ * namespace shows other start times. */
+static int open_by_proc(struct lr_init_exec *p, struct lr_err *err)
 {
 	int r = 0;
 
-	for (size_t i = 0; i < n && r >= 0; i++) {
+	for (size_t i = 0; i < LR_INIT_NAMESPACES && r >= 0; i++) {
 		char path[64];
-		if (!(flags & v[i].flag))
+		if (!(p->namespaces & by_proc[i].flag))
 			continue;
-		snprintf(path, sizeof(path), "/proc/%d/ns/%s", p->pid, v[i].name);
-		v[i].fd = open(path, O_RDONLY | O_CLOEXEC);
-		if (v[i].fd < 0)
+		snprintf(path, sizeof(path), "/proc/%d/ns/%s", p->pid, by_proc[i].name);
+		p->ns[i] = open(path, O_RDONLY | O_CLOEXEC);
+		if (p->ns[i] < 0)
 			r = errno == ENOENT ? -ESRCH : -errno;
 	}
 	/* What was opened belongs to the container if its process is still there now. */
-	int alive = r < 0 ? r : lr_proc_alive(p->pid, p->start_time);
-	return alive == 0 ? -ESRCH : alive < 0 ? alive : 0;
+	if (r >= 0)
+		r = lr_proc_alive(p->pid, p->start_time);
+	return r > 0 ? 0 : explain(p, r == 0 ? ESRCH : -r, err);
 }
 
-/*
- * One by one, by /proc: before Linux 5.8 setns knows no pidfd. The user namespace comes last among
- * those that the caller's own rights are good for, and first for an ordinary user, who has rights
- * inside only.
- */
-static int enter_by_proc(const struct lr_init_exec *p, unsigned flags, struct lr_err *err)
+static int enter_by_proc(struct lr_init_exec *p, unsigned flags)
 {
-	struct ns_file v[] = {
-		{CLONE_NEWPID, "pid", LR_NOFD},   {CLONE_NEWTIME, "time", LR_NOFD},
-		{CLONE_NEWIPC, "ipc", LR_NOFD},   {CLONE_NEWUTS, "uts", LR_NOFD},
-		{CLONE_NEWNET, "net", LR_NOFD},   {CLONE_NEWCGROUP, "cgroup", LR_NOFD},
-		{CLONE_NEWUSER, "user", LR_NOFD}, {CLONE_NEWNS, "mnt", LR_NOFD}};
-	const size_t n = LR_ARRAY_SIZE(v);
 	bool again = flags & CLONE_NEWUSER;
+	int r = 0;
 
-	int r = open_all(p, flags, v, n);
 	for (int pass = 0; pass < (again ? 2 : 1) && r >= 0; pass++) {
-		for (size_t i = 0; i < n && r >= 0; i++) {
-			if (v[i].fd < 0)
+		for (size_t i = 0; i < LR_INIT_NAMESPACES && r >= 0; i++) {
+			if (!(flags & by_proc[i].flag))
 				continue;
-			r = lr_setns(v[i].fd, (int)v[i].flag);
-			if (r == -EPERM && again && pass == 0 && v[i].flag != CLONE_NEWUSER)
+			r = lr_setns(p->ns[i], (int)by_proc[i].flag);
+			if (r >= 0)
+				flags &= ~by_proc[i].flag;
+			else if (r == -EPERM && again && pass == 0 &&
+				 by_proc[i].flag != CLONE_NEWUSER)
 				r = 0;
-			else
-				v[i].fd = lr_close(v[i].fd);
 		}
 	}
-	for (size_t i = 0; i < n; i++)
-		lr_close(v[i].fd);
-	return r < 0 ? explain(p, -r, err) : 0;
+	return r;
 }
 
-static int enter(const struct lr_init_exec *p, unsigned flags, struct lr_err *err)
+static int enter(struct lr_init_exec *p, unsigned flags, struct lr_err *err)
 {
+	int r = -EINVAL;
+
 	if (!flags)
 		return 0;
-	int r = p->pidfd >= 0 ? lr_setns(p->pidfd, (int)flags) : -EINVAL;
-	if (r == -EINVAL)
-		return enter_by_proc(p, flags, err);
+	if (p->pidfd >= 0)
+		r = lr_setns(p->pidfd, (int)flags);
+	if (r == -EINVAL && p->pidfd >= 0) { /* Linux 5.3 to 5.7 */
+		p->pidfd = LR_NOFD;          /* it is the caller's */
+		r = open_by_proc(p, err);
+		if (r < 0)
+			return r;
+	}
+	if (p->pidfd < 0)
+		r = enter_by_proc(p, flags);
 	return r < 0 ? explain(p, -r, err) : 0;
 }
 
@@ -135,7 +147,7 @@ static int prepare_member(struct lr_init_exec *p, bool in_cgroup, struct lr_beco
 	int r = lr_process_reset_signals(err);
 
 	if (p->visit)
-		return r;
+		return r < 0 ? r : hide(err);
 	if (r >= 0)
 		r = lr_limits_affinity_apply(&p->process.affinity, false, 0, err);
 	if (r >= 0 && p->cgroup) {
@@ -181,7 +193,7 @@ static _Noreturn void finish_member(struct lr_init_exec *p, int r, struct lr_bec
 	if (r >= 0 && p->visit)
 		_exit(0);
 	if (r >= 0)
-		r = lr_sync_wait(b->sync, LR_STEP_START, NULL, NULL, err);
+		r = lr_sync_wait(b->sync, LR_STEP_START, NULL, err);
 	if (r >= 0)
 		(void)lr_process_execute(&p->process, b, err);
 	lr_sync_send_err(b->sync, err);
@@ -229,7 +241,7 @@ static _Noreturn void middle_main(struct lr_init_exec *p, bool in_cgroup, int sy
 		finish_member(p, r, &b, &err);
 	}
 	if (r > 0)
-		r = lr_sync_send(sync, LR_STEP_CLONED, r, LR_NOFD, &err);
+		r = lr_sync_send(sync, LR_STEP_CLONED, r, &err);
 	if (r < 0)
 		lr_sync_send_err(sync, &err);
 	_exit(r < 0);
@@ -241,7 +253,9 @@ static int take_member(struct lr_init_child *c, struct lr_err *err)
 	pid_t middle = c->pid;
 	int32_t pid = 0;
 
-	int r = lr_sync_wait(c->sync, LR_STEP_CLONED, &pid, NULL, err);
+	int r = lr_sync_wait(c->sync, LR_STEP_CLONED, &pid, err);
+	if (r >= 0)
+		r = lr_clone_check(pid, err);
 	if (r < 0)
 		(void)kill(middle, SIGKILL);
 	while (waitpid(middle, NULL, 0) < 0 && errno == EINTR)
@@ -260,12 +274,18 @@ int lr_init_exec(struct lr_init_exec *p, struct lr_init_child *ret, struct lr_er
 	struct lr_init_child c = LR_INIT_CHILD_NONE;
 	int sv[2];
 
-	int r = enter(p, p->namespaces & FOR_CHILDREN, err);
+	for (size_t i = 0; i < LR_INIT_NAMESPACES; i++)
+		p->ns[i] = LR_NOFD;
+	int r = p->pidfd < 0 ? open_by_proc(p, err) : 0;
+	if (r >= 0)
+		r = enter(p, p->namespaces & FOR_CHILDREN, err);
 	bool staged = r == -EPERM && p->namespaces & CLONE_NEWUSER;
 	if (r >= 0 || staged)
 		r = lr_sync_pair(sv, err);
-	if (r < 0)
+	if (r < 0) {
+		close_by_proc(p);
 		return r;
+	}
 	c.pid = lr_clone(&clone, err);
 	if (c.pid == 0) {
 		lr_close(sv[0]);
@@ -274,6 +294,7 @@ int lr_init_exec(struct lr_init_exec *p, struct lr_init_child *ret, struct lr_er
 		member_main(p, clone.in_cgroup, sv[1]);
 	}
 	lr_close(sv[1]);
+	close_by_proc(p);
 	c.sync = sv[0];
 	c.pidfd = clone.pidfd;
 	r = c.pid < 0 ? c.pid : staged ? take_member(&c, err) : 0;

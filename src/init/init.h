@@ -90,6 +90,8 @@ int lr_init_start(struct lr_init_child *c, struct lr_err *err) LR_MUST_CHECK;
 void lr_init_abort(struct lr_init_child *c);
 void lr_init_child_close(struct lr_init_child *c);
 
+#define LR_INIT_NAMESPACES 8
+
 /* exec: where to go. */
 struct lr_init_exec {
 	struct lr_init_process process;
@@ -98,8 +100,9 @@ struct lr_init_exec {
 	void *visit_arg;
 	pid_t pid;           /* the container's init, for messages and where there are no pidfds */
 	uint64_t start_time; /* tells it from a later process of that number */
-	int pidfd;           /* of it; LR_NOFD: by /proc */
+	int pidfd;           /* of it, the caller's; LR_NOFD: by /proc */
 	unsigned namespaces; /* CLONE_NEW* of the container to enter */
+	int ns[LR_INIT_NAMESPACES];         /* of lr_init_exec: namespaces opened by /proc */
 	const struct lr_cgroup_ref *cgroup; /* NULL: none */
 	struct lr_cgroup_join join;
 	struct oci_state state; /* for a seccomp agent */

@@ -115,7 +115,7 @@ static _Noreturn void middle_main(struct lr_init_plan *p, struct lr_ns_fds *ns, 
 
 	int r = lr_cgroup_join_self(p->cgroup, in_cgroup, &err);
 	if (r >= 0 && new_user)
-		r = lr_sync_wait(sync, LR_STEP_MAPPED, NULL, NULL, &err);
+		r = lr_sync_wait(sync, LR_STEP_MAPPED, NULL, &err);
 	if (r >= 0 && new_user)
 		r = lr_ns_become_root(&err);
 	/* Others may be in the namespaces that are joined, and must not look into this process
@@ -138,7 +138,7 @@ static _Noreturn void middle_main(struct lr_init_plan *p, struct lr_ns_fds *ns, 
 		lr_child_main(&c);
 	}
 	if (r > 0)
-		r = lr_sync_send(sync, LR_STEP_CLONED, r, LR_NOFD, &err);
+		r = lr_sync_send(sync, LR_STEP_CLONED, r, &err);
 	if (r < 0)
 		lr_sync_send_err(sync, &err);
 	_exit(r < 0);
@@ -163,10 +163,12 @@ static int spawn_staged(struct lr_init_plan *p, struct lr_ns_fds *ns, int sv[2],
 	if (p->ns.create & CLONE_NEWUSER) {
 		r = lr_ns_write_maps(&p->ns, middle, err);
 		if (r >= 0)
-			r = lr_sync_send(sv[0], LR_STEP_MAPPED, middle, LR_NOFD, err);
+			r = lr_sync_tell(sv[0], LR_STEP_MAPPED, middle, err);
 	}
 	if (r >= 0)
-		r = lr_sync_wait(sv[0], LR_STEP_CLONED, &child, NULL, err);
+		r = lr_sync_wait(sv[0], LR_STEP_CLONED, &child, err);
+	if (r >= 0)
+		r = lr_clone_check(child, err);
 	if (r < 0)
 		(void)kill(middle, SIGKILL);
 	reap(middle);
@@ -230,7 +232,7 @@ int lr_init_pass_listener(const struct lr_seccomp_prog *prog, const struct oci_s
 
 	if (!prog || !prog->notify)
 		return 0;
-	int r = lr_sync_wait(c->sync, LR_STEP_FILTER, &number, NULL, err);
+	int r = lr_sync_wait(c->sync, LR_STEP_FILTER, &number, err);
 	if (r < 0)
 		return r;
 	LR_CLEANUP_FD int listener = lr_pidfd_getfd(c->pidfd, number);
@@ -250,7 +252,7 @@ int lr_init_pass_listener(const struct lr_seccomp_prog *prog, const struct oci_s
 		return lr_fail(err, ENOMEM, "encode the state for the seccomp agent");
 	r = lr_seccomp_send_listener(prog->listener_path, listener, text, len, err);
 	if (r >= 0)
-		r = lr_sync_send(c->sync, LR_STEP_AGENT, 0, LR_NOFD, err);
+		r = lr_sync_send(c->sync, LR_STEP_AGENT, 0, err);
 	return r;
 }
 
@@ -263,13 +265,13 @@ int lr_init_attend(struct lr_init_plan *p, struct lr_init_child *c, struct lr_er
 	if (r >= 0 && p->parent_work)
 		r = p->parent_work(p->parent_work_arg, c->pid, err);
 	if (r >= 0 && lr_child_waits_mapped(p))
-		r = lr_sync_send(c->sync, LR_STEP_MAPPED, c->pid, LR_NOFD, err);
+		r = lr_sync_tell(c->sync, LR_STEP_MAPPED, c->pid, err);
 	if (r >= 0 && lr_child_sends_rooted(p)) {
-		r = lr_sync_wait(c->sync, LR_STEP_ROOTED, NULL, NULL, err);
+		r = lr_sync_wait(c->sync, LR_STEP_ROOTED, NULL, err);
 		if (r >= 0)
 			r = runtime_hooks(p, c->pid, err);
 		if (r >= 0)
-			r = lr_sync_send(c->sync, LR_STEP_HOOKED, 0, LR_NOFD, err);
+			r = lr_sync_tell(c->sync, LR_STEP_HOOKED, 0, err);
 	}
 	if (r >= 0) {
 		struct oci_state st = p->state;
@@ -278,17 +280,22 @@ int lr_init_attend(struct lr_init_plan *p, struct lr_init_child *c, struct lr_er
 		r = lr_init_pass_listener(p->process.seccomp, &st, c, p->arena, err);
 	}
 	if (r >= 0 && p->go >= 0)
-		r = lr_sync_wait(c->sync, LR_STEP_READY, NULL, NULL, err);
+		r = lr_sync_tell(c->sync, LR_STEP_RECORDED, 0, err);
+	if (r >= 0 && p->go >= 0)
+		r = lr_sync_wait(c->sync, LR_STEP_READY, NULL, err);
 	return r;
 }
 
 int lr_init_start(struct lr_init_child *c, struct lr_err *err)
 {
-	struct lr_err gone = {0};
+	int r = lr_sync_tell(c->sync, LR_STEP_START, 0, err);
 
-	/* If it failed before, what it has to say is more than that it is gone. */
-	int sent = lr_sync_send(c->sync, LR_STEP_START, 0, LR_NOFD, &gone);
-	int r = lr_sync_wait_exec(c->sync, err);
+	if (r >= 0)
+		r = lr_sync_wait_exec(c->sync, err);
 	c->sync = lr_close(c->sync);
+<<<<<<< Updated upstream
 	return r >= 0 && sent < 0 ? lr_sync_died(LR_STEP_START, err) : r;
+=======
+	return r;
+>>>>>>> Stashed changes
 }

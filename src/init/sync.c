@@ -4,11 +4,11 @@
 #include "src/init/sync.h"
 
 #include <errno.h>
+#include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 #include <string.h>
 #include <sys/socket.h>
-#include <sys/uio.h>
 
 #include "src/base/fd.h"
 
@@ -26,9 +26,10 @@ struct message {
 #define STEP_SIZE offsetof(struct message, err)
 
 static const char *const names[LR_STEPS] = {
-	[LR_STEP_NONE] = "none",     [LR_STEP_CLONED] = "cloned", [LR_STEP_MAPPED] = "mapped",
-	[LR_STEP_ROOTED] = "rooted", [LR_STEP_HOOKED] = "hooked", [LR_STEP_FILTER] = "filter",
-	[LR_STEP_AGENT] = "agent",   [LR_STEP_READY] = "ready",   [LR_STEP_START] = "start",
+	[LR_STEP_NONE] = "none",     [LR_STEP_CLONED] = "cloned",     [LR_STEP_MAPPED] = "mapped",
+	[LR_STEP_ROOTED] = "rooted", [LR_STEP_HOOKED] = "hooked",     [LR_STEP_FILTER] = "filter",
+	[LR_STEP_AGENT] = "agent",   [LR_STEP_RECORDED] = "recorded", [LR_STEP_READY] = "ready",
+	[LR_STEP_START] = "start",
 };
 
 const char *lr_step_name(enum lr_step step)
@@ -43,36 +44,21 @@ int lr_sync_pair(int sv[2], struct lr_err *err)
 	return 0;
 }
 
-static int send_message(int sock, const struct message *m, size_t size, int fd)
+static int send_message(int sock, const struct message *m, size_t size)
 {
-	union {
-		struct cmsghdr align;
-		char bytes[CMSG_SPACE(sizeof(int))];
-	} control = {0};
-	struct iovec iov = {(void *)m, size};
-	struct msghdr msg = {.msg_iov = &iov, .msg_iovlen = 1};
-
-	if (fd >= 0) {
-		msg.msg_control = &control;
-		msg.msg_controllen = sizeof(control);
-		struct cmsghdr *c = CMSG_FIRSTHDR(&msg);
-		c->cmsg_level = SOL_SOCKET;
-		c->cmsg_type = SCM_RIGHTS;
-		c->cmsg_len = CMSG_LEN(sizeof(int));
-		memcpy(CMSG_DATA(c), &fd, sizeof(int));
-	}
 	ssize_t n;
+
 	do
-		n = sendmsg(sock, &msg, MSG_NOSIGNAL);
+		n = send(sock, m, size, MSG_NOSIGNAL);
 	while (n < 0 && errno == EINTR);
 	return n < 0 ? -errno : 0;
 }
 
-int lr_sync_send(int sock, enum lr_step step, int32_t value, int fd, struct lr_err *err)
+int lr_sync_send(int sock, enum lr_step step, int32_t value, struct lr_err *err)
 {
 	struct message m = {
 		.magic = MAGIC, .kind = KIND_STEP, .step = (uint16_t)step, .value = value};
-	int r = send_message(sock, &m, STEP_SIZE, fd);
+	int r = send_message(sock, &m, STEP_SIZE);
 
 	if (r < 0) {
 		lr_fail(err, -r, "the other side is gone");
@@ -107,40 +93,25 @@ void lr_sync_send_err(int sock, const struct lr_err *why)
 	struct message m = {.magic = MAGIC, .kind = KIND_ERROR, .err = *why};
 
 	/* After create has gone, it is a fifo that leads to `start`. */
-	if (send_message(sock, &m, sizeof(m), LR_NOFD) == -ENOTSOCK)
+	if (send_message(sock, &m, sizeof(m)) == -ENOTSOCK)
 		(void)lr_write_full(sock, &m, sizeof(m));
 }
 
-/* One datagram; returns its size, 0 at the end of file. *fd owns a descriptor that came along. */
-static ssize_t receive(int sock, struct message *m, int *fd)
+/* One datagram; returns its size, 0 at the end of file. The kernel drops descriptors that came
+ * along.
+ */
+static ssize_t receive(int sock, struct message *m)
 {
-	union {
-		struct cmsghdr align;
-		char bytes[CMSG_SPACE(sizeof(int))];
-	} control;
-	struct iovec iov = {m, sizeof(*m)};
-	struct msghdr msg = {
-		.msg_iov = &iov,
-		.msg_iovlen = 1,
-		.msg_control = &control,
-		.msg_controllen = sizeof(control),
-	};
 	ssize_t n;
 
 	/* ECONNRESET: the other side died without reading what we sent it. It is told once, before
 	 * what that side had sent itself. */
 	do
-		n = recvmsg(sock, &msg, MSG_CMSG_CLOEXEC);
+		n = recv(sock, m, sizeof(*m), 0);
 	while (n < 0 && (errno == EINTR || errno == ECONNRESET));
 	if (n < 0 && errno == ENOTSOCK)
 		return lr_read_full(sock, m, sizeof(*m));
-	if (n < 0)
-		return -errno;
-	struct cmsghdr *c = n > 0 ? CMSG_FIRSTHDR(&msg) : NULL;
-	if (c && c->cmsg_level == SOL_SOCKET && c->cmsg_type == SCM_RIGHTS &&
-	    c->cmsg_len == CMSG_LEN(sizeof(int)))
-		memcpy(fd, CMSG_DATA(c), sizeof(int));
-	return n;
+	return n < 0 ? -errno : n;
 }
 
 /* Nothing in the error is trusted to be terminated: the child may be compromised by then. */
@@ -158,19 +129,36 @@ static void take_error(struct message *m, struct lr_err *err)
 		*err = m->err;
 }
 
-int lr_sync_wait(int sock, enum lr_step step, int32_t *value, int *fd, struct lr_err *err)
+static bool is_error(const struct message *m, ssize_t n)
 {
-	LR_CLEANUP_FD int came = LR_NOFD;
+	return m->magic == MAGIC && m->kind == KIND_ERROR && n == (ssize_t)sizeof(*m);
+}
+
+static int died(enum lr_step step, struct lr_err *err)
+{
+	lr_refuse(err, EPIPE, "the container's first process died");
+	lr_err_hint(err, "was it killed? see dmesg; a memory limit below 1 MB or so is too small "
+			 "to start in");
+	return lr_err_step(err, lr_step_name(step));
+}
+
+int lr_sync_wait(int sock, enum lr_step step, int32_t *value, struct lr_err *err)
+{
 	struct message m = {0};
-	ssize_t n = receive(sock, &m, &came);
+	ssize_t n = receive(sock, &m);
 
 	if (n < 0) {
 		lr_fail(err, (int)-n, "receive");
 		return lr_err_step(err, lr_step_name(step));
 	}
 	if (n == 0)
+<<<<<<< Updated upstream
 		return lr_sync_died(step, err);
 	if (m.magic == MAGIC && m.kind == KIND_ERROR && (size_t)n == sizeof(m)) {
+=======
+		return died(step, err);
+	if (is_error(&m, n)) {
+>>>>>>> Stashed changes
 		take_error(&m, err);
 		return -m.err.code;
 	}
@@ -181,22 +169,35 @@ int lr_sync_wait(int sock, enum lr_step step, int32_t *value, int *fd, struct lr
 	}
 	if (value)
 		*value = m.value;
-	if (fd)
-		*fd = lr_take_fd(&came);
 	return 0;
+}
+
+int lr_sync_tell(int sock, enum lr_step step, int32_t value, struct lr_err *err)
+{
+	struct message m = {0};
+	ssize_t n;
+
+	int r = lr_sync_send(sock, step, value, err);
+	if (r != -EPIPE)
+		return r;
+	while ((n = receive(sock, &m)) > 0 && !is_error(&m, n))
+		;
+	if (n <= 0)
+		return died(step, err);
+	take_error(&m, err);
+	return -m.err.code;
 }
 
 int lr_sync_wait_exec(int sock, struct lr_err *err)
 {
-	LR_CLEANUP_FD int came = LR_NOFD;
 	struct message m = {0};
-	ssize_t n = receive(sock, &m, &came);
+	ssize_t n = receive(sock, &m);
 
 	if (n == 0)
 		return 0;
 	if (n < 0)
 		return lr_fail(err, (int)-n, "wait for the program to be executed");
-	if (m.magic != MAGIC || m.kind != KIND_ERROR || (size_t)n != sizeof(m))
+	if (!is_error(&m, n))
 		return lr_refuse(err, EPROTO, "unexpected message before the program was executed");
 	take_error(&m, err);
 	return -m.err.code;

@@ -6,7 +6,8 @@
  * One SOCK_SEQPACKET pair, one datagram a step. Every step has a number and a name; each side says
  * which one it sends or waits for, and anything else is a protocol error, never a misunderstanding.
  * Instead of a step the child may send its struct lr_err: the parent's wait then returns it as its
- * own. A side that dies is seen as an end of file. A step may carry one descriptor.
+ * own. A side that dies is seen as an end of file. Descriptors are never taken: the child works in
+ * namespaces of others, and the parent believes it as little as it can.
  *
  * Steps are only taken when the plan needs them (see LR_INIT_NEEDS_* in init.h): a plain `run` uses
  * one.
@@ -26,8 +27,9 @@ enum lr_step {
 	LR_STEP_HOOKED, /* parent -> child: prestart and createRuntime hooks have run */
 	LR_STEP_FILTER, /* child -> parent: seccomp's notification descriptor */
 	LR_STEP_AGENT,  /* parent -> child: the agent has it */
-	LR_STEP_READY,  /* child -> parent: everything is done but `start` */
-	LR_STEP_START,  /* parent -> child: execute the program (run; `start` uses the fifo) */
+	LR_STEP_RECORDED, /* parent -> child: its pid is in the record (create) */
+	LR_STEP_READY,    /* child -> parent: everything is done but `start` */
+	LR_STEP_START,    /* parent -> child: execute the program (run; `start` uses the fifo) */
 	LR_STEPS
 };
 
@@ -36,19 +38,20 @@ const char *lr_step_name(enum lr_step step);
 /* sv[0]: the parent's end, sv[1]: the child's. Both close-on-exec. */
 int lr_sync_pair(int sv[2], struct lr_err *err) LR_MUST_CHECK;
 
-/* fd: LR_NOFD for none. -EPIPE when the other side is gone. */
-int lr_sync_send(int sock, enum lr_step step, int32_t value, int fd,
-		 struct lr_err *err) LR_MUST_CHECK;
+/* -EPIPE when the other side is gone. */
+int lr_sync_send(int sock, enum lr_step step, int32_t value, struct lr_err *err) LR_MUST_CHECK;
 
-/* The same by write(2), without a descriptor: under a filter that may refuse everything else. */
+/* Parent: the same; but what a child that is gone had to say is more than that it is gone. */
+int lr_sync_tell(int sock, enum lr_step step, int32_t value, struct lr_err *err) LR_MUST_CHECK;
+
+/* The same by write(2): under a filter that may refuse everything else. */
 int lr_sync_write(int sock, enum lr_step step, int32_t value, struct lr_err *err) LR_MUST_CHECK;
 
 /*
- * Waits for `step`; *value and *fd (each may be NULL) receive what came along. Fails with the other
- * side's error if it sent one, -EPIPE if it died, -EPROTO if it is elsewhere.
+ * Waits for `step`; *value (may be NULL) receives what came along. Fails with the other side's
+ * error if it sent one, -EPIPE if it died, -EPROTO if it is elsewhere.
  */
-int lr_sync_wait(int sock, enum lr_step step, int32_t *value, int *fd,
-		 struct lr_err *err) LR_MUST_CHECK;
+int lr_sync_wait(int sock, enum lr_step step, int32_t *value, struct lr_err *err) LR_MUST_CHECK;
 
 /* What to say of a child that has died before `step` without a word. Returns -EPIPE. */
 int lr_sync_died(enum lr_step step, struct lr_err *err);

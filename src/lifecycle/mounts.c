@@ -14,6 +14,7 @@
 #include "src/init/init.h"
 #include "src/lifecycle/container.h"
 #include "src/sys/proc.h"
+#include "src/sys/procfs.h"
 
 struct visit {
 	struct lr_mount_plan *plan;
@@ -25,7 +26,9 @@ static int change_mounts(void *arg, struct lr_err *err)
 {
 	const struct visit *v = arg;
 	LR_CLEANUP_FD int root = open("/", O_PATH | O_DIRECTORY | O_CLOEXEC);
-	const struct lr_mount_env env = {.rootfd = root, .procfd = LR_NOFD};
+	/* The container's own /proc may be anything by now; for mount(2) and mountinfo only. */
+	LR_CLEANUP_FD int procfd = v->add ? lr_procfs_open(NULL) : LR_NOFD;
+	const struct lr_mount_env env = {.rootfd = root, .procfd = procfd < 0 ? LR_NOFD : procfd};
 
 	if (root < 0)
 		return lr_fail(err, errno, "open the container's root");
@@ -112,6 +115,7 @@ int lr_lifecycle_mounts(const struct lr_runtime *rt, const char *id,
 		.visit = change_mounts,
 		.visit_arg = &visit,
 		.pid = c.record.pid,
+		.start_time = c.record.start_time,
 		.pidfd = pidfd,
 		.namespaces = c.record.namespaces,
 		.arena = a,

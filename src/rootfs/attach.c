@@ -88,8 +88,10 @@ int lr_rootfs_prepare(const struct lr_rootfs_plan *plan, struct lr_rootfs_state 
 		.propagation = (plan->attach_flags & private) == private ? MS_PRIVATE : MS_SLAVE,
 	};
 	int r = lr_mount_setattr(fd, "", AT_EMPTY_PATH | AT_RECURSIVE, &attr);
+	if (lr_rootfs_not_offered(r))
+		return 0; /* 5.2 to 5.11: by the child */
 	if (r < 0)
-		return r == -ENOSYS ? 0 : fail_attach(plan, r, err); /* 5.2 to 5.11: by the child */
+		return fail_attach(plan, r, err);
 	state->tree = lr_take_fd(&fd);
 	return 0;
 }

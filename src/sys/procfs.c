@@ -73,6 +73,23 @@ static int open_self(int procfd, const char *path, const char **rest)
 	return fd;
 }
 
+/*
+ * Without RESOLVE_NO_XDEV: a mount on the way shows as another device, or, where one file of procfs
+ * covers another, as another mount (its number is told since Linux 5.8, by statx).
+ */
+static int in_one_mount(int a, int b)
+{
+	struct statx x = {0}, y = {0};
+	struct stat s, t;
+
+	if (fstat(a, &s) < 0 || fstat(b, &t) < 0)
+		return -errno;
+	bool numbered = lr_statx(a, "", AT_EMPTY_PATH, STATX_MNT_ID, &x) == 0 &&
+			lr_statx(b, "", AT_EMPTY_PATH, STATX_MNT_ID, &y) == 0 &&
+			x.stx_mask & y.stx_mask & STATX_MNT_ID;
+	return s.st_dev != t.st_dev || (numbered && x.stx_mnt_id != y.stx_mnt_id) ? -EXDEV : 0;
+}
+
 int lr_procfs_openat(int procfd, const char *path, int flags)
 {
 	LR_CLEANUP_FD int self = open_self(procfd, path, &path);
@@ -92,20 +109,8 @@ int lr_procfs_openat(int procfd, const char *path, int flags)
 	LR_CLEANUP_FD int walked = lr_open_in_nolinks(base, path, flags, 0);
 	if (walked < 0)
 		return walked;
-	/* Without RESOLVE_NO_XDEV: a mount on the way shows as another device, or, where one file
-	 * of procfs covers another, as another mount (its number is told since Linux 5.8). */
-	struct statx root, there;
-	int r = lr_statx(procfd, "", AT_EMPTY_PATH, STATX_BASIC_STATS | STATX_MNT_ID, &root);
-	if (r == 0)
-		r = lr_statx(walked, "", AT_EMPTY_PATH, STATX_BASIC_STATS | STATX_MNT_ID, &there);
-	if (r < 0)
-		return r;
-	bool numbered = root.stx_mask & there.stx_mask & STATX_MNT_ID;
-	if (lr_fs_magic(walked) != PROC_SUPER_MAGIC || root.stx_dev_minor != there.stx_dev_minor ||
-	    root.stx_dev_major != there.stx_dev_major ||
-	    (numbered && root.stx_mnt_id != there.stx_mnt_id))
-		return -EXDEV;
-	return lr_take_fd(&walked);
+	int r = lr_fs_magic(walked) == PROC_SUPER_MAGIC ? in_one_mount(procfd, walked) : -EXDEV;
+	return r < 0 ? r : lr_take_fd(&walked);
 }
 
 int lr_procfs_write(int procfd, const char *path, const char *text, size_t len)

@@ -90,7 +90,7 @@ void lr_tty_end_close(struct lr_tty_end *e)
 /* What lr_read_nowait and lr_write_nowait say where the flag, or the call, is not known. */
 static bool unsupported(void)
 {
-	return errno == EOPNOTSUPP || errno == ENOSYS || errno == EINVAL;
+	return errno == EOPNOTSUPP || errno == ENOSYS || errno == EINVAL || errno == EPERM;
 }
 
 static ssize_t do_read(struct lr_tty_end *e, void *buf, size_t n)

@@ -55,6 +55,24 @@ crash() { # VERB ROUNDS
 	crash create 25 create
 }
 
+# Deterministic, unlike the above: the child is ready to wait for `start` long before its pid is noted.
+@test "crash: create killed before it has noted its child" {
+	lean_only "leaves a process behind"
+	command -v strace >/dev/null || skip "strace is not installed"
+	cfg '.process.args = ["/bin/sleep", "300"]'
+	LR_TEST_TAG=$TAG strace -o /dev/null -e trace=pwrite64 -e inject=pwrite64:delay_enter=2000000 \
+		"$LEAN_RUNTIME" --root "$ROOT" create -b "$BUNDLE" "$ID" </dev/null >/dev/null 2>&1 3>&- &
+	local tracer=$! runtime
+	wait_until eval '[ -n "$(cat "$(cgroup_file pids cgroup.procs cgroup.procs)")" ]'
+	sleep 0.3
+	runtime=$(cat "/proc/$tracer/task/$tracer/children")
+	kill -KILL ${runtime:?}
+	wait "$tracer" || true
+	run rt delete --force "$ID"
+	assert_eq "$status $output" "0 "
+	assert_nothing_left
+}
+
 @test "crash: run in the foreground killed, delete --force" {
 	cfg '.process.args = ["/bin/sleep", "300"]'
 	LR_TEST_TAG=$TAG "$LEAN_RUNTIME" --root "$ROOT" run -b "$BUNDLE" "$ID" </dev/null >/dev/null 2>&1 3>&- &

@@ -186,6 +186,17 @@ $(readlink "/proc/$(pid_of)/ns/user")"
 0"
 }
 
+@test "user namespace: exec, with a network namespace that is another's" {
+	userns_cfg
+	hold --net
+	cfg --arg p "/proc/$INSIDE/ns/net" '.process.args = ["/bin/sleep", "300"]
+		| .linux.namespaces |= map(if .type == "network" then .path = $p else . end)'
+	rt_bg run -d -b "$BUNDLE" "$ID"
+	run -0 rt exec "$ID" sh -c "readlink /proc/self/ns/net; readlink /proc/self/ns/user"
+	assert_eq "$output" "$(readlink "/proc/$INSIDE/ns/net")
+$(readlink "/proc/$(pid_of)/ns/user")"
+}
+
 @test "time namespace: offsets" {
 	lean_only "came with 1.2"
 	cfg '.linux.namespaces += [{"type": "time"}] | .linux.timeOffsets = {"monotonic": {"secs": 7200, "nanosecs": 0}, "boottime": {"secs": 864000}}'
