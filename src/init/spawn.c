@@ -293,9 +293,5 @@ int lr_init_start(struct lr_init_child *c, struct lr_err *err)
 	if (r >= 0)
 		r = lr_sync_wait_exec(c->sync, err);
 	c->sync = lr_close(c->sync);
-<<<<<<< Updated upstream
-	return r >= 0 && sent < 0 ? lr_sync_died(LR_STEP_START, err) : r;
-=======
 	return r;
->>>>>>> Stashed changes
 }

@@ -134,14 +134,6 @@ static bool is_error(const struct message *m, ssize_t n)
 	return m->magic == MAGIC && m->kind == KIND_ERROR && n == (ssize_t)sizeof(*m);
 }
 
-static int died(enum lr_step step, struct lr_err *err)
-{
-	lr_refuse(err, EPIPE, "the container's first process died");
-	lr_err_hint(err, "was it killed? see dmesg; a memory limit below 1 MB or so is too small "
-			 "to start in");
-	return lr_err_step(err, lr_step_name(step));
-}
-
 int lr_sync_wait(int sock, enum lr_step step, int32_t *value, struct lr_err *err)
 {
 	struct message m = {0};
@@ -152,13 +144,8 @@ int lr_sync_wait(int sock, enum lr_step step, int32_t *value, struct lr_err *err
 		return lr_err_step(err, lr_step_name(step));
 	}
 	if (n == 0)
-<<<<<<< Updated upstream
 		return lr_sync_died(step, err);
-	if (m.magic == MAGIC && m.kind == KIND_ERROR && (size_t)n == sizeof(m)) {
-=======
-		return died(step, err);
 	if (is_error(&m, n)) {
->>>>>>> Stashed changes
 		take_error(&m, err);
 		return -m.err.code;
 	}
@@ -183,7 +170,7 @@ int lr_sync_tell(int sock, enum lr_step step, int32_t value, struct lr_err *err)
 	while ((n = receive(sock, &m)) > 0 && !is_error(&m, n))
 		;
 	if (n <= 0)
-		return died(step, err);
+		return lr_sync_died(step, err);
 	take_error(&m, err);
 	return -m.err.code;
 }

@@ -22,19 +22,14 @@ static int read_bundle(const struct lr_create_opts *o, struct lr_arena *a, struc
 	char real[PATH_MAX], *text;
 	size_t len;
 
-<<<<<<< Updated upstream
-	if (!realpath(o->bundle ? o->bundle : ".", real)) {
-		lr_fail(err, errno, "bundle %s", o->bundle ? o->bundle : ".");
-		return lr_err_hint(err, "--bundle names a directory with a config.json");
-	}
-=======
 	/* Without a slash at the end: libc asks faccessat2 about it, which sandboxes refuse. */
 	char *dir = lr_strdup(a, o->bundle ? o->bundle : ".");
 	for (size_t n = dir ? strlen(dir) : 0; n > 1 && dir[n - 1] == '/'; n--)
 		dir[n - 1] = '\0';
-	if (!dir || !realpath(dir, real))
-		return lr_fail(err, errno, "bundle %s", o->bundle ? o->bundle : ".");
->>>>>>> Stashed changes
+	if (!dir || !realpath(dir, real)) {
+		lr_fail(err, errno, "bundle %s", o->bundle ? o->bundle : ".");
+		return lr_err_hint(err, "--bundle names a directory with a config.json");
+	}
 	c->bundle = lr_strdup(a, real);
 	const char *path =
 		o->config && o->config[0] == '/'
