@@ -72,10 +72,23 @@ static unsigned clone_flags(const struct lr_init_plan *p)
 	return p->ns.create & ~later;
 }
 
+/* The runtime is back in its own namespaces, and the child waits for its id maps: time to move it,
+ * if it could not be born in its cgroup. */
+static int after_birth(struct lr_init_plan *p, struct lr_ns_fds *ns, pid_t pid, bool move,
+		       struct lr_err *err)
+{
+	int r = lr_ns_step_out(&p->ns, ns, err);
+
+	if (r >= 0 && pid > 0 && move)
+		r = lr_cgroup_join_pid(lr_cgroup_plan_ref(p->cgroup), pid, err);
+	return r;
+}
+
 static int spawn_direct(struct lr_init_plan *p, struct lr_ns_fds *ns, int sv[2],
 			struct lr_init_child *ret, struct lr_err *err)
 {
-	LR_CLEANUP_FD int cgroup = lr_cgroup_clone_fd(p->cgroup);
+	bool move = lr_ns_cgroup_first(&p->ns);
+	LR_CLEANUP_FD int cgroup = move ? LR_NOFD : lr_cgroup_clone_fd(p->cgroup);
 	struct lr_clone clone = {.flags = clone_flags(p), .cgroup = cgroup};
 	struct lr_err out = {0};
 
@@ -83,12 +96,12 @@ static int spawn_direct(struct lr_init_plan *p, struct lr_ns_fds *ns, int sv[2],
 	pid_t pid = r < 0 ? r : lr_clone(&clone, err);
 	if (pid == 0) {
 		struct lr_child c = child_of(p, ns, sv[1]);
-		c.in_cgroup = clone.in_cgroup;
+		c.in_cgroup = clone.in_cgroup || move;
 		lr_close(sv[0]);
 		lr_child_main(&c);
 	}
 	/* Also after a failure: hooks and clean-up belong into the runtime's own namespaces. */
-	if (lr_ns_step_out(&p->ns, ns, &out) < 0 && pid > 0) {
+	if (after_birth(p, ns, pid, move, &out) < 0 && pid > 0) {
 		(void)kill(pid, SIGKILL);
 		reap(pid);
 		lr_close(clone.pidfd);

@@ -8,7 +8,9 @@
  *   - a joined pid namespace, and a new or joined time namespace, hold for *children* only: the
  * parent enters them, clones, and steps back out;
  *   - with the host's privileges every namespace may be joined; after a user namespace only those
- *     it owns. So everything joined but mount and user is entered by the parent, before clone;
+ *     it owns. So everything joined but mount, cgroup and user is entered by the parent, before
+ *     clone;
+ *   - a cgroup namespace is entered after the cgroup, by the child, if it still has the right to;
  *   - a mount namespace resets root and working directory: the child enters it, alone;
  *   - a *joined* user namespace must be entered before the new ones are made, so that it owns
  *     them, and nobody comes back from it: that needs a process in between (lr_ns_plan.staged).
@@ -75,6 +77,10 @@ int lr_ns_step_in(const struct lr_ns_plan *p, struct lr_ns_fds *fds,
 int lr_ns_step_out(const struct lr_ns_plan *p, struct lr_ns_fds *fds,
 		   struct lr_err *err) LR_MUST_CHECK;
 
+/* The child of this plan is born in a joined cgroup namespace, and may be unable to enter its
+ * cgroup from there: the parent has to move it. */
+bool lr_ns_cgroup_first(const struct lr_ns_plan *p);
+
 /* Parent: write the id maps of a child that was cloned with CLONE_NEWUSER. */
 int lr_ns_write_maps(const struct lr_ns_plan *p, pid_t child, struct lr_err *err) LR_MUST_CHECK;
 
@@ -83,8 +89,8 @@ int lr_ns_join_user(struct lr_ns_fds *fds, struct lr_err *err) LR_MUST_CHECK;
 /* Becomes root of the user namespace: ids 0, no supplementary groups where the kernel allows. */
 int lr_ns_become_root(struct lr_err *err) LR_MUST_CHECK;
 
-/* Child: the mount namespace to join, and the cgroup namespace, which takes its root from where
- * the process is now. */
+/* Child: the mount namespace to join, and the cgroup namespace, which if new takes its root from
+ * where the process is now. */
 int lr_ns_enter_rest(const struct lr_ns_plan *p, struct lr_ns_fds *fds,
 		     struct lr_err *err) LR_MUST_CHECK;
 
