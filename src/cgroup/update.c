@@ -6,6 +6,27 @@
 
 #include <unistd.h>
 
+/* v2: a limit may be the first that asks for its controller. From the root of the tree down, or,
+ * where it is mounted elsewhere, from where the container's own path begins. */
+static int enable(const struct lr_cgroup_ref *ref, const struct lr_cgroup_gen *g,
+		  struct lr_err *err)
+{
+	const char *path = ref->n ? ref->v[0].path : "";
+	char top[PATH_MAX] = LR_CGROUP_ROOT;
+
+	if (!g->need)
+		return 0;
+	if (!lr_has_prefix(path, LR_CGROUP_ROOT "/")) {
+		size_t len = strlen(path), own = strlen(ref->relative);
+
+		if (!lr_has_suffix(path, ref->relative) || len >= sizeof(top))
+			return 0;
+		memcpy(top, path, len - own);
+		top[len - own] = '\0';
+	}
+	return lr_cgroup_enable(top, path, g->need, g->where, err);
+}
+
 int lr_cgroup_fs_update(const struct lr_cgroup_ref *ref, const struct oci_resources *r,
 			struct lr_arena *arena, struct lr_err *err)
 {
@@ -15,9 +36,10 @@ int lr_cgroup_fs_update(const struct lr_cgroup_ref *ref, const struct oci_resour
 		lr_cgroup_gen_v2(&g, r);
 	else
 		lr_cgroup_gen_v1(&g, r);
-	if (g.r < 0)
-		return g.r;
-	return lr_cgroup_write_all(g.v, g.n, false, err);
+	int rc = g.r;
+	if (rc >= 0 && ref->mode == LR_CGROUP_V2)
+		rc = enable(ref, &g, err);
+	return rc < 0 ? rc : lr_cgroup_write_all(g.v, g.n, false, err);
 }
 
 int lr_cgroup_update_devices(const struct lr_cgroup_ref *ref,
