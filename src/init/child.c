@@ -68,7 +68,7 @@ static int stage_procfs(struct lr_child *c, struct lr_err *err)
 	c->becoming.procfd = lr_procfs_open(err);
 	if (c->becoming.procfd < 0)
 		return c->becoming.procfd;
-	return lr_process_early(&c->plan->process, &c->becoming, err);
+	return c->staged ? 0 : lr_process_early(&c->plan->process, &c->becoming, err);
 }
 
 static int stage_identity(struct lr_child *c, struct lr_err *err)

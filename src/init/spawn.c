@@ -14,6 +14,7 @@
 #include "src/init/child.h"
 #include "src/init/clone.h"
 #include "src/init/sync.h"
+#include "src/sys/procfs.h"
 #include "src/sys/syscalls.h"
 
 static int reap(pid_t pid)
@@ -127,17 +128,28 @@ static _Noreturn void middle_main(struct lr_init_plan *p, struct lr_ns_fds *ns, 
 	bool new_user = p->ns.create & CLONE_NEWUSER;
 
 	int r = lr_cgroup_join_self(p->cgroup, in_cgroup, &err);
+	if (r >= 0 && p->process.oom_score_adj) { /* the child inherits it */
+		c.becoming.procfd = lr_procfs_open(&err);
+		r = c.becoming.procfd < 0 ? c.becoming.procfd
+					  : lr_process_early(&p->process, &c.becoming, &err);
+		c.becoming.procfd = lr_close(c.becoming.procfd);
+	}
 	if (r >= 0 && new_user)
 		r = lr_sync_wait(sync, LR_STEP_MAPPED, NULL, &err);
 	if (r >= 0 && new_user)
 		r = lr_ns_become_root(&err);
 	/* Others may be in the namespaces that are joined, and must not look into this process
-	 * and its child, whose descriptors lead to the host (CVE-2016-9962). */
-	if (r >= 0 && prctl(PR_SET_DUMPABLE, 0, 0, 0, 0) < 0)
+	 * and its child, whose descriptors lead to the host (CVE-2016-9962). An ordinary user can
+	 * join nothing here, but has to write the time offsets: hidden, its files in /proc would
+	 * belong to the host's root. */
+	bool offsets = new_user && p->ns.time_offsets;
+	if (r >= 0 && prctl(PR_SET_DUMPABLE, offsets, 0, 0, 0) < 0)
 		r = lr_fail(&err, errno, "hide the process from others");
 	/* With the host's rights where we have them, before they are given up. */
 	if (r >= 0)
 		r = lr_ns_step_in(&p->ns, ns, &err);
+	if (r >= 0 && offsets && prctl(PR_SET_DUMPABLE, 0, 0, 0, 0) < 0)
+		r = lr_fail(&err, errno, "hide the process from others");
 	if (r >= 0 && ns->join[LR_NS_USER] >= 0)
 		r = lr_ns_join_user(ns, &err);
 	if (r >= 0 && ns->join[LR_NS_USER] >= 0)

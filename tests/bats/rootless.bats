@@ -146,6 +146,7 @@ lean-runtime
 }
 
 @test "rootless: a cgroup of the same name that is root's is nobody's business" {
+	cgroup_v2 && skip "a v1 or hybrid host"
 	user_bundle
 	cfg '.process.args = ["true"]'
 	mkdir "/sys/fs/cgroup/pids/$ID"
@@ -180,6 +181,52 @@ lean-runtime
 	run -0 setpriv --reuid 1234 --regid 1234 --groups 1234,4321 env XDG_RUNTIME_DIR="$HOMEDIR/run" \
 		"$HOMEDIR/lr" run "$ID"
 	assert_has "$output" "65534"
+}
+
+@test "rootless: network, time, cgroup namespaces, sysctl, seccomp, overlay, devices, hooks" {
+	user_bundle
+	mkdir "$HOMEDIR/upper" "$HOMEDIR/work"
+	chown 1234:1234 "$HOMEDIR/upper" "$HOMEDIR/work"
+	cfg --arg h "$HOMEDIR" '.linux.namespaces += [{type: "network"}, {type: "time"}]
+		| if any(.linux.namespaces[]; .type == "cgroup") then . else .linux.namespaces += [{type: "cgroup"}] end
+		| .linux.timeOffsets = {boottime: {secs: 100000}} | .linux.sysctl = {"net.ipv4.ip_forward": "1"}
+		| .process.noNewPrivileges = false | .process.oomScoreAdj = 100 | .process.rlimits = [{type: "RLIMIT_NOFILE", soft: 100, hard: 100}]
+		| .linux.seccomp = {defaultAction: "SCMP_ACT_ALLOW", syscalls: [{names: ["mkdir", "mkdirat"], action: "SCMP_ACT_ERRNO", errnoRet: 28}]}
+		| .mounts += [{destination: "/ov", type: "overlay", source: "overlay", options: ["lowerdir=" + $h + "/bundle/rootfs/etc,upperdir=" + $h + "/upper,workdir=" + $h + "/work"]},
+			{destination: "/etc-of-host", type: "bind", source: "/etc", options: ["rbind", "ro", "nosuid", "nodev"]}]
+		| .linux.devices = [{path: "/dev/full", type: "c", major: 1, minor: 7}]
+		| .hooks = {createContainer: [{path: "/bin/true"}], startContainer: [{path: "/bin/true"}], poststop: [{path: "/bin/true"}]}'
+	sh_cfg 'cut -d. -f1 /proc/uptime; cat /proc/sys/net/ipv4/ip_forward /proc/self/oom_score_adj; ulimit -n; mkdir /tmp/x 2>&1
+		echo new >/ov/new; ls /ov/passwd; test -e /etc-of-host/passwd && test -c /dev/full && ip link show lo | grep -o "UP,"'
+	run -0 as_user run "$ID"
+	[ "${lines[0]}" -ge 100000 ]
+	assert_eq "$(tail -n +2 <<<"$output")" "1
+100
+100
+mkdir: can't create directory '/tmp/x': No space left on device
+/ov/passwd
+UP,"
+	assert_eq "$(cat "$HOMEDIR/upper/new")" new
+}
+
+@test "rootless: a range of ids by newuidmap and newgidmap" {
+	command -v newuidmap >/dev/null || skip "needs newuidmap (package uidmap)"
+	user_bundle
+	cfg '.linux.uidMappings = [{containerID: 0, hostID: 1234, size: 1}, {containerID: 1, hostID: 200000, size: 1000}]
+		| .linux.gidMappings = .linux.uidMappings | .process.user.additionalGids = [7] | .root.readonly = false
+		| .process.capabilities |= with_entries(.value += ["CAP_CHOWN"])'
+	sh_cfg 'touch /tmp/file; chown 5:6 /tmp/file; id -G; stat -c %u:%g /tmp/file; cat /proc/self/setgroups'
+	cat >"$HOMEDIR/ranges.sh" <<-'END'
+		cd "$1"
+		echo "lr-user:200000:65536" >sub
+		{ cat /etc/passwd; echo "lr-user:x:1234:1234::/:/bin/sh"; } >passwd
+		mount --bind sub /etc/subuid && mount --bind sub /etc/subgid && mount --bind passwd /etc/passwd || exit 99
+		cd bundle
+		exec setpriv --reuid 1234 --regid 1234 --clear-groups env XDG_RUNTIME_DIR="$1/run" "$1/lr" run "$2"
+	END
+	run -0 unshare -m --propagation private bash "$HOMEDIR/ranges.sh" "$HOMEDIR" "$ID"
+	assert_eq "$output" $'0 7\n5:6\nallow'
+	assert_eq "$(stat -c %u:%g "$HOMEDIR/bundle/rootfs/tmp/file")" 200004:200005
 }
 
 # --- root, with a user namespace ----------------------------------------------------------------
