@@ -12,7 +12,7 @@ NINJA = ninja -C $(BUILD)
 # Sanitizer reports end the program, so that no test can overlook one.
 SANITIZE_ENV = ASAN_OPTIONS=detect_leaks=1:halt_on_error=1 UBSAN_OPTIONS=halt_on_error=1:print_stacktrace=1
 
-.PHONY: all help deps demo check unit sanitize format install clean
+.PHONY: all help deps demo check unit sanitize vm format install clean
 
 all: $(BUILD)/build.ninja ## build into $(BUILD)
 	@$(NINJA)
@@ -43,6 +43,9 @@ sanitize: ## build with ASan and UBSan into $(BUILD)-sanitize, and run the unit 
 	@[ -e $(BUILD)-sanitize/build.ninja ] || meson setup --buildtype debug -Dstatic=false \
 		-Db_sanitize=address,undefined -Db_lundef=false $(BUILD)-sanitize
 	@$(SANITIZE_ENV) meson test -C $(BUILD)-sanitize --print-errorlogs
+
+vm: all ## test on a host with systemd and cgroup v2, which is a virtual machine (qemu, mmdebstrap)
+	@LEAN_RUNTIME=$(BUILD)/src/cli/lean-runtime tests/vm/run $(VM_TESTS)
 
 format: ## lay out the C files
 	@tools/check-format --fix

@@ -196,7 +196,7 @@ int lr_cgroup_destroy(const struct lr_cgroup_ref *ref, bool kill, struct lr_err 
 /*
  * For pools: 0 when nobody and nothing is left in the cgroup and it counts from zero again, so that
  * another container can have it; -EBUSY; -EOPNOTSUPP when the kernel keeps statistics of it.
- * Limits stay as they are.
+ * Limits stay as they are; one that was ever frozen is the caller's to know of.
  */
 int lr_cgroup_recycle(const struct lr_cgroup_ref *ref) LR_MUST_CHECK;
 /* Of a v1 hierarchy, by its name: whether the kernel keeps none. */

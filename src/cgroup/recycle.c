@@ -8,7 +8,6 @@
 
 #include "src/cgroup/internal.h"
 
-#include <sys/stat.h>
 #include <sys/vfs.h>
 
 #include <linux/magic.h>
@@ -22,9 +21,8 @@ bool lr_cgroup_is_v2(void)
 
 bool lr_cgroup_recyclable(const char *hierarchy)
 {
-	static const char *const forgetful[] = {"devices", "freezer",  "pids",    "cpuset",
-						"net_cls", "net_prio", "hugetlb", "perf_event",
-						"rdma",    "misc"};
+	static const char *const forgetful[] = {"devices", "freezer",  "pids",       "cpuset",
+						"net_cls", "net_prio", "perf_event", "rdma"};
 
 	/* Every controller of the hierarchy has to be one. The v2 tree of a hybrid host has none.
 	 */
@@ -39,7 +37,7 @@ bool lr_cgroup_recyclable(const char *hierarchy)
 	return true;
 }
 
-/* pids.events counts refused forks, hugetlb.*.failcnt refused pages. */
+/* pids.events counts refused forks. */
 static int forget_pids(const char *dir)
 {
 	char text[64];
@@ -51,40 +49,41 @@ static int forget_pids(const char *dir)
 	return lr_cgroup_flat_get(text, "max", &refused) && refused ? -EOPNOTSUPP : 0;
 }
 
-static int has_subgroups(const char *dir)
+/* Processes are in all hierarchies at once: one that is empty tells; the v2 tree, of its whole
+ * subtree. */
+static int is_empty(const struct lr_cgroup_ref *ref)
 {
-	struct stat st;
+	int i = lr_cgroup_find_v2(ref);
+	char text[128];
+	uint64_t populated = 1;
+	ssize_t n;
 
-	/* kernfs counts a directory's directories. */
-	return stat(dir, &st) < 0 ? -errno : st.st_nlink > 2;
+	if (i >= 0) {
+		n = lr_cgroup_read(ref->v[i].path, "cgroup.events", text, sizeof(text));
+		return n < 0                                               ? (int)n
+		       : lr_cgroup_flat_get(text, "populated", &populated) ? !populated
+									   : -EPROTO;
+	}
+	n = lr_cgroup_read(ref->v[0].path, "cgroup.procs", text, sizeof(text));
+	return n == -EFBIG ? 0 : n < 0 ? (int)n : n == 0;
 }
 
 int lr_cgroup_recycle(const struct lr_cgroup_ref *ref)
 {
-	bool asked = false;
 	int r = lr_cgroup_ref_check(ref, NULL);
 
-	if (r < 0 || ref->mode == LR_CGROUP_V2)
+	if (r < 0 || ref->mode == LR_CGROUP_V2 || !ref->n)
 		return r < 0 ? r : -EOPNOTSUPP;
 	for (size_t i = 0; i < ref->n; i++) {
 		const struct lr_cgroup_place *p = &ref->v[i];
 
 		if (!lr_cgroup_recyclable(p->hierarchy))
 			return -EOPNOTSUPP;
-		r = has_subgroups(p->path);
-		if (r == 0 && lr_cgroup_name_has(p->hierarchy, "pids"))
+		if (lr_cgroup_name_has(p->hierarchy, "pids"))
 			r = forget_pids(p->path);
-		if (r == 0 && lr_cgroup_name_has(p->hierarchy, "hugetlb"))
-			r = -EOPNOTSUPP;
-		/* Processes are in all hierarchies at once: one that is empty tells. */
-		if (r == 0 && !asked && *p->hierarchy) {
-			char text[32];
-			ssize_t n = lr_cgroup_read(p->path, "cgroup.procs", text, sizeof(text));
-			r = n == -EFBIG ? -EBUSY : n < 0 ? (int)n : n > 0 ? -EBUSY : 0;
-			asked = true;
-		}
-		if (r != 0)
-			return r < 0 ? r : -EBUSY;
+		if (r < 0)
+			return r;
 	}
-	return 0;
+	r = is_empty(ref);
+	return r < 0 ? r : r ? 0 : -EBUSY;
 }

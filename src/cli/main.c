@@ -12,6 +12,7 @@
 #include "src/cli/args.h"
 #include "src/cli/help.h"
 #include "src/cli/log_sink.h"
+#include "src/lean/lean.h"
 #include "src/sys/selfexe.h"
 
 /*
@@ -36,6 +37,18 @@ static int guard_stdio(struct lr_err *err)
 		}
 	}
 	return 0;
+}
+
+/* A mistake in --lean is told later, when there is a log. */
+static int seal(char **argv, const struct lr_cli_args *args, struct lr_err *err)
+{
+	const char *lean = lr_cli_lean(args);
+	struct lr_lean_profile profile;
+
+	if (lean && lr_lean_profile(lean, NULL, &profile, NULL) >= 0 &&
+	    profile.way[LR_LEAN_PROGRAM] == LR_LEAN_MOUNTED && lr_selfexe_mounted(argv, environ))
+		return 0;
+	return lr_selfexe_seal(argv, environ, err);
 }
 
 static int dispatch(const struct lr_cli_args *args, struct lr_err *err)
@@ -72,7 +85,7 @@ int main(int argc, char **argv)
 	if (r == 0)
 		r = lr_cli_parse(argc, argv, &args, &err);
 	if (r == 0 && args.verb && args.verb->seal && !lr_cli_flag(&args, LR_OPT_HELP))
-		r = lr_selfexe_seal(argv, environ, &err);
+		r = seal(argv, &args, &err);
 
 	int opened = lr_cli_log_open(&args, r < 0 ? NULL : &err);
 	if (r == 0)

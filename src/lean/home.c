@@ -11,8 +11,9 @@
 
 #include "src/base/str.h"
 #include "src/lean/internal.h"
+#include "src/sys/syscalls.h"
 
-static const char *const dirs[] = {"key", "slot", "free", "used", "net"};
+static const char *const dirs[] = {"key", "slot", "free", "used", "dirty", "net"};
 
 void lr_lean_home_close(struct lr_lean_home *h)
 {
@@ -36,7 +37,7 @@ static bool is_mount(const struct lr_lean_home *h)
 {
 	struct statx st;
 
-	return statx(AT_FDCWD, h->path, AT_SYMLINK_NOFOLLOW, 0, &st) == 0 &&
+	return lr_statx(AT_FDCWD, h->path, AT_SYMLINK_NOFOLLOW, 0, &st) >= 0 &&
 	       st.stx_attributes & STATX_ATTR_MOUNT_ROOT;
 }
 
@@ -59,7 +60,7 @@ static int fill(int store, struct lr_lean_home *h, struct lr_err *err)
 	if ((mkdirat(store, LR_LEAN_DIR + 1, 0700) < 0 && errno != EEXIST) ||
 	    (mkdir(h->path, 0700) < 0 && errno != EEXIST))
 		return lr_fail(err, errno, "make %s", h->path);
-	h->fd = open(h->path, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
+	h->fd = openat(AT_FDCWD, h->path, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
 	if (h->fd < 0)
 		return lr_fail(err, errno, "open %s", h->path);
 	for (size_t i = 0; i < LR_ARRAY_SIZE(dirs); i++)
@@ -70,7 +71,7 @@ static int fill(int store, struct lr_lean_home *h, struct lr_err *err)
 		return r;
 	/* What is beneath the mount now is out of reach for mount points. */
 	lr_close(h->fd);
-	h->fd = open(h->path, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
+	h->fd = openat(AT_FDCWD, h->path, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
 	return h->fd < 0 ? lr_fail(err, errno, "open %s", h->path) : 0;
 }
 
@@ -80,7 +81,7 @@ static int open_home(int store, const char *store_path, struct lr_arena *a, stru
 	h->path = lr_strf(a, "%s" LR_LEAN_DIR "/%s", store_path, h->name);
 	if (!h->name || !h->path)
 		return lr_fail(err, ENOMEM, "path");
-	h->fd = open(h->path, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
+	h->fd = openat(AT_FDCWD, h->path, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
 	if (h->fd < 0)
 		return errno == ENOENT ? -ENOENT : lr_fail(err, errno, "open %s", h->path);
 	return 0;

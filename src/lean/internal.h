@@ -85,6 +85,9 @@ int lr_lean_build(const struct lr_lean_plan *p, const struct lr_lean_key *k,
 
 /* ---- network (net.c) ------------------------------------------------------------------------- */
 
+#define LR_LEAN_NET_SHARED "shared"
+int lr_lean_net_mark(const struct lr_lean_home *h, const char *name,
+		     struct lr_err *err) LR_MUST_CHECK;
 int lr_lean_net_shared(struct lr_lean_home *h, struct lr_err *err) LR_MUST_CHECK;
 
 #endif

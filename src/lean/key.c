@@ -11,8 +11,6 @@
 #include "src/base/str.h"
 #include "src/lean/internal.h"
 
-#define KEY_FILE_MAX (1u << 20)
-
 /* A name to find it by; whether it is the same is decided by the text. FNV-1a. */
 static uint64_t hash(const char *text, size_t len)
 {
@@ -132,10 +130,12 @@ int lr_lean_key_load(const struct lr_lean_home *h, struct lr_lean_key *k, struct
 	if (!text)
 		return lr_fail(err, ENOMEM, "plan");
 	key_file(k, path);
-	ssize_t n = lr_read_file_at(h->fd, path, text, size);
-	if (n == -ENOENT)
+	LR_CLEANUP_FD int fd = openat(h->fd, path, O_RDONLY | O_NOFOLLOW | O_CLOEXEC);
+	if (fd < 0 && errno == ENOENT)
 		return 0;
-	int r = n < 0 ? (int)n : decode(text, k, a);
+	/* Written as a whole: one read has all of it. */
+	ssize_t n = fd < 0 ? -errno : read(fd, text, size - 1);
+	int r = n < 0 ? -errno : decode(text, k, a);
 	return r < 0 ? lr_fail(err, -r, "%s/%s is not about this container", h->path, path) : r;
 }
 

@@ -48,6 +48,7 @@ enum lr_lean_part {
 	LR_LEAN_NETWORK,  /* "config" = "new"; "shared"; "pool"; "host" */
 	LR_LEAN_MOUNTS,   /* "config"; "template" */
 	LR_LEAN_BOUNDING, /* "drop"; "keep", where no-new-privileges makes it meaningless */
+	LR_LEAN_PROGRAM,  /* "copied"; "mounted": see lr_selfexe_mounted. Not by annotation */
 	LR_LEAN_PARTS
 };
 
@@ -61,7 +62,7 @@ enum lr_lean_way {
 	LR_LEAN_HOST,
 	LR_LEAN_TEMPLATE,
 	LR_LEAN_KEEP,
-	LR_LEAN_DROP,
+	LR_LEAN_MOUNTED,
 };
 
 struct lr_lean_profile {
@@ -160,17 +161,24 @@ void lr_lean_hold_close(struct lr_lean_hold *h); /* descriptors only */
 
 /*
  * Gives back what the record names, once no process of the container is left. A slot that cannot
- * be proven clean is removed. dirty: somebody changed its limits. Idempotent: what is not held by
- * `id` any more is not touched.
+ * be proven clean, or was marked, is removed. Idempotent: what is not held by `id` any more is not
+ * touched.
  */
 struct lr_lean_given {
 	const char *id;
 	const char *slot, *net;             /* as recorded; may be NULL */
 	const struct lr_cgroup_ref *cgroup; /* the slot's; NULL: it has none */
-	bool dirty;
 };
 int lr_lean_put(int store, const char *store_path, const struct lr_lean_given *g,
 		struct lr_arena *arena, struct lr_err *err) LR_MUST_CHECK;
+
+/*
+ * What the container holds will serve no other one: it is paused (an empty cgroup can stay frozen),
+ * its limits are changed, or a process with the power to change them enters it. `net`: the same for
+ * its network namespace; a shared one is left to those who are in it.
+ */
+int lr_lean_mark(int store, const char *store_path, const struct lr_lean_given *g, bool net,
+		 struct lr_arena *arena, struct lr_err *err) LR_MUST_CHECK;
 
 /* ---- in the container's first process (enter.c): system calls only --------------------------
  */

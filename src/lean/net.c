@@ -3,13 +3,14 @@
 #define LR_ROOM "lean"
 #include <fcntl.h>
 #include <sched.h>
+#include <string.h>
 #include <unistd.h>
 
 #include "src/lean/internal.h"
 #include "src/netdev/netdev.h"
 #include "src/sys/syscalls.h"
 
-#define SHARED "net/shared"
+#define SHARED "net/" LR_LEAN_NET_SHARED
 
 static int make_net(void *arg, struct lr_err *err)
 {
@@ -60,4 +61,14 @@ int lr_lean_net_shared(struct lr_lean_home *h, struct lr_err *err)
 	int fd = lr_lean_pin_open(h, SHARED, CLONE_NEWNET);
 
 	return fd >= 0 ? fd : make_shared(h, err);
+}
+
+int lr_lean_net_mark(const struct lr_lean_home *h, const char *name, struct lr_err *err)
+{
+	if (strcmp(name, LR_LEAN_NET_SHARED) != 0)
+		return 0;
+	/* Those who are in it keep it; the next ones get a new one. */
+	LR_CLEANUP_FD int lock = lr_lean_home_lock(h, err);
+	int r = lock < 0 ? lock : lr_lean_pin_remove(h, SHARED);
+	return r < 0 ? lr_fail(err, -r, "leave %s/" SHARED " to its users", h->path) : 0;
 }

@@ -11,6 +11,7 @@
 #include "src/base/log.h"
 #include "src/base/str.h"
 #include "src/lean/internal.h"
+#include "src/sys/syscalls.h"
 
 /* Longer ids do not fit into a file name beside the slot's. */
 #define ID_MAX_LEN 200
@@ -386,7 +387,7 @@ static int look_at_root(struct lr_lean_plan *p, const struct lr_lean_facts *f, s
 	p->rootfs = path[0] == '/' ? path : lr_strf(a, "%s/%s", f->bundle, path);
 	if (!p->rootfs)
 		return lr_fail(err, ENOMEM, "plan");
-	if (statx(AT_FDCWD, p->rootfs, 0, STATX_INO, &st) < 0) {
+	if (lr_statx(AT_FDCWD, p->rootfs, 0, STATX_INO, &st) < 0) {
 		p->why_not = "no root directory"; /* whoever attaches it says why */
 		return 0;
 	}

@@ -170,7 +170,7 @@ static void unmake_slot(struct taking *t, bool have_cgroup)
 		lr_warn("lean: %s", why.msg);
 	slot_name(t, t->n, name);
 	if (lr_lean_pin_remove(&t->home, name) < 0)
-		lr_warn("lean: %s/%s is left: %s", t->home.path, name, strerror(errno));
+		lr_warn("lean: %s/%s is left: %s", t->home.path, name, lr_strerror(errno));
 	used_name(t, t->n, name);
 	(void)unlinkat(t->home.fd, name, 0);
 }
@@ -327,7 +327,8 @@ int lr_lean_take(struct lr_lean_plan *plan, const struct lr_lean_env *env, struc
 	int r = lr_lean_home_open(env->store, env->store_path, true, arena, &t.home, err);
 	if (r >= 0 && net) {
 		h.enter.netns = lr_lean_net_shared(&t.home, err);
-		r = h.enter.netns < 0 ? h.enter.netns : 0;
+		h.net = lr_strf(arena, "%s/" LR_LEAN_NET_SHARED, t.home.name);
+		r = h.enter.netns < 0 ? h.enter.netns : !h.net ? lr_fail(err, ENOMEM, "plan") : 0;
 	}
 	if (r >= 0 && (plan->pool || plan->template_))
 		r = take_slot(&t, &h, err);
@@ -364,26 +365,26 @@ static int put_slot(const struct lr_lean_home *h, const char *slot, const struct
 {
 	static const struct lr_cgroup_ref none;
 	const struct lr_cgroup_ref *cgroup = g->cgroup ? g->cgroup : &none;
-	char used[NAME_LEN], back[NAME_LEN];
+	char used[NAME_LEN], back[NAME_LEN], dirty[NAME_LEN];
 	const char *dot = strchr(slot, '.');
-	bool dirty = g->dirty;
 	uint32_t n;
 
 	if (!dot || lr_parse_u32(dot + 1, &n) < 0)
 		return lr_refuse(err, EPROTO, "the record names no slot: \"%.64s\"", slot);
 	snprintf(used, sizeof(used), "used/%s@%s", slot, g->id);
+	snprintf(dirty, sizeof(dirty), "dirty/%s@%s", slot, g->id);
 	snprintf(back, sizeof(back), "free/%s", slot);
-	/* Not ours any more: given back before, by somebody who was killed right then. */
-	if (faccessat(h->fd, used, F_OK, AT_SYMLINK_NOFOLLOW) < 0 && errno == ENOENT)
-		return 0;
-	dirty |= n >= LR_LEAN_SLOTS_KEPT;
-	if (!dirty && cgroup->n)
-		dirty = lr_cgroup_recycle(cgroup) < 0;
-	if (dirty)
+	if (n < LR_LEAN_SLOTS_KEPT && (!cgroup->n || lr_cgroup_recycle(cgroup) == 0)) {
+		if (renameat(h->fd, used, h->fd, back) == 0)
+			return 0;
+		if (errno != ENOENT)
+			return lr_fail(err, errno, "give back %s/%s", h->path, used);
+	}
+	if (faccessat(h->fd, used, F_OK, AT_SYMLINK_NOFOLLOW) == 0)
 		return retire(h, slot, used, cgroup, err);
-	if (renameat(h->fd, used, h->fd, back) < 0)
-		return lr_fail(err, errno, "give back %s/%s", h->path, used);
-	return 0;
+	if (faccessat(h->fd, dirty, F_OK, AT_SYMLINK_NOFOLLOW) == 0)
+		return retire(h, slot, dirty, cgroup, err);
+	return 0; /* given back before, by somebody who was killed right then */
 }
 
 int lr_lean_put(int store, const char *store_path, const struct lr_lean_given *g,
@@ -397,4 +398,23 @@ int lr_lean_put(int store, const char *store_path, const struct lr_lean_given *g
 	if (r == -ENOENT) /* drained by force */
 		return g->cgroup ? lr_cgroup_destroy(g->cgroup, true, err) : 0;
 	return r < 0 ? r : put_slot(&h, strchr(g->slot, '/') + 1, g, err);
+}
+
+int lr_lean_mark(int store, const char *store_path, const struct lr_lean_given *g, bool net,
+		 struct lr_arena *arena, struct lr_err *err)
+{
+	LR_CLEANUP_HOME struct lr_lean_home h = LR_LEAN_HOME_NONE;
+	const char *any = g->slot ? g->slot : net ? g->net : NULL;
+	char used[NAME_LEN], dirty[NAME_LEN];
+	int r = any ? lr_lean_home_named(store, store_path, any, arena, &h, err) : -ENOENT;
+
+	if (r < 0)
+		return r == -ENOENT ? 0 : r;
+	if (g->slot) {
+		snprintf(used, sizeof(used), "used/%s@%s", strchr(g->slot, '/') + 1, g->id);
+		snprintf(dirty, sizeof(dirty), "dirty/%s@%s", strchr(g->slot, '/') + 1, g->id);
+		if (renameat(h.fd, used, h.fd, dirty) < 0 && errno != ENOENT)
+			return lr_fail(err, errno, "mark %s/%s", h.path, used);
+	}
+	return net && g->net ? lr_lean_net_mark(&h, strchr(g->net, '/') + 1, err) : 0;
 }

@@ -8,6 +8,7 @@
 #include "libocispec/ocispec.h"
 #include "src/base/log.h"
 #include "src/base/str.h"
+#include "src/lean/lean.h"
 #include "src/sys/proc.h"
 
 static const char *const names[] = {"creating", "created", "running", "paused", "stopped"};
@@ -168,4 +169,12 @@ int lr_run_hooks(const struct oci_hook_list *hooks, const char *kind, bool keep_
 	r = lr_hook_run(hooks, kind, text, len, &opts, err);
 	lr_close_hook_outputs(&opts);
 	return r;
+}
+
+int lr_container_mark(const struct lr_store *s, const struct lr_record *r, bool net,
+		      struct lr_arena *a, struct lr_err *err)
+{
+	const struct lr_lean_given given = {.id = r->id, .slot = r->lean_slot, .net = r->lean_net};
+
+	return lr_lean_mark(s->fd, s->path, &given, net, a, err);
 }

@@ -48,6 +48,10 @@ int lr_open_hook_outputs(const struct oci_map *annotations, struct lr_hook_opts 
 void lr_close_hook_outputs(struct lr_hook_opts *opts);
 const char *lr_annotation(const struct oci_map *m, const char *key); /* NULL: not there */
 
+/* A container that holds things of the lean room's will not pass them on (lr_lean_mark). */
+int lr_container_mark(const struct lr_store *s, const struct lr_record *r, bool net,
+		      struct lr_arena *a, struct lr_err *err) LR_MUST_CHECK;
+
 /* Runs hooks outside of the container, with that state on their standard input. */
 int lr_run_hooks(const struct oci_hook_list *hooks, const char *kind, bool keep_going,
 		 const struct oci_state *state, struct lr_arena *a,

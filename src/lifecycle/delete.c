@@ -108,7 +108,6 @@ static int give_back(const struct lr_entry *e, const struct lr_record *r,
 		.slot = r->lean_slot,
 		.net = r->lean_net,
 		.cgroup = r->lean_cgroup ? cg : NULL,
-		.dirty = r->flags & LR_RECORD_DIRTY,
 	};
 
 	return lr_lean_put(e->store->fd, e->store->path, &given, a, err);

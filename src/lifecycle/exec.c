@@ -4,6 +4,7 @@
 #define LR_ROOM "exec"
 #include <errno.h>
 #include <fcntl.h>
+#include <linux/capability.h>
 #include <signal.h>
 #include <string.h>
 #include <sys/prctl.h>
@@ -215,6 +216,18 @@ static int compile(const struct lr_runtime *rt, const struct lr_exec_opts *o, st
 	return 0;
 }
 
+/* With these, what the lean room lent to the container may be changed. */
+static int mark_lent(const struct exec *e, struct lr_arena *a, struct lr_err *err)
+{
+	const struct lr_caps_plan *c = &e->plan.process.caps;
+	uint64_t all = c->bounding | c->permitted | c->inheritable | c->ambient;
+	bool net = all & (LR_CAPS_BIT(CAP_NET_ADMIN) | LR_CAPS_BIT(CAP_SYS_ADMIN));
+
+	if (!e->c.record.lean_slot && !e->c.record.lean_net)
+		return 0;
+	return net ? lr_container_mark(&e->c.store, &e->c.record, true, a, err) : 0;
+}
+
 static int hand_out(const struct lr_exec_opts *o, const struct lr_init_child *c, struct lr_err *err)
 {
 	const struct lr_create_opts files = {.pid_file = o->pid_file,
@@ -238,7 +251,9 @@ static int spawn(struct exec *e, const struct lr_exec_opts *o, const sigset_t *s
 	lr_debug("exec: joining process %d, namespaces %#x", e->c.record.pid, e->plan.namespaces);
 	e->plan.pidfd = pidfd;
 	e->plan.process.sigmask = sigmask;
-	r = lr_init_exec(&e->plan, &e->child, err);
+	r = mark_lent(e, e->plan.arena, err);
+	if (r >= 0)
+		r = lr_init_exec(&e->plan, &e->child, err);
 	e->plan.process.console = lr_close(e->plan.process.console);
 	if (r >= 0)
 		r = lr_init_exec_attend(&e->plan, &e->child, err);

@@ -42,7 +42,9 @@ int lr_lifecycle_update(const struct lr_runtime *rt, const char *id,
 		return lr_refuse(err, ESRCH, "container not running");
 	if (!c.cgroup.n)
 		return lr_refuse(err, EOPNOTSUPP, "the container has no cgroup");
-	r = lr_cgroup_update(&c.cgroup, res, a, err);
+	r = lr_container_mark(&c.store, &c.record, false, a, err);
+	if (r >= 0)
+		r = lr_cgroup_update(&c.cgroup, res, a, err);
 	if (r >= 0 && (l3_cache_schema || mem_bw_schema))
 		r = update_rdt(&c, l3_cache_schema, mem_bw_schema, a, err);
 	return r;

@@ -131,7 +131,8 @@ static int freeze(const struct lr_runtime *rt, const char *id, bool frozen, stru
 	}
 	lr_debug("%s: cgroup %s", frozen ? "pause" : "resume",
 		 c.cgroup.relative ? c.cgroup.relative : "");
-	return lr_cgroup_freeze(&c.cgroup, frozen, err);
+	r = frozen ? lr_container_mark(&c.store, &c.record, false, a, err) : 0;
+	return r < 0 ? r : lr_cgroup_freeze(&c.cgroup, frozen, err);
 }
 
 int lr_lifecycle_pause(const struct lr_runtime *rt, const char *id, struct lr_err *err)

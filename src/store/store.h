@@ -36,7 +36,6 @@
 enum {
 	LR_RECORD_STARTED = 1,  /* by `run`, which has no fifo: the program was let go */
 	LR_RECORD_CREATING = 2, /* create has not finished */
-	LR_RECORD_DIRTY = 4,    /* its slot cannot serve another container */
 };
 enum {
 	LR_RECORD_POSTSTART = 1,

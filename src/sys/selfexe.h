@@ -18,4 +18,13 @@
 int lr_selfexe_seal(char **argv, char **envp, struct lr_err *err) LR_MUST_CHECK;
 bool lr_selfexe_is_sealed(void);
 
+/*
+ * The same without a copy: re-executes the program from a read-only mount of its directory that
+ * belongs to no mount namespace, so that no container can make it writable. True in the program
+ * that was started so; false when that cannot be (no CAP_SYS_ADMIN, before Linux 5.12): then a copy
+ * is needed. Weaker than a copy in one way: a flaw in the kernel that writes to a file's pages
+ * through a read-only view (CVE-2022-0847) would reach the host's file.
+ */
+bool lr_selfexe_mounted(char **argv, char **envp);
+
 #endif
