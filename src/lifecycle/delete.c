@@ -72,9 +72,9 @@ static void run_poststop(const struct lr_record *r, const char *text, size_t len
 static int destroy_cgroup(const struct lr_record *r, const struct lr_cgroup_ref *cg,
 			  struct lr_err *err)
 {
-	/* As long as we had no process, one that is in there is not ours: the cgroup was somebody
-	 * else's, and we were killed before we saw that. */
-	bool ours = r->pid != 0;
+	/* Not ours: it was to be made, turned out to be somebody else's, and we were killed before
+	 * we could say so. */
+	bool ours = r->flags & LR_RECORD_CGROUP;
 	int rc = lr_cgroup_destroy(cg, ours, err);
 
 	if (rc == -EBUSY && !ours) {

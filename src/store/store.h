@@ -36,6 +36,7 @@
 enum {
 	LR_RECORD_STARTED = 1,  /* by `run`, which has no fifo: the program was let go */
 	LR_RECORD_CREATING = 2, /* create has not finished */
+	LR_RECORD_CGROUP = 4,   /* the cgroup is ours: whatever is in it goes with us */
 };
 enum {
 	LR_RECORD_POSTSTART = 1,
