@@ -127,6 +127,11 @@ static int prepare(struct lr_birth *b, bool with_fifo, struct lr_arena *a, struc
 			rc = lr_store_write(&b->entry, rec, b->c.kept, b->c.kept_len, a, why);
 		r = r < 0 ? r : rc;
 	}
+	/* From here on a process in there is ours, even if we are killed before we know its pid. */
+	if (r >= 0) {
+		rec->flags |= LR_RECORD_CGROUP;
+		r = lr_store_update(&b->entry, rec, err);
+	}
 	if (r >= 0)
 		r = get_seccomp(b, a, err);
 	if (r >= 0)

@@ -29,7 +29,8 @@ static int poststart(struct lr_birth *b, struct lr_arena *a, struct lr_err *err)
 static int start(struct lr_birth *b, const struct lr_create_opts *o, struct lr_arena *a,
 		 struct lr_err *err)
 {
-	b->c.record.flags = LR_RECORD_STARTED;
+	b->c.record.flags &= ~(uint32_t)LR_RECORD_CREATING;
+	b->c.record.flags |= LR_RECORD_STARTED;
 	int r = lr_store_update(&b->entry, &b->c.record, err);
 	if (r >= 0)
 		r = lr_birth_hand_out(o, &b->c.config->annotations, &b->child, err);

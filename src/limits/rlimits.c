@@ -136,7 +136,8 @@ int lr_limits_oom_apply(const int32_t *adj, int procfd, bool rootless, struct lr
 		if (lr_streq(now, text))
 			return 0;
 		if (rootless) {
-			lr_warn("process.oomScoreAdj: cannot change the score from %s to %s without "
+			lr_warn("process.oomScoreAdj: cannot change the score from %s to %s "
+				"without "
 				"CAP_SYS_RESOURCE: left as it is",
 				now, text);
 			return 0;
