@@ -57,6 +57,11 @@ const struct lr_cli_verb lr_cli_verbs[] = {
 	  .summary = "save a running container to disk (not supported in this version)" },
 	{ VERB(RESTORE, "restore", lr_cmd_restore), OPERANDS(1, 1, NEW_ID, "CONTAINER"), .seal = true,
 	  .fail = 1, .summary = "continue a saved container (not supported in this version)" },
+	{ VERB(POOL, "pool", lr_cmd_pool), OPERANDS(1, 1, NONE, "status|warm|drain"), .fail = 1,
+	  .summary = "what the lean profile keeps ready for containers",
+	  .about = "status lists it: slots that are free, used, or lost by a runtime that was killed.\n"
+		   "warm makes slots ready for --bundle, which its first containers would otherwise wait for.\n"
+		   "drain removes all that no container uses, down to the last mount and control group." },
 	{ VERB(SPEC, "spec", lr_cmd_spec), OPERANDS(0, 0, NONE, ""), .fail = 1,
 	  .summary = "write a config.json to start from",
 	  .about = "An existing file is never overwritten." },

@@ -11,6 +11,7 @@
 
 #include "src/base/str.h"
 #include "src/lean/internal.h"
+#include "src/sys/path.h"
 #include "src/sys/syscalls.h"
 
 static const char *const dirs[] = {"key", "slot", "free", "used", "dirty", "net"};
@@ -20,16 +21,23 @@ void lr_lean_home_close(struct lr_lean_home *h)
 	h->fd = lr_close(h->fd);
 }
 
-int lr_lean_home_lock(const struct lr_lean_home *h, struct lr_err *err)
+int lr_lean_home_lock(const struct lr_lean_home *h, int how, struct lr_err *err)
 {
+	struct stat st;
 	LR_CLEANUP_FD int fd =
 		openat(h->fd, "lock", O_RDWR | O_CREAT | O_NOFOLLOW | O_CLOEXEC, 0600);
 
 	if (fd < 0)
-		return lr_fail(err, errno, "open %s/lock", h->path);
-	while (flock(fd, LOCK_EX) < 0)
+		return errno == ENOENT ? -ESTALE : lr_fail(err, errno, "open %s/lock", h->path);
+	while (flock(fd, how) < 0) {
+		if (errno == EWOULDBLOCK)
+			return -EWOULDBLOCK;
 		if (errno != EINTR)
 			return lr_fail(err, errno, "lock %s", h->path);
+	}
+	/* Drained while we waited: whoever comes next has another one. */
+	if (fstat(fd, &st) < 0 || st.st_nlink == 0)
+		return -ESTALE;
 	return lr_take_fd(&fd);
 }
 
@@ -41,18 +49,39 @@ static bool is_mount(const struct lr_lean_home *h)
 	       st.stx_attributes & STATX_ATTR_MOUNT_ROOT;
 }
 
-int lr_lean_home_fit(const struct lr_lean_home *h, struct lr_err *err)
+/* The last step of making it fit; a kill before it means all over again. */
+#define FIT "fit"
+
+bool lr_lean_home_is_fit(const struct lr_lean_home *h)
 {
-	LR_CLEANUP_FD int lock = lr_lean_home_lock(h, err);
+	return is_mount(h) && faccessat(h->fd, FIT, F_OK, 0) == 0;
+}
+
+static int fit(const struct lr_lean_home *h, struct lr_err *err)
+{
+	LR_CLEANUP_FD int lock = lr_lean_home_lock(h, LOCK_EX, err);
 
 	if (lock < 0)
 		return lock;
 	if (!is_mount(h) && mount(h->path, h->path, NULL, MS_BIND, NULL) < 0)
 		return lr_fail(err, errno, "bind %s onto itself", h->path);
-	/* Again each time: whoever bound it may have been killed before this. */
 	if (mount(NULL, h->path, NULL, MS_PRIVATE, NULL) < 0)
 		return lr_fail(err, errno, "make %s private", h->path);
-	return 0;
+	LR_CLEANUP_FD int mark = openat(h->fd, FIT, O_WRONLY | O_CREAT | O_CLOEXEC, 0600);
+	return mark < 0 ? lr_fail(err, errno, "create %s/" FIT, h->path) : 0;
+}
+
+int lr_lean_home_fit(struct lr_lean_home *h, struct lr_err *err)
+{
+	if (lr_lean_home_is_fit(h))
+		return 0;
+	int r = fit(h, err);
+	if (r < 0)
+		return r;
+	/* What is beneath the mount is no place for mounts any more. */
+	lr_close(h->fd);
+	h->fd = openat(AT_FDCWD, h->path, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
+	return h->fd < 0 ? lr_fail(err, errno, "open %s", h->path) : 0;
 }
 
 static int fill(int store, struct lr_lean_home *h, struct lr_err *err)
@@ -66,13 +95,21 @@ static int fill(int store, struct lr_lean_home *h, struct lr_err *err)
 	for (size_t i = 0; i < LR_ARRAY_SIZE(dirs); i++)
 		if (mkdirat(h->fd, dirs[i], 0700) < 0 && errno != EEXIST)
 			return lr_fail(err, errno, "make %s/%s", h->path, dirs[i]);
-	int r = lr_lean_home_fit(h, err);
-	if (r < 0)
-		return r;
-	/* What is beneath the mount now is out of reach for mount points. */
-	lr_close(h->fd);
-	h->fd = openat(AT_FDCWD, h->path, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
-	return h->fd < 0 ? lr_fail(err, errno, "open %s", h->path) : 0;
+	return lr_lean_home_fit(h, err);
+}
+
+int lr_lean_home_remove(int store, struct lr_lean_home *h, struct lr_err *err)
+{
+	while (umount2(h->path, MNT_DETACH | UMOUNT_NOFOLLOW) == 0)
+		;
+	h->fd = lr_close(h->fd);
+	LR_CLEANUP_FD int dir = openat(store, LR_LEAN_DIR + 1, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+	int r = dir < 0 ? -errno : lr_remove_tree(dir, h->name);
+	if (r < 0 && r != -ENOENT)
+		return lr_fail(err, -r, "remove %s", h->path);
+	/* Others may be there, of other mount namespaces. */
+	(void)unlinkat(store, LR_LEAN_DIR + 1, AT_REMOVEDIR);
+	return 0;
 }
 
 static int open_home(int store, const char *store_path, struct lr_arena *a, struct lr_lean_home *h,

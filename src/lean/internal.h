@@ -29,11 +29,16 @@ int lr_lean_home_open(int store, const char *store_path, bool make, struct lr_ar
 /* The one that a record names by "m<inode>/...". */
 int lr_lean_home_named(int store, const char *store_path, const char *in_record, struct lr_arena *a,
 		       struct lr_lean_home *ret, struct lr_err *err) LR_MUST_CHECK;
-/* Its lock: closed is unlocked. */
-int lr_lean_home_lock(const struct lr_lean_home *h, struct lr_err *err) LR_MUST_CHECK;
-
+/*
+ * Its lock: closed is unlocked. LOCK_SH for who makes something in it, LOCK_EX for who takes things
+ * away; slots that are ready change hands without it. -ESTALE: the home was removed, open it again.
+ */
+int lr_lean_home_lock(const struct lr_lean_home *h, int how, struct lr_err *err) LR_MUST_CHECK;
 /* Makes the directory a mount that propagates to nobody, which the kernel wants for pins. */
-int lr_lean_home_fit(const struct lr_lean_home *h, struct lr_err *err) LR_MUST_CHECK;
+int lr_lean_home_fit(struct lr_lean_home *h, struct lr_err *err) LR_MUST_CHECK;
+bool lr_lean_home_is_fit(const struct lr_lean_home *h);
+/* Under LOCK_EX, when nothing is left in it. */
+int lr_lean_home_remove(int store, struct lr_lean_home *h, struct lr_err *err) LR_MUST_CHECK;
 
 /* ---- pins (pin.c): namespaces kept by a mount over an empty file of the home ---------------- */
 
@@ -76,6 +81,47 @@ int lr_lean_key_load(const struct lr_lean_home *h, struct lr_lean_key *k, struct
 int lr_lean_key_save(const struct lr_lean_home *h, const struct lr_lean_key *k, struct lr_arena *a,
 		     struct lr_err *err) LR_MUST_CHECK;
 
+/* The layout alone, of whichever text: for removal. n == 0: unknown. */
+int lr_lean_key_layout(const struct lr_lean_home *h, const char *name, struct lr_arena *a,
+		       struct lr_cgroup_layout *ret) LR_MUST_CHECK;
+/* The first line of its text, for people. "" if unknown. */
+const char *lr_lean_key_title(const struct lr_lean_home *h, const char *name, struct lr_arena *a);
+
+/* ---- who has a slot (state.c) ----------------------------------------------------------------
+ *
+ * A slot is named KEY.N. slot/KEY.N is the file that its namespace is pinned on. A second link of
+ * that file says whose it is: free/KEY.N, used/KEY.N@ID or dirty/KEY.N@ID. It is there before the
+ * first and goes after it, so there is no slot that nobody has; a link count of one says that there
+ * is no slot (any more).
+ */
+#define LR_LEAN_NAME 300
+
+void lr_lean_slot_path(char path[LR_LEAN_NAME], const char *dir, const char *key, unsigned n,
+		       const char *id); /* id NULL: none */
+/* A new number, used by id. */
+int lr_lean_slot_number(const struct lr_lean_home *h, const char *key, const char *id, unsigned *n,
+			struct lr_err *err) LR_MUST_CHECK;
+/* One that is free, now used by id. */
+bool lr_lean_slot_grab(const struct lr_lean_home *h, const char *key, const char *id, unsigned *n);
+/* The control groups that a slot of that name has, if its key has any. */
+int lr_lean_slot_cgroup(const struct lr_lean_home *h, const char *slot, struct lr_arena *a,
+			struct lr_cgroup_ref *ret, struct lr_err *err) LR_MUST_CHECK;
+/* Its control groups, its pin, and `state`, the link that says whose it is. Processes are killed.
+ */
+int lr_lean_slot_remove(const struct lr_lean_home *h, const char *slot, const char *state,
+			struct lr_arena *a, struct lr_err *err) LR_MUST_CHECK;
+/* used -> free, or gone if it may not be, or was marked. Nothing if it is not id's. */
+int lr_lean_slot_release(const struct lr_lean_home *h, const char *slot, const char *id,
+			 bool reusable, struct lr_arena *a, struct lr_err *err) LR_MUST_CHECK;
+int lr_lean_slot_mark(const struct lr_lean_home *h, const char *slot, const char *id,
+		      struct lr_err *err) LR_MUST_CHECK;
+/* Under LOCK_EX: removes slots of containers that are gone; `all`: and those that are free.
+ * Returns how many. */
+int lr_lean_sweep(const struct lr_lean_home *h, int store, bool all, struct lr_arena *a,
+		  struct lr_err *err) LR_MUST_CHECK;
+/* The control group above all slots of this home, without a mount point in front. */
+const char *lr_lean_cgroup_parent(const struct lr_lean_home *h, struct lr_arena *a);
+
 /* ---- the container's tree (build.c) ---------------------------------------------------------- */
 
 /* In a child made for it: becomes a mount namespace that holds the tree and nothing else. */
@@ -86,8 +132,19 @@ int lr_lean_build(const struct lr_lean_plan *p, const struct lr_lean_key *k,
 /* ---- network (net.c) ------------------------------------------------------------------------- */
 
 #define LR_LEAN_NET_SHARED "shared"
-int lr_lean_net_mark(const struct lr_lean_home *h, const char *name,
-		     struct lr_err *err) LR_MUST_CHECK;
+#define LR_LEAN_NET_KEY    "net" /* slots that are network namespaces */
+
+/* A descriptor of the one that is shared; made if need be. */
 int lr_lean_net_shared(struct lr_lean_home *h, struct lr_err *err) LR_MUST_CHECK;
+/* One of the pool, now used by id: slot LR_LEAN_NET_KEY.n. */
+int lr_lean_net_take(struct lr_lean_home *h, const char *id, bool fresh, unsigned *n,
+		     struct lr_arena *a, struct lr_err *err) LR_MUST_CHECK;
+/* Gives it back if it is proven clean (which `used` asks for), else removes it. `name`: of the
+ * slot, or "shared". Best effort: what goes wrong is left for the next sweep. */
+void lr_lean_net_back(const struct lr_lean_home *h, const char *name, const char *id, bool used,
+		      struct lr_arena *a);
+/* It may have been changed: it goes to nobody else. */
+int lr_lean_net_mark(const struct lr_lean_home *h, const char *name, const char *id,
+		     struct lr_err *err) LR_MUST_CHECK;
 
 #endif

@@ -5,11 +5,14 @@
 #include <inttypes.h>
 #include <stdio.h>
 #include <string.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include "libocispec/ocispec.h"
 #include "src/base/str.h"
 #include "src/lean/internal.h"
+
+#define KEY_FILE_MAX (1 << 20)
 
 /* A name to find it by; whether it is the same is decided by the text. FNV-1a. */
 static uint64_t hash(const char *text, size_t len)
@@ -76,11 +79,11 @@ int lr_lean_key_make(const struct lr_lean_plan *p, const struct lr_lean_env *env
  * The file: "lean 1", "mode N", "kinds ...", one "at HIERARCHY<tab>MOUNTPOINT" a hierarchy, "text",
  * and the rest of it is the text.
  */
-static int decode(char *text, struct lr_lean_key *k, struct lr_arena *a)
+static int decode_head(char **at, struct lr_cgroup_layout *ret, const char **kinds,
+		       struct lr_arena *a)
 {
 	struct lr_cgroup_layout l = {0};
-	const char *kinds = "";
-	char *line = strsep(&text, "\n");
+	char *text = *at, *line = strsep(&text, "\n");
 
 	if (!line || !lr_streq(line, "lean 1"))
 		return -EPROTO;
@@ -94,7 +97,7 @@ static int decode(char *text, struct lr_lean_key *k, struct lr_arena *a)
 		if (lr_streq(line, "mode") && lr_parse_u32(value, &mode) == 0) {
 			l.mode = (enum lr_cgroup_mode)mode;
 		} else if (lr_streq(line, "kinds")) {
-			kinds = value;
+			*kinds = value;
 		} else if (lr_streq(line, "at") && (tab = strchr(value, '\t'))) {
 			*tab = '\0';
 			l.hierarchies = lr_grow(a, l.hierarchies, l.n, sizeof(*l.hierarchies));
@@ -108,6 +111,19 @@ static int decode(char *text, struct lr_lean_key *k, struct lr_arena *a)
 	}
 	if (!text)
 		return -EPROTO;
+	*ret = l;
+	*at = text;
+	return 0;
+}
+
+static int decode(char *text, struct lr_lean_key *k, struct lr_arena *a)
+{
+	struct lr_cgroup_layout l;
+	const char *kinds = "";
+
+	int r = decode_head(&text, &l, &kinds, a);
+	if (r < 0)
+		return r;
 	if (!lr_streq(text, k->text))
 		return -EEXIST;
 	k->layout = l;
@@ -116,9 +132,9 @@ static int decode(char *text, struct lr_lean_key *k, struct lr_arena *a)
 	return 1;
 }
 
-static int key_file(const struct lr_lean_key *k, char path[64])
+static void key_file(const char *name, char path[64])
 {
-	return snprintf(path, 64, "key/%s", k->name);
+	snprintf(path, 64, "key/%.32s", name);
 }
 
 int lr_lean_key_load(const struct lr_lean_home *h, struct lr_lean_key *k, struct lr_arena *a,
@@ -129,7 +145,7 @@ int lr_lean_key_load(const struct lr_lean_home *h, struct lr_lean_key *k, struct
 
 	if (!text)
 		return lr_fail(err, ENOMEM, "plan");
-	key_file(k, path);
+	key_file(k->name, path);
 	LR_CLEANUP_FD int fd = openat(h->fd, path, O_RDONLY | O_NOFOLLOW | O_CLOEXEC);
 	if (fd < 0 && errno == ENOENT)
 		return 0;
@@ -151,7 +167,7 @@ int lr_lean_key_save(const struct lr_lean_home *h, const struct lr_lean_key *k, 
 	text = text ? lr_strf(a, "%stext\n%s", text, k->text) : NULL;
 	if (!text)
 		return lr_fail(err, ENOMEM, "plan");
-	key_file(k, path);
+	key_file(k->name, path);
 	snprintf(tmp, sizeof(tmp), "%s.%d", path, getpid());
 	LR_CLEANUP_FD int fd =
 		openat(h->fd, tmp, O_WRONLY | O_CREAT | O_TRUNC | O_NOFOLLOW | O_CLOEXEC, 0600);
@@ -163,4 +179,45 @@ int lr_lean_key_save(const struct lr_lean_home *h, const struct lr_lean_key *k, 
 		return lr_fail(err, (int)-n, "write %s/%s", h->path, path);
 	}
 	return 0;
+}
+
+/* Whatever its text. NULL: there is none. */
+static char *read_key(const struct lr_lean_home *h, const char *name, struct lr_arena *a)
+{
+	char path[64];
+	struct stat st;
+
+	key_file(name, path);
+	LR_CLEANUP_FD int fd = openat(h->fd, path, O_RDONLY | O_NOFOLLOW | O_CLOEXEC);
+	if (fd < 0 || fstat(fd, &st) < 0 || st.st_size > KEY_FILE_MAX)
+		return NULL;
+	char *text = lr_alloc(a, (size_t)st.st_size + 1);
+	return text && lr_read_full(fd, text, (size_t)st.st_size) >= 0 ? text : NULL;
+}
+
+int lr_lean_key_layout(const struct lr_lean_home *h, const char *name, struct lr_arena *a,
+		       struct lr_cgroup_layout *ret)
+{
+	char *text = read_key(h, name, a);
+	const char *kinds;
+
+	*ret = (struct lr_cgroup_layout){0};
+	return text ? decode_head(&text, ret, &kinds, a) : 0;
+}
+
+const char *lr_lean_key_title(const struct lr_lean_home *h, const char *name, struct lr_arena *a)
+{
+	char *text = read_key(h, name, a);
+	struct lr_cgroup_layout l;
+	const char *kinds;
+
+	if (!text || decode_head(&text, &l, &kinds, a) < 0)
+		return "";
+	text[strcspn(text, "\n")] = '\0';
+	/* VERSION FLAGS DEVICE:INODE ROOTFS */
+	for (int i = 0; i < 3 && text; i++) {
+		text = strchr(text, ' ');
+		text += text != NULL;
+	}
+	return text ? text : "";
 }

@@ -135,8 +135,8 @@ struct lr_lean_env {
 	const char *store_path;
 	const char *id; /* the container's directory in ROOT exists already */
 	const char *bundle;
-	bool terminal;
 	const struct lr_cgroup_opts *cgroup;
+	bool fresh; /* a new slot, though some be free */
 };
 
 struct lr_lean_hold {
@@ -157,6 +157,9 @@ struct lr_lean_hold {
  */
 int lr_lean_take(struct lr_lean_plan *plan, const struct lr_lean_env *env, struct lr_arena *arena,
 		 struct lr_lean_hold *ret, struct lr_err *err) LR_MUST_CHECK;
+/* Makes n slots ready for containers of that plan. env->id: a name that no container can have. */
+int lr_lean_warm(struct lr_lean_plan *plan, const struct lr_lean_env *env, unsigned n,
+		 struct lr_arena *arena, struct lr_err *err) LR_MUST_CHECK;
 void lr_lean_hold_close(struct lr_lean_hold *h); /* descriptors only */
 
 /*
@@ -179,6 +182,27 @@ int lr_lean_put(int store, const char *store_path, const struct lr_lean_given *g
  */
 int lr_lean_mark(int store, const char *store_path, const struct lr_lean_given *g, bool net,
 		 struct lr_arena *arena, struct lr_err *err) LR_MUST_CHECK;
+
+/* ---- looking at it (pool.c) ------------------------------------------------------------------ */
+
+struct lr_lean_pool_row {
+	const char *key;
+	const char *rootfs;        /* "" for network namespaces and cgroups alone */
+	unsigned free, used, lost; /* lost: of containers that are gone */
+};
+
+struct lr_lean_pool {
+	const char *path; /* NULL: there is none */
+	bool shared_net;
+	struct lr_lean_pool_row *v;
+	size_t n;
+};
+
+int lr_lean_pool_status(int store, const char *store_path, struct lr_arena *arena,
+			struct lr_lean_pool *ret, struct lr_err *err) LR_MUST_CHECK;
+/* Removes everything that no container uses. *left: slots that stay. */
+int lr_lean_pool_drain(int store, const char *store_path, unsigned *left, struct lr_arena *arena,
+		       struct lr_err *err) LR_MUST_CHECK;
 
 /* ---- in the container's first process (enter.c): system calls only --------------------------
  */

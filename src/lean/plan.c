@@ -100,7 +100,8 @@ static enum lr_lean_way network_of(const struct lr_lean_profile *p, const struct
 	/* Newer Docker enters the namespace between create and start, without any hook. */
 	if (way == LR_LEAN_AUTO)
 		way = f->two_phase ? LR_LEAN_CONFIG : LR_LEAN_SHARED;
-	if (way == LR_LEAN_SHARED && !may_share(c, l))
+	/* Nor may one that others will be in after it. */
+	if ((way == LR_LEAN_SHARED || way == LR_LEAN_POOL) && !may_share(c, l))
 		way = LR_LEAN_CONFIG;
 	return way;
 }

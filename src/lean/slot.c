@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* lean: slots change hands; see lean.h. */
 #define LR_ROOM "lean"
-#include <dirent.h>
 #include <fcntl.h>
 #include <sched.h>
 #include <stdio.h>
 #include <string.h>
+#include <sys/file.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -13,8 +13,6 @@
 #include "src/base/str.h"
 #include "src/lean/internal.h"
 #include "src/mount/mount.h"
-
-#define NAME_LEN 300
 
 /* Everything that taking a slot needs. */
 struct taking {
@@ -33,21 +31,6 @@ void lr_lean_hold_close(struct lr_lean_hold *h)
 	h->enter.mntns = lr_close(h->enter.mntns);
 	h->enter.netns = lr_close(h->enter.netns);
 	h->enter.empty = lr_close(h->enter.empty);
-}
-
-static void free_name(const struct taking *t, unsigned n, char name[NAME_LEN])
-{
-	snprintf(name, NAME_LEN, "free/%s.%u", t->key.name, n);
-}
-
-static void used_name(const struct taking *t, unsigned n, char name[NAME_LEN])
-{
-	snprintf(name, NAME_LEN, "used/%s.%u@%s", t->key.name, n, t->env->id);
-}
-
-static void slot_name(const struct taking *t, unsigned n, char name[NAME_LEN])
-{
-	snprintf(name, NAME_LEN, "slot/%s.%u", t->key.name, n);
 }
 
 /* ---- control groups of a slot ---------------------------------------------------------------- */
@@ -96,12 +79,8 @@ static int plan_cgroup(struct taking *t, struct lr_err *err)
 		t->view = &v2;
 		return 0;
 	}
-	/* The home's path as a name: two roots never have the same slot. */
-	uint64_t h = 0xcbf29ce484222325U;
-	for (const char *p = t->home.path; *p; p++)
-		h = (h ^ (unsigned char)*p) * 0x100000001b3U;
-	const char *path = lr_strf(t->arena, "/lean-runtime.%08x/%s.%u", (unsigned)(h ^ h >> 32),
-				   t->key.name, t->n);
+	const char *path = lr_lean_cgroup_parent(&t->home, t->arena);
+	path = path ? lr_strf(t->arena, "%s/%s.%u", path, t->key.name, t->n) : NULL;
 	if (!path)
 		return lr_fail(err, ENOMEM, "plan");
 	int r = lr_cgroup_plan(path, l->resources, layout, t->env->cgroup, t->arena, &t->cgroup,
@@ -137,42 +116,21 @@ static int make_tree(void *arg, struct lr_err *err)
 static int pin_tree(void *arg, pid_t child, struct lr_err *err)
 {
 	struct taking *t = arg;
-	char name[NAME_LEN];
+	char name[LR_LEAN_NAME];
 
-	slot_name(t, t->n, name);
+	lr_lean_slot_path(name, "slot", t->key.name, t->n, NULL);
 	return lr_lean_pin_make(&t->home, name, child, "mnt", err);
 }
 
-/* A number nobody has, by making its file. */
-static int number_slot(struct taking *t, struct lr_err *err)
+static void unmake_slot(struct taking *t)
 {
-	for (unsigned n = 0; n < LR_LEAN_SLOTS_MAX; n++) {
-		char name[NAME_LEN];
-		slot_name(t, n, name);
-		LR_CLEANUP_FD int fd =
-			openat(t->home.fd, name, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0600);
-		if (fd >= 0) {
-			t->n = n;
-			return 0;
-		}
-		if (errno != EEXIST)
-			return lr_fail(err, errno, "create %s/%s", t->home.path, name);
-	}
-	return lr_refuse(err, ENOSPC, "%d slots are in use", LR_LEAN_SLOTS_MAX);
-}
-
-static void unmake_slot(struct taking *t, bool have_cgroup)
-{
-	char name[NAME_LEN];
+	char state[LR_LEAN_NAME], slot[64];
 	struct lr_err why = {0};
 
-	if (have_cgroup && lr_cgroup_destroy(lr_cgroup_plan_ref(t->cgroup), true, &why) < 0)
+	lr_lean_slot_path(state, "used", t->key.name, t->n, t->env->id);
+	snprintf(slot, sizeof(slot), "%s.%u", t->key.name, t->n);
+	if (lr_lean_slot_remove(&t->home, slot, state, t->arena, &why) < 0)
 		lr_warn("lean: %s", why.msg);
-	slot_name(t, t->n, name);
-	if (lr_lean_pin_remove(&t->home, name) < 0)
-		lr_warn("lean: %s/%s is left: %s", t->home.path, name, lr_strerror(errno));
-	used_name(t, t->n, name);
-	(void)unlinkat(t->home.fd, name, 0);
 }
 
 static const char *kinds_of(const struct oci_strv *paths, struct lr_arena *a)
@@ -185,9 +143,17 @@ static const char *kinds_of(const struct oci_strv *paths, struct lr_arena *a)
 	return kinds;
 }
 
+static bool has_file(const struct taking *t)
+{
+	char path[64];
+
+	snprintf(path, sizeof(path), "key/%s", t->key.name);
+	return faccessat(t->home.fd, path, F_OK, AT_SYMLINK_NOFOLLOW) == 0;
+}
+
 static int learn(struct taking *t, struct lr_err *err)
 {
-	if (t->key.known)
+	if (t->key.known && has_file(t))
 		return 0;
 	/* The host's /proc has the same entries as the container's will, but for processes. */
 	t->key.kinds = kinds_of(&t->plan->own_masked, t->arena);
@@ -198,103 +164,78 @@ static int learn(struct taking *t, struct lr_err *err)
 	return r;
 }
 
+/* What killed runtimes have left, now that a millisecond does not matter; if nobody is busy. */
+static void tidy(struct taking *t)
+{
+	LR_CLEANUP_FD int lock = lr_lean_home_lock(&t->home, LOCK_EX | LOCK_NB, NULL);
+	struct lr_err why = {0};
+
+	if (lock >= 0 && lr_lean_sweep(&t->home, t->env->store, false, t->arena, &why) < 0)
+		lr_warn("lean: %s", why.msg);
+}
+
 static int make_slot(struct taking *t, struct lr_err *err)
 {
 	const struct lr_lean_maker maker = {make_tree, pin_tree, t};
-	char used[NAME_LEN];
-	bool have_cgroup = false;
 
 	int r = lr_lean_home_fit(&t->home, err);
-	if (r >= 0)
-		r = learn(t, err);
-	if (r >= 0)
-		r = number_slot(t, err);
 	if (r < 0)
 		return r;
-	/* Named before there is anything to be left behind. */
-	used_name(t, t->n, used);
-	LR_CLEANUP_FD int fd = openat(t->home.fd, used, O_WRONLY | O_CREAT | O_CLOEXEC, 0600);
-	if (fd < 0)
-		r = lr_fail(err, errno, "create %s/%s", t->home.path, used);
+	tidy(t);
+	LR_CLEANUP_FD int lock = lr_lean_home_lock(&t->home, LOCK_SH, err);
+	if (lock < 0)
+		return lock;
+	r = learn(t, err);
 	if (r >= 0)
-		r = plan_cgroup(t, err);
-	if (r >= 0 && t->plan->pool) {
+		r = lr_lean_slot_number(&t->home, t->key.name, t->env->id, &t->n, err);
+	if (r < 0)
+		return r;
+	r = plan_cgroup(t, err);
+	if (r >= 0 && t->plan->pool)
 		r = lr_cgroup_create(t->cgroup, err);
-		have_cgroup = r >= 0;
-	}
 	if (r >= 0 && t->plan->template_)
 		r = lr_lean_make(&maker, err);
 	if (r < 0) {
-		unmake_slot(t, have_cgroup);
+		unmake_slot(t);
 		return r;
 	}
 	lr_debug("lean: slot %s.%u made", t->key.name, t->n);
 	return 0;
 }
 
-/* ---- one that is free ------------------------------------------------------------------------ */
-
-static bool grab(struct taking *t, unsigned n)
-{
-	char from[NAME_LEN], to[NAME_LEN];
-
-	free_name(t, n, from);
-	used_name(t, n, to);
-	if (renameat(t->home.fd, from, t->home.fd, to) < 0)
-		return false;
-	t->n = n;
-	return true;
-}
-
-static bool grab_any(struct taking *t)
-{
-	size_t len = strlen(t->key.name);
-	uint32_t n;
-
-	/* The lowest is the one that is free if no two run at once. */
-	if (grab(t, 0))
-		return true;
-	int fd = openat(t->home.fd, "free", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
-	LR_CLEANUP_DIR DIR *d = fd < 0 ? NULL : fdopendir(fd);
-	for (struct dirent *e; d && (e = readdir(d));)
-		if (strncmp(e->d_name, t->key.name, len) == 0 && e->d_name[len] == '.' &&
-		    lr_parse_u32(e->d_name + len + 1, &n) == 0 && grab(t, n))
-			return true;
-	return false;
-}
-
 static int open_tree_of(struct taking *t, struct lr_lean_hold *h)
 {
-	char name[NAME_LEN];
+	char name[LR_LEAN_NAME];
 
 	if (!t->plan->template_)
 		return 0;
-	slot_name(t, t->n, name);
+	lr_lean_slot_path(name, "slot", t->key.name, t->n, NULL);
 	h->enter.mntns = lr_lean_pin_open(&t->home, name, CLONE_NEWNS);
 	return h->enter.mntns < 0 ? h->enter.mntns : 0;
 }
 
-static int take_slot(struct taking *t, struct lr_lean_hold *h, struct lr_err *err)
+static int find_key(struct taking *t, struct lr_err *err)
 {
 	int r = lr_lean_key_make(t->plan, t->env, t->arena, &t->key, err);
 
-	if (r >= 0)
-		r = lr_lean_key_load(&t->home, &t->key, t->arena, err);
+	return r < 0 ? r : lr_lean_key_load(&t->home, &t->key, t->arena, err);
+}
+
+static int take_slot(struct taking *t, struct lr_lean_hold *h, struct lr_err *err)
+{
+	int r = find_key(t, err);
 	if (r < 0)
 		return r;
-	bool made = !t->key.known || !grab_any(t);
-	if (made)
-		r = make_slot(t, err);
-	else
-		r = plan_cgroup(t, err);
+	bool found = !t->env->fresh && t->key.known &&
+		     lr_lean_slot_grab(&t->home, t->key.name, t->env->id, &t->n);
+	r = found ? plan_cgroup(t, err) : make_slot(t, err);
 	if (r < 0)
 		return r;
 	r = open_tree_of(t, h);
-	if (r == -ENOENT && !made) {
-		/* Somebody has unmounted it. */
+	if (r == -ENOENT && found) {
+		/* Somebody has unmounted it, or its directory is of another boot. */
 		lr_debug("lean: slot %s.%u has lost its mounts", t->key.name, t->n);
-		unmake_slot(t, t->plan->pool);
-		made = true;
+		unmake_slot(t);
 		r = make_slot(t, err);
 		if (r < 0)
 			return r;
@@ -302,7 +243,7 @@ static int take_slot(struct taking *t, struct lr_lean_hold *h, struct lr_err *er
 	}
 	h->slot = lr_strf(t->arena, "%s/%s.%u", t->home.name, t->key.name, t->n);
 	if (r < 0 || !h->slot) {
-		unmake_slot(t, t->plan->pool);
+		unmake_slot(t);
 		return lr_fail(err, r < 0 ? -r : ENOMEM, "open the prepared mount namespace");
 	}
 	h->cgroup = t->cgroup;
@@ -314,90 +255,120 @@ static int take_slot(struct taking *t, struct lr_lean_hold *h, struct lr_err *er
 	return 0;
 }
 
+static int take_net(struct taking *t, struct lr_lean_hold *h, struct lr_err *err)
+{
+	const char *name = LR_LEAN_NET_SHARED;
+	unsigned n = 0;
+
+	if (t->plan->network == LR_LEAN_SHARED)
+		h->enter.netns = lr_lean_net_shared(&t->home, err);
+	else if (t->plan->network == LR_LEAN_POOL)
+		h->enter.netns =
+			lr_lean_net_take(&t->home, t->env->id, t->env->fresh, &n, t->arena, err);
+	else
+		return 0;
+	if (h->enter.netns < 0)
+		return h->enter.netns;
+	if (t->plan->network == LR_LEAN_POOL)
+		name = lr_strf(t->arena, LR_LEAN_NET_KEY ".%u", n);
+	h->net = name ? lr_strf(t->arena, "%s/%s", t->home.name, name) : NULL;
+	return h->net ? 0 : lr_fail(err, ENOMEM, "plan");
+}
+
+static bool needs(const struct lr_lean_plan *p)
+{
+	return p->pool || p->template_ || p->network == LR_LEAN_SHARED ||
+	       p->network == LR_LEAN_POOL;
+}
+
+static int take(struct taking *t, struct lr_lean_hold *h, struct lr_err *err)
+{
+	const struct lr_lean_env *env = t->env;
+
+	int r = lr_lean_home_open(env->store, env->store_path, true, t->arena, &t->home, err);
+	if (r >= 0)
+		r = take_net(t, h, err);
+	if (r >= 0 && (t->plan->pool || t->plan->template_))
+		r = take_slot(t, h, err);
+	if (r < 0) {
+		if (h->net)
+			lr_lean_net_back(&t->home, strchr(h->net, '/') + 1, env->id, false,
+					 t->arena);
+		lr_lean_hold_close(h);
+	}
+	lr_lean_home_close(&t->home);
+	return r;
+}
+
 int lr_lean_take(struct lr_lean_plan *plan, const struct lr_lean_env *env, struct lr_arena *arena,
 		 struct lr_lean_hold *ret, struct lr_err *err)
 {
-	struct taking t = {.plan = plan, .env = env, .arena = arena, .home = LR_LEAN_HOME_NONE};
-	struct lr_lean_hold h = LR_LEAN_HOLD_NONE;
-	bool net = plan->network == LR_LEAN_SHARED;
+	int r = 0;
 
-	*ret = h;
-	if (!plan->pool && !plan->template_ && !net)
-		return 0;
-	int r = lr_lean_home_open(env->store, env->store_path, true, arena, &t.home, err);
-	if (r >= 0 && net) {
-		h.enter.netns = lr_lean_net_shared(&t.home, err);
-		h.net = lr_strf(arena, "%s/" LR_LEAN_NET_SHARED, t.home.name);
-		r = h.enter.netns < 0 ? h.enter.netns : !h.net ? lr_fail(err, ENOMEM, "plan") : 0;
+	*ret = (struct lr_lean_hold)LR_LEAN_HOLD_NONE;
+	/* -ESTALE: the home was drained right now. */
+	for (int tries = 0; needs(plan) && tries < 5; tries++) {
+		struct taking t = {
+			.plan = plan, .env = env, .arena = arena, .home = LR_LEAN_HOME_NONE};
+		struct lr_lean_hold h = LR_LEAN_HOLD_NONE;
+		r = take(&t, &h, err);
+		if (r >= 0)
+			*ret = h;
+		if (r != -ESTALE)
+			return r;
 	}
-	if (r >= 0 && (plan->pool || plan->template_))
-		r = take_slot(&t, &h, err);
-	lr_lean_home_close(&t.home);
-	if (r < 0) {
+	return r < 0 ? lr_fail(err, EBUSY, "the pool is being drained again and again") : 0;
+}
+
+int lr_lean_warm(struct lr_lean_plan *plan, const struct lr_lean_env *env, unsigned n,
+		 struct lr_arena *arena, struct lr_err *err)
+{
+	struct lr_lean_env fresh = *env;
+	int r = 0;
+
+	fresh.fresh = true;
+	for (unsigned i = 0; r >= 0 && i < n; i++) {
+		struct lr_lean_hold h;
+		r = lr_lean_take(plan, &fresh, arena, &h, err);
+		if (r < 0)
+			break;
+		const struct lr_lean_given given = {
+			.id = env->id,
+			.slot = h.slot,
+			.net = h.net,
+			.cgroup = h.cgroup ? lr_cgroup_plan_ref(h.cgroup) : NULL,
+		};
 		lr_lean_hold_close(&h);
-		return r;
+		r = lr_lean_put(env->store, env->store_path, &given, arena, err);
 	}
-	*ret = h;
-	return 0;
+	return r;
 }
 
 /* ---- back ------------------------------------------------------------------------------------ */
 
-static int retire(const struct lr_lean_home *h, const char *slot, const char *used,
-		  const struct lr_cgroup_ref *cgroup, struct lr_err *err)
+static int put(int store, const char *store_path, const char *what, const struct lr_lean_given *g,
+	       struct lr_arena *arena, struct lr_err *err)
 {
-	char pin[NAME_LEN];
+	LR_CLEANUP_HOME struct lr_lean_home h = LR_LEAN_HOME_NONE;
 
-	int r = cgroup->n ? lr_cgroup_destroy(cgroup, true, err) : 0;
+	int r = lr_lean_home_named(store, store_path, what, arena, &h, err);
 	if (r < 0)
-		return r;
-	snprintf(pin, sizeof(pin), "slot/%s", slot);
-	r = lr_lean_pin_remove(h, pin);
-	if (r < 0)
-		return lr_fail(err, -r, "remove %s/%s", h->path, pin);
-	(void)unlinkat(h->fd, used, 0);
-	lr_debug("lean: slot %s removed", slot);
-	return 0;
-}
-
-static int put_slot(const struct lr_lean_home *h, const char *slot, const struct lr_lean_given *g,
-		    struct lr_err *err)
-{
-	static const struct lr_cgroup_ref none;
-	const struct lr_cgroup_ref *cgroup = g->cgroup ? g->cgroup : &none;
-	char used[NAME_LEN], back[NAME_LEN], dirty[NAME_LEN];
-	const char *dot = strchr(slot, '.');
-	uint32_t n;
-
-	if (!dot || lr_parse_u32(dot + 1, &n) < 0)
-		return lr_refuse(err, EPROTO, "the record names no slot: \"%.64s\"", slot);
-	snprintf(used, sizeof(used), "used/%s@%s", slot, g->id);
-	snprintf(dirty, sizeof(dirty), "dirty/%s@%s", slot, g->id);
-	snprintf(back, sizeof(back), "free/%s", slot);
-	if (n < LR_LEAN_SLOTS_KEPT && (!cgroup->n || lr_cgroup_recycle(cgroup) == 0)) {
-		if (renameat(h->fd, used, h->fd, back) == 0)
-			return 0;
-		if (errno != ENOENT)
-			return lr_fail(err, errno, "give back %s/%s", h->path, used);
+		return r == -ENOENT ? 0 : r;
+	if (g->slot) {
+		bool clean = !g->cgroup || lr_cgroup_recycle(g->cgroup) == 0;
+		r = lr_lean_slot_release(&h, strchr(g->slot, '/') + 1, g->id, clean, arena, err);
 	}
-	if (faccessat(h->fd, used, F_OK, AT_SYMLINK_NOFOLLOW) == 0)
-		return retire(h, slot, used, cgroup, err);
-	if (faccessat(h->fd, dirty, F_OK, AT_SYMLINK_NOFOLLOW) == 0)
-		return retire(h, slot, dirty, cgroup, err);
-	return 0; /* given back before, by somebody who was killed right then */
+	if (g->net)
+		lr_lean_net_back(&h, strchr(g->net, '/') + 1, g->id, true, arena);
+	return r;
 }
 
 int lr_lean_put(int store, const char *store_path, const struct lr_lean_given *g,
 		struct lr_arena *arena, struct lr_err *err)
 {
-	LR_CLEANUP_HOME struct lr_lean_home h = LR_LEAN_HOME_NONE;
+	const char *any = g->slot ? g->slot : g->net;
 
-	if (!g->slot)
-		return 0;
-	int r = lr_lean_home_named(store, store_path, g->slot, arena, &h, err);
-	if (r == -ENOENT) /* drained by force */
-		return g->cgroup ? lr_cgroup_destroy(g->cgroup, true, err) : 0;
-	return r < 0 ? r : put_slot(&h, strchr(g->slot, '/') + 1, g, err);
+	return any ? put(store, store_path, any, g, arena, err) : 0;
 }
 
 int lr_lean_mark(int store, const char *store_path, const struct lr_lean_given *g, bool net,
@@ -405,16 +376,12 @@ int lr_lean_mark(int store, const char *store_path, const struct lr_lean_given *
 {
 	LR_CLEANUP_HOME struct lr_lean_home h = LR_LEAN_HOME_NONE;
 	const char *any = g->slot ? g->slot : net ? g->net : NULL;
-	char used[NAME_LEN], dirty[NAME_LEN];
 	int r = any ? lr_lean_home_named(store, store_path, any, arena, &h, err) : -ENOENT;
 
 	if (r < 0)
 		return r == -ENOENT ? 0 : r;
-	if (g->slot) {
-		snprintf(used, sizeof(used), "used/%s@%s", strchr(g->slot, '/') + 1, g->id);
-		snprintf(dirty, sizeof(dirty), "dirty/%s@%s", strchr(g->slot, '/') + 1, g->id);
-		if (renameat(h.fd, used, h.fd, dirty) < 0 && errno != ENOENT)
-			return lr_fail(err, errno, "mark %s/%s", h.path, used);
-	}
-	return net && g->net ? lr_lean_net_mark(&h, strchr(g->net, '/') + 1, err) : 0;
+	if (g->slot)
+		r = lr_lean_slot_mark(&h, strchr(g->slot, '/') + 1, g->id, err);
+	return r >= 0 && net && g->net ? lr_lean_net_mark(&h, strchr(g->net, '/') + 1, g->id, err)
+				       : r;
 }

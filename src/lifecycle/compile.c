@@ -203,26 +203,26 @@ static int compile_lean(const struct lr_runtime *rt, const struct lr_create_opts
 	return r;
 }
 
-int lr_compile_take(const struct lr_runtime *rt, const struct lr_create_opts *o,
-		    const struct lr_store *store, struct lr_arena *a, struct lr_compiled *c,
-		    struct lr_err *err)
+static struct lr_cgroup_opts cgroup_opts(const struct lr_runtime *rt,
+					 const struct lr_create_opts *o,
+					 const struct lr_compiled *c)
 {
-	const struct lr_cgroup_opts cgroup = {
+	return (struct lr_cgroup_opts){
 		.id = o->id,
 		.manager = rt->manager,
 		.rootless = lr_is_rootless(rt),
 		.terminal = c->config->process->terminal,
 	};
-	const struct lr_lean_env env = {
-		.store = store->fd,
-		.store_path = store->path,
-		.id = o->id,
-		.bundle = c->bundle,
-		.cgroup = &cgroup,
-	};
+}
 
+int lr_compile_take(const struct lr_runtime *rt, const struct lr_create_opts *o,
+		    const struct lr_store *store, struct lr_arena *a, struct lr_compiled *c,
+		    struct lr_err *err)
+{
 	if (!c->lean.profile.on)
 		return 0;
+	const struct lr_cgroup_opts cgroup = cgroup_opts(rt, o, c);
+	const struct lr_lean_env env = {store->fd, store->path, o->id, c->bundle, &cgroup, false};
 	int r = lr_lean_take(&c->lean, &env, a, &c->hold, err);
 	if (r < 0)
 		return r;
@@ -235,6 +235,16 @@ int lr_compile_take(const struct lr_runtime *rt, const struct lr_create_opts *o,
 	c->init.cgroup_view = c->hold.view;
 	c->record.lean_cgroup = true;
 	return lr_cgroup_to_record(lr_cgroup_plan_ref(c->hold.cgroup), a, &c->record, err);
+}
+
+int lr_compile_warm(const struct lr_runtime *rt, const struct lr_create_opts *o, unsigned n,
+		    const struct lr_store *store, struct lr_arena *a, struct lr_compiled *c,
+		    struct lr_err *err)
+{
+	const struct lr_cgroup_opts cgroup = cgroup_opts(rt, o, c);
+	const struct lr_lean_env env = {store->fd, store->path, o->id, c->bundle, &cgroup, false};
+
+	return lr_lean_warm(&c->lean, &env, n, a, err);
 }
 
 static int compile_cgroup(const struct lr_runtime *rt, const struct lr_create_opts *o,

@@ -30,6 +30,11 @@ int lr_compile_take(const struct lr_runtime *rt, const struct lr_create_opts *o,
 		    const struct lr_store *store, struct lr_arena *a, struct lr_compiled *c,
 		    struct lr_err *err) LR_MUST_CHECK;
 
+/* n slots for containers of that kind; o->id is nobody's. */
+int lr_compile_warm(const struct lr_runtime *rt, const struct lr_create_opts *o, unsigned n,
+		    const struct lr_store *store, struct lr_arena *a, struct lr_compiled *c,
+		    struct lr_err *err) LR_MUST_CHECK;
+
 /* Reads the bundle and compiles it. Makes nothing. `root`: of the store, absolute. */
 int lr_compile(const struct lr_runtime *rt, const struct lr_create_opts *o, const char *root,
 	       struct lr_arena *a, struct lr_compiled *ret, struct lr_err *err) LR_MUST_CHECK;

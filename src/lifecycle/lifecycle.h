@@ -58,6 +58,16 @@ int lr_lifecycle_run(const struct lr_runtime *rt, const struct lr_create_opts *o
 int lr_lifecycle_start(const struct lr_runtime *rt, const char *id,
 		       struct lr_err *err) LR_MUST_CHECK;
 
+/* What the lean profile keeps ready below the root (src/lean). warm: n slots for o->bundle. */
+struct lr_lean_pool;
+int lr_lifecycle_pool_status(const struct lr_runtime *rt, struct lr_arena *a,
+			     struct lr_lean_pool *ret, struct lr_err *err) LR_MUST_CHECK;
+int lr_lifecycle_pool_warm(const struct lr_runtime *rt, const struct lr_create_opts *o, unsigned n,
+			   struct lr_err *err) LR_MUST_CHECK;
+/* *left: slots that containers use. */
+int lr_lifecycle_pool_drain(const struct lr_runtime *rt, unsigned *left,
+			    struct lr_err *err) LR_MUST_CHECK;
+
 enum lr_status { LR_CREATING, LR_CREATED, LR_RUNNING, LR_PAUSED, LR_STOPPED };
 const char *lr_status_name(enum lr_status s);
 

@@ -1,0 +1,133 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* lean: what is ready, what is lent, what was lost; and taking all of it away. */
+#define LR_ROOM "lean"
+#include <dirent.h>
+#include <fcntl.h>
+#include <sched.h>
+#include <string.h>
+#include <sys/file.h>
+#include <unistd.h>
+
+#include "src/base/log.h"
+#include "src/base/str.h"
+#include "src/lean/internal.h"
+
+enum state { FREE, USED, DIRTY };
+static const char *const dirs[] = {[FREE] = "free", [USED] = "used", [DIRTY] = "dirty"};
+
+static struct lr_lean_pool_row *row_of(struct lr_lean_pool *p, const struct lr_lean_home *h,
+				       const char *name, struct lr_arena *a)
+{
+	size_t len = strcspn(name, ".");
+
+	for (size_t i = 0; i < p->n; i++)
+		if (strlen(p->v[i].key) == len && memcmp(p->v[i].key, name, len) == 0)
+			return &p->v[i];
+	p->v = lr_grow(a, p->v, p->n, sizeof(*p->v));
+	char *key = lr_strndup(a, name, len);
+	if (!p->v || !key)
+		return NULL;
+	p->v[p->n] = (struct lr_lean_pool_row){.key = key, .rootfs = lr_lean_key_title(h, key, a)};
+	return &p->v[p->n++];
+}
+
+static bool lives(int store, const char *name)
+{
+	const char *at = strchr(name, '@');
+
+	return at && at[1] != '.' && faccessat(store, at + 1, F_OK, AT_SYMLINK_NOFOLLOW) == 0;
+}
+
+static int count(struct lr_lean_pool *p, const struct lr_lean_home *h, int store, enum state state,
+		 struct lr_arena *a, struct lr_err *err)
+{
+	int fd = openat(h->fd, dirs[state], O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+	LR_CLEANUP_DIR DIR *d = fd < 0 ? NULL : fdopendir(fd);
+
+	if (!d) {
+		lr_close(fd);
+		return 0; /* being drained */
+	}
+	for (struct dirent *e; (e = readdir(d));) {
+		if (e->d_name[0] == '.')
+			continue;
+		struct lr_lean_pool_row *row = row_of(p, h, e->d_name, a);
+		if (!row)
+			return lr_fail(err, ENOMEM, "list the pool");
+		if (state == FREE)
+			row->free++;
+		else if (lives(store, e->d_name))
+			row->used++;
+		else
+			row->lost++;
+	}
+	return 0;
+}
+
+int lr_lean_pool_status(int store, const char *store_path, struct lr_arena *a,
+			struct lr_lean_pool *ret, struct lr_err *err)
+{
+	LR_CLEANUP_HOME struct lr_lean_home h = LR_LEAN_HOME_NONE;
+	struct lr_lean_pool p = {0};
+
+	int r = lr_lean_home_open(store, store_path, false, a, &h, err);
+	if (r == -ENOENT) {
+		*ret = p;
+		return 0;
+	}
+	for (enum state s = FREE; r >= 0 && s <= DIRTY; s++)
+		r = count(&p, &h, store, s, a, err);
+	if (r < 0)
+		return r;
+	LR_CLEANUP_FD int net = lr_lean_pin_open(&h, "net/" LR_LEAN_NET_SHARED, CLONE_NEWNET);
+	p.shared_net = net >= 0;
+	p.path = h.path;
+	*ret = p;
+	return 0;
+}
+
+/* The directories above the slots' control groups, which are empty when no slot is left. */
+static void remove_parents(const struct lr_lean_home *h, struct lr_arena *a)
+{
+	const char *parent = lr_lean_cgroup_parent(h, a);
+	struct lr_cgroup_layout *l;
+
+	if (!parent || lr_cgroup_probe(a, &l, NULL) < 0)
+		return;
+	for (size_t i = 0; i < l->n; i++) {
+		const char *path = lr_strf(a, "%s%s", l->hierarchies[i].mountpoint, parent);
+		if (path && rmdir(path) < 0 && errno != ENOENT)
+			lr_debug("lean: %s is left: errno %d", path, errno);
+	}
+}
+
+int lr_lean_pool_drain(int store, const char *store_path, unsigned *left, struct lr_arena *a,
+		       struct lr_err *err)
+{
+	LR_CLEANUP_HOME struct lr_lean_home h = LR_LEAN_HOME_NONE;
+	struct lr_lean_pool p;
+
+	*left = 0;
+	int r = lr_lean_home_open(store, store_path, false, a, &h, err);
+	if (r == -ENOENT)
+		return 0;
+	LR_CLEANUP_FD int lock = r < 0 ? r : lr_lean_home_lock(&h, LOCK_EX, err);
+	if (lock < 0)
+		return lock == -ESTALE ? 0 : lock;
+	r = lr_lean_sweep(&h, store, true, a, err);
+	if (r < 0)
+		return r;
+	/* Containers that are in it stay in it. */
+	r = lr_lean_pin_remove(&h, "net/" LR_LEAN_NET_SHARED);
+	if (r < 0)
+		return lr_fail(err, -r, "remove %s/net/" LR_LEAN_NET_SHARED, h.path);
+	r = lr_lean_pool_status(store, store_path, a, &p, err);
+	if (r < 0)
+		return r;
+	for (size_t i = 0; i < p.n; i++)
+		*left += p.v[i].free + p.v[i].used + p.v[i].lost;
+	if (*left)
+		return 0;
+	remove_parents(&h, a);
+	return lr_lean_home_remove(store, &h, err);
+}

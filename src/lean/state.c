@@ -1,0 +1,234 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* lean: who has which slot, told by links of a file; see internal.h. */
+#define LR_ROOM "lean"
+#include <dirent.h>
+#include <fcntl.h>
+#include <inttypes.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "src/base/log.h"
+#include "src/base/str.h"
+#include "src/lean/internal.h"
+
+void lr_lean_slot_path(char path[LR_LEAN_NAME], const char *dir, const char *key, unsigned n,
+		       const char *id)
+{
+	snprintf(path, LR_LEAN_NAME, "%s/%.32s.%u%s%.220s", dir, key, n, id ? "@" : "",
+		 id ? id : "");
+}
+
+int lr_lean_slot_number(const struct lr_lean_home *h, const char *key, const char *id,
+			unsigned *ret, struct lr_err *err)
+{
+	char used[LR_LEAN_NAME], slot[LR_LEAN_NAME];
+
+	for (unsigned n = 0; n < LR_LEAN_SLOTS_MAX; n++) {
+		lr_lean_slot_path(slot, "slot", key, n, NULL);
+		if (faccessat(h->fd, slot, F_OK, AT_SYMLINK_NOFOLLOW) == 0)
+			continue;
+		/* Whose it will be, before it is. */
+		lr_lean_slot_path(used, "used", key, n, id);
+		LR_CLEANUP_FD int fd = openat(h->fd, used, O_WRONLY | O_CREAT | O_CLOEXEC, 0600);
+		if (fd < 0)
+			return lr_fail(err, errno, "create %s/%s", h->path, used);
+		if (linkat(h->fd, used, h->fd, slot, 0) == 0) {
+			*ret = n;
+			return 0;
+		}
+		int why = errno;
+		(void)unlinkat(h->fd, used, 0);
+		if (why != EEXIST) /* somebody was faster */
+			return lr_fail(err, why, "create %s/%s", h->path, slot);
+	}
+	return lr_refuse(err, ENOSPC, "%d slots are in use", LR_LEAN_SLOTS_MAX);
+}
+
+static bool grab(const struct lr_lean_home *h, const char *key, const char *id, unsigned n)
+{
+	char from[LR_LEAN_NAME], to[LR_LEAN_NAME];
+
+	lr_lean_slot_path(from, "free", key, n, NULL);
+	lr_lean_slot_path(to, "used", key, n, id);
+	return renameat(h->fd, from, h->fd, to) == 0;
+}
+
+static DIR *open_dir(const struct lr_lean_home *h, const char *name)
+{
+	int fd = openat(h->fd, name, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+	DIR *d = fd < 0 ? NULL : fdopendir(fd);
+
+	if (!d)
+		lr_close(fd);
+	return d;
+}
+
+bool lr_lean_slot_grab(const struct lr_lean_home *h, const char *key, const char *id, unsigned *n)
+{
+	size_t len = strlen(key);
+	uint32_t free_one;
+
+	/* The lowest is the one that is free if no two run at once. */
+	*n = 0;
+	if (grab(h, key, id, 0))
+		return true;
+	LR_CLEANUP_DIR DIR *d = open_dir(h, "free");
+	for (struct dirent *e; d && (e = readdir(d));) {
+		if (strncmp(e->d_name, key, len) != 0 || e->d_name[len] != '.' ||
+		    lr_parse_u32(e->d_name + len + 1, &free_one) < 0 || !grab(h, key, id, free_one))
+			continue;
+		*n = free_one;
+		return true;
+	}
+	return false;
+}
+
+const char *lr_lean_cgroup_parent(const struct lr_lean_home *h, struct lr_arena *a)
+{
+	/* Two roots never have the same slot. FNV-1a. */
+	uint64_t hash = 0xcbf29ce484222325U;
+
+	for (const char *p = h->path; *p; p++)
+		hash = (hash ^ (unsigned char)*p) * 0x100000001b3U;
+	return lr_strf(a, "/lean-runtime.%016" PRIx64, hash);
+}
+
+int lr_lean_slot_cgroup(const struct lr_lean_home *h, const char *slot, struct lr_arena *a,
+			struct lr_cgroup_ref *ret, struct lr_err *err)
+{
+	const char *parent = lr_lean_cgroup_parent(h, a);
+	char *key = lr_strndup(a, slot, strcspn(slot, "."));
+	struct lr_cgroup_layout l;
+	int r = parent && key ? lr_lean_key_layout(h, key, a, &l) : -ENOMEM;
+
+	if (r < 0)
+		return lr_fail(err, -r, "%s/key/%s", h->path, key ? key : "");
+	struct lr_cgroup_ref ref = {.mode = l.mode,
+				    .v = lr_new_n(a, l.n + 1, struct lr_cgroup_place),
+				    .relative = lr_strf(a, "%s/%s", parent, slot)};
+	if (!ref.v || !ref.relative)
+		return lr_fail(err, ENOMEM, "plan");
+	for (size_t i = 0; i < l.n; i++) {
+		char *path = lr_strf(a, "%s%s", l.hierarchies[i].mountpoint, ref.relative);
+		if (!path)
+			return lr_fail(err, ENOMEM, "plan");
+		ref.v[ref.n++] = (struct lr_cgroup_place){l.hierarchies[i].name, path};
+	}
+	*ret = ref;
+	return 0;
+}
+
+int lr_lean_slot_remove(const struct lr_lean_home *h, const char *slot, const char *state,
+			struct lr_arena *a, struct lr_err *err)
+{
+	char pin[LR_LEAN_NAME];
+	struct lr_cgroup_ref cgroup;
+	struct stat st;
+
+	if (fstatat(h->fd, state, &st, AT_SYMLINK_NOFOLLOW) < 0)
+		return 0;
+	/* The slot's file before this one: what is half removed still has somebody. */
+	if (st.st_nlink > 1) {
+		int r = lr_lean_slot_cgroup(h, slot, a, &cgroup, err);
+		if (r >= 0 && cgroup.n)
+			r = lr_cgroup_destroy(&cgroup, true, err);
+		if (r < 0)
+			return r;
+		snprintf(pin, sizeof(pin), "slot/%s", slot);
+		r = lr_lean_pin_remove(h, pin);
+		if (r < 0)
+			return lr_fail(err, -r, "remove %s/%s", h->path, pin);
+	}
+	(void)unlinkat(h->fd, state, 0);
+	lr_debug("lean: slot %s removed", slot);
+	return 0;
+}
+
+int lr_lean_slot_release(const struct lr_lean_home *h, const char *slot, const char *id,
+			 bool reusable, struct lr_arena *a, struct lr_err *err)
+{
+	char used[LR_LEAN_NAME], back[LR_LEAN_NAME], dirty[LR_LEAN_NAME];
+	const char *dot = strchr(slot, '.');
+	uint32_t n;
+
+	if (!dot || dot - slot > 32 || lr_parse_u32(dot + 1, &n) < 0)
+		return lr_refuse(err, EPROTO, "the record names no slot: \"%.64s\"", slot);
+	snprintf(used, sizeof(used), "used/%s@%.220s", slot, id);
+	snprintf(dirty, sizeof(dirty), "dirty/%s@%.220s", slot, id);
+	snprintf(back, sizeof(back), "free/%s", slot);
+	if (reusable && n < LR_LEAN_SLOTS_KEPT) {
+		if (renameat(h->fd, used, h->fd, back) == 0)
+			return 0;
+		if (errno != ENOENT)
+			return lr_fail(err, errno, "give back %s/%s", h->path, used);
+	}
+	/* Neither: given back before, by somebody who was killed right then. */
+	int r = lr_lean_slot_remove(h, slot, used, a, err);
+	return r < 0 ? r : lr_lean_slot_remove(h, slot, dirty, a, err);
+}
+
+int lr_lean_slot_mark(const struct lr_lean_home *h, const char *slot, const char *id,
+		      struct lr_err *err)
+{
+	char used[LR_LEAN_NAME], dirty[LR_LEAN_NAME];
+
+	snprintf(used, sizeof(used), "used/%.64s@%.220s", slot, id);
+	snprintf(dirty, sizeof(dirty), "dirty/%.64s@%.220s", slot, id);
+	if (renameat(h->fd, used, h->fd, dirty) < 0 && errno != ENOENT)
+		return lr_fail(err, errno, "mark %s/%s", h->path, used);
+	return 0;
+}
+
+/* ---- what is left ------------------------------------------------------------------------- */
+
+/* Makes it ours by a name that no container has, and removes it. 1: done; 0: somebody was faster.
+ */
+static int take_away(const struct lr_lean_home *h, const char *dir, const char *name,
+		     struct lr_arena *a, struct lr_err *err)
+{
+	char from[LR_LEAN_NAME], to[LR_LEAN_NAME], slot[64];
+
+	snprintf(from, sizeof(from), "%s/%s", dir, name);
+	snprintf(slot, sizeof(slot), "%.*s", (int)strcspn(name, "@"), name);
+	snprintf(to, sizeof(to), "dirty/%s@.%d", slot, getpid());
+	if (renameat(h->fd, from, h->fd, to) < 0)
+		return errno == ENOENT ? 0 : lr_fail(err, errno, "take %s/%s", h->path, from);
+	int r = lr_lean_slot_remove(h, slot, to, a, err);
+	return r < 0 ? r : 1;
+}
+
+static bool is_gone(int store, const char *name)
+{
+	const char *at = strchr(name, '@');
+
+	/* A dot: never a container, but somebody who made or removed a slot and was killed. */
+	return at && (at[1] == '.' ||
+		      (faccessat(store, at + 1, F_OK, AT_SYMLINK_NOFOLLOW) < 0 && errno == ENOENT));
+}
+
+int lr_lean_sweep(const struct lr_lean_home *h, int store, bool all, struct lr_arena *a,
+		  struct lr_err *err)
+{
+	static const char *const dirs[] = {"free", "used", "dirty"};
+	int done = 0, first = 0;
+
+	for (size_t i = 0; i < LR_ARRAY_SIZE(dirs); i++) {
+		LR_CLEANUP_DIR DIR *d = open_dir(h, dirs[i]);
+		for (struct dirent *e; d && (e = readdir(d));) {
+			struct lr_err why = {0};
+			if (e->d_name[0] == '.' || (i == 0 ? !all : !is_gone(store, e->d_name)))
+				continue;
+			int r = take_away(h, dirs[i], e->d_name, a, &why);
+			done += r > 0;
+			/* The others all the same. */
+			if (r < 0 && first == 0) {
+				first = r;
+				if (err)
+					*err = why;
+			}
+		}
+	}
+	return first < 0 ? first : done;
+}
