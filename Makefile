@@ -9,8 +9,6 @@ MESON_OPTIONS ?=
 LIBC_CC ?= $(or $(shell command -v musl-gcc),cc)
 
 NINJA = ninja -C $(BUILD)
-# Sanitizer reports end the program, so that no test can overlook one.
-SANITIZE_ENV = ASAN_OPTIONS=detect_leaks=1:halt_on_error=1 UBSAN_OPTIONS=halt_on_error=1:print_stacktrace=1
 
 .PHONY: all help deps demo check unit sanitize vm format install clean
 
@@ -39,10 +37,8 @@ check: ## install what is missing, build, and run every test
 unit: all ## run the unit tests and house rules only
 	@meson test -C $(BUILD) --no-rebuild --print-errorlogs
 
-sanitize: ## build with ASan and UBSan into $(BUILD)-sanitize, and run the unit tests
-	@[ -e $(BUILD)-sanitize/build.ninja ] || meson setup --buildtype debug -Dstatic=false \
-		-Db_sanitize=address,undefined -Db_lundef=false $(BUILD)-sanitize
-	@$(SANITIZE_ENV) meson test -C $(BUILD)-sanitize --print-errorlogs
+sanitize: ## build with ASan and UBSan into $(BUILD)-sanitize, and run every suite with that
+	@tests/sanitize $(abspath $(BUILD)-sanitize) unit bats docker podman containerd
 
 vm: all ## test on a host with systemd and cgroup v2, which is a virtual machine (qemu, mmdebstrap)
 	@LEAN_RUNTIME=$(BUILD)/src/cli/lean-runtime tests/vm/run $(VM_TESTS)
