@@ -7,6 +7,7 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <poll.h>
+#include <signal.h>
 #include <unistd.h>
 
 #include "src/cli/args.h"
@@ -76,6 +77,19 @@ static int exit_status(int r, const struct lr_cli_args *args, const struct lr_er
 	return args->verb ? args->verb->fail : 1;
 }
 
+/*
+ * Who reads our messages may be gone. For what only prints that is the end, as for any program;
+ * what changes something is not to be torn off in the middle.
+ */
+static void ignore_broken_pipes(const struct lr_cli_verb *verb)
+{
+	static const uint32_t print = LR_ON(STATE) | LR_ON(LIST) | LR_ON(PS) | LR_ON(EVENTS) |
+				      LR_ON(SPEC) | LR_ON(FEATURES) | LR_ON(HELP);
+
+	if (verb && !(print & UINT32_C(1) << verb->id))
+		signal(SIGPIPE, SIG_IGN);
+}
+
 int main(int argc, char **argv)
 {
 	struct lr_cli_args args = {0};
@@ -86,6 +100,7 @@ int main(int argc, char **argv)
 		r = lr_cli_parse(argc, argv, &args, &err);
 	if (r == 0 && args.verb && args.verb->seal && !lr_cli_flag(&args, LR_OPT_HELP))
 		r = seal(argv, &args, &err);
+	ignore_broken_pipes(args.verb);
 
 	int opened = lr_cli_log_open(&args, r < 0 ? NULL : &err);
 	if (r == 0)

@@ -37,6 +37,7 @@ int lr_process_reset_signals(struct lr_err *err)
 		if (r < 0)
 			return lr_fail(err, -r, "reset signal %d", sig);
 	}
+	umask(0022);
 	return 0;
 }
 

@@ -8,6 +8,7 @@
 #include <signal.h>
 #include <stdio.h>
 #include <sys/socket.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include "src/base/fd.h"
@@ -106,6 +107,8 @@ static int prepare(struct lr_birth *b, bool with_fifo, struct lr_arena *a, struc
 {
 	struct lr_record *rec = &b->c.record;
 	size_t planned = rec->cgroups.n;
+	/* The container's users have to get into some of what is made here. */
+	mode_t mask = umask(0022);
 
 	int r = lr_store_write(&b->entry, rec, b->c.kept, b->c.kept_len, a, err);
 	if (r >= 0)
@@ -144,6 +147,7 @@ static int prepare(struct lr_birth *b, bool with_fifo, struct lr_arena *a, struc
 		b->c.init.go = f.go;
 		b->c.init.answer = f.answer;
 	}
+	umask(mask);
 	return r < 0 ? r : 0;
 }
 

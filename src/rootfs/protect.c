@@ -7,6 +7,7 @@
 
 #include "src/base/log.h"
 #include "src/rootfs/internal.h"
+#include "src/sys/path.h"
 #include "src/sys/syscalls.h"
 
 /* In the host's tree, the working directory while paths are masked. */
@@ -134,15 +135,22 @@ static int readonly_bind(const char *path)
 
 /*
  * The bind is read-only, with everything below it, before anybody can see it; nosuid, nodev and
- * the like stay as they are. Kernels without mount_setattr(2) (before 5.12) get what runc does:
- * the mount itself, not those below.
+ * the like stay as they are. The path is resolved once, and magic links are not followed: our own
+ * descriptors, which /proc/self/fd of the container shows now, lead to the host, and a path that
+ * changes between two looks (a volume that others write to) must not bring it in.
+ *
+ * Kernels without mount_setattr(2) (before 5.12) get what runc does: the mount itself, not those
+ * below, by its path.
  */
-static int readonly_tree(const char *path)
+static int readonly_tree(int rootfd, const char *path)
 {
 	struct mount_attr attr = {.attr_set = MOUNT_ATTR_RDONLY};
 
-	LR_CLEANUP_FD int fd =
-		lr_open_tree(AT_FDCWD, path, OPEN_TREE_CLONE | OPEN_TREE_CLOEXEC | AT_RECURSIVE);
+	LR_CLEANUP_FD int at = lr_open_in(rootfd, path, O_PATH, 0);
+	if (at < 0)
+		return at;
+	LR_CLEANUP_FD int fd = lr_open_tree(
+		at, "", OPEN_TREE_CLONE | OPEN_TREE_CLOEXEC | AT_RECURSIVE | AT_EMPTY_PATH);
 	if (fd < 0)
 		return lr_rootfs_not_offered(fd) ? readonly_bind(path) : fd;
 	int r = lr_mount_setattr(fd, "", AT_EMPTY_PATH | AT_RECURSIVE, &attr);
@@ -150,7 +158,7 @@ static int readonly_tree(const char *path)
 		return readonly_bind(path);
 	if (r < 0)
 		return r;
-	r = lr_move_mount(fd, "", AT_FDCWD, path, MOVE_MOUNT_F_EMPTY_PATH | MOVE_MOUNT_T_SYMLINKS);
+	r = lr_move_mount(fd, "", at, "", MOVE_MOUNT_F_EMPTY_PATH | MOVE_MOUNT_T_EMPTY_PATH);
 	return lr_rootfs_not_offered(r) ? readonly_bind(path) : r;
 }
 
@@ -164,7 +172,7 @@ int lr_rootfs_protect(const struct lr_rootfs_plan *plan, struct lr_rootfs_state 
 	}
 	for (size_t i = 0; i < plan->readonly_paths.n; i++) {
 		const char *path = plan->readonly_paths.v[i];
-		int r = readonly_tree(path);
+		int r = readonly_tree(state->rootfd, path);
 		if (r < 0 && !is_missing(r)) {
 			lr_fail(err, -r, "making %s read-only", path);
 			lr_err_at(err, "linux.readonlyPaths[%zu]", i);

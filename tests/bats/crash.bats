@@ -186,3 +186,23 @@ crash() { # VERB ROUNDS
 	done
 	assert_nothing_left
 }
+
+@test "crash: nobody reads our messages: what was begun is done" {
+	lean_only "is ended by SIGPIPE"
+	cfg '.process.args = ["/bin/sleep", "300"]'
+	{
+		sleep 0.2
+		local rc=0
+		rt --debug create -b "$BUNDLE" "$ID" </dev/null >/dev/null || rc=$?
+		echo "$rc" >rc
+	} 2>&1 | true
+	assert_eq "$(cat rc)" 0
+	assert_eq "$(status_of)" created
+	{
+		sleep 0.2
+		rc=0
+		rt --debug delete "$ID" || rc=$?
+		echo "$rc" >rc
+	} 2>&1 | true
+	assert_eq "$(cat rc)" 0
+}

@@ -329,6 +329,20 @@ rt_mountinfo() {
 	assert_eq "$output" 5:6
 }
 
+@test "mounts: what is made for them is open to the container's users, whatever the caller's umask" {
+	echo in the file >file
+	cfg --arg s "$PWD/file" '.process.user = {"uid": 1000, "gid": 1000} | .process.cwd = "/work/here" | .mounts += [
+		{"destination": "/made/by/us", "type": "tmpfs", "source": "tmpfs"},
+		{"destination": "/and/this/file", "type": "bind", "source": $s, "options": ["bind"]}]'
+	chmod 644 file
+	sh_cfg 'ls -d /made/by/us; cat /and/this/file; ls -d . /proc/self /dev/null'
+	umask 077
+	run -0 rt run -b "$BUNDLE" "$ID"
+	assert_has "$output" "/made/by/us"
+	assert_has "$output" "in the file"
+	assert_eq "$(stat -c %a "$BUNDLE/rootfs/made" "$BUNDLE/rootfs/work" "$BUNDLE/rootfs/work/here" | uniq)" 755
+}
+
 @test "mounts: symbolic links in destinations stay inside the root" {
 	ln -s /etc "$BUNDLE/rootfs/alias"
 	ln -s ../../../../../../tmp/"$TAG"-escape "$BUNDLE/rootfs/out"

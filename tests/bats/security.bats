@@ -231,3 +231,15 @@ sh /tmp/e.sh'
 	run rt run -b "$BUNDLE" "$ID"
 	assert_eq "$(awk '{print $1}' <<<"$output" | sort -u | wc -l)" 1
 }
+
+@test "read-only paths: a magic link in the image does not bring the host in" {
+	lean_only "follows it"
+	# Standard input is the host's file: /proc/self/fd/0 leads out of the container while it is set up.
+	echo precious >host
+	ln -s /proc/self/fd/0 "$BUNDLE/rootfs/ro"
+	cfg '.linux.readonlyPaths = ["/ro"] | .process.args = ["cat", "/proc/mounts"]'
+	run bash -c '"$0" --root "$1" run -b "$2" "$3" <host' "$LEAN_RUNTIME" "$ROOT" "$BUNDLE" "$ID"
+	assert_one_error
+	assert_has "$output" "linux.readonlyPaths[0]"
+	assert_has "$output" "symbolic link"
+}
