@@ -282,9 +282,9 @@ last_error() {
 	sh_cfg 'sleep 301 & exec sleep 300'
 	rt_bg run -d -b "$BUNDLE" "$ID"
 	wait_until sh -c "[ \$(cat /sys/fs/cgroup/pids/$ID/cgroup.procs /sys/fs/cgroup/$ID/cgroup.procs 2>/dev/null | wc -l) = 2 ]"
-	run -0 shim kill --all "$ID" 9
+	run -0 shim kill --all "$ID" 15 # with 9 we would do so unasked
 	wait_for_status stopped "$ID"
-	wait_until sh -c "! grep -l -a -s LR_TEST_TAG=$TAG /proc/[0-9]*/environ | grep -v self | xargs -r grep -l -a sleep 2>/dev/null | grep -q ."
+	wait_until sh -c "[ \$(cat /sys/fs/cgroup/pids/$ID/cgroup.procs /sys/fs/cgroup/$ID/cgroup.procs 2>/dev/null | wc -l) = 0 ]"
 	run -0 shim kill --all "$ID" 9
 }
 
