@@ -289,8 +289,8 @@ rt_fds2() {
 
 @test "exec: -t in the foreground" {
 	rt_sleeper
-	run -5 "$LR_LIB/on-pty" --size 31x91 --step '31 91=>resize 41x99' --step 'go=>\n' --step '41 99=>\x03' -- \
-		"$LEAN_RUNTIME" --root "$ROOT" exec -t "$ID" sh -c 'trap "exit 5" INT; stty size; sleep 0.3; echo go; read x; stty size; while :; do sleep 0.05; done'
+	run -5 "$LR_LIB/on-pty" --size 31x91 --step '31 91=>resize 41x99' --step 'resized=>\x03' -- \
+		"$LEAN_RUNTIME" --root "$ROOT" exec -t "$ID" sh -c 'trap "exit 5" INT; stty size; until [ "$(stty size)" = "41 99" ]; do sleep 0.05; done; echo resized; while :; do sleep 0.05; done'
 }
 
 @test "exec: -t without a terminal or console socket is refused when detached" {

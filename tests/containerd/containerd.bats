@@ -148,7 +148,7 @@ teardown() {
 }
 
 @test "ctr run --tty, and exec --tty" {
-	run -5 "$LR_LIB/on-pty" --size 31x91 --step '# =>sleep 0.5; stty size; tty\n' --step '31 91=>exit 5\n' -- \
+	run -5 "$LR_LIB/on-pty" --size 31x91 --step "# =>$(until_size 31 91)" --step 'sized-31x91=>tty; exit 5\n' -- \
 		ctr -a "$CD_DIR/sock" run --rm --tty --runc-binary "$LEAN_RUNTIME" --cgroup "/$LR_SANDBOX_TAG/$NAME" $IMAGE "$NAME" sh
 	assert_match "$output" "/dev/(pts/0|console)"
 	NAME=${NAME}x

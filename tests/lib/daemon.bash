@@ -68,6 +68,12 @@ wait_until() {
 	return 1
 }
 
+# on-pty steps: type a line that waits in the shell until the terminal has that size (managers pass it
+# on when they come to it). What it then shows is `sized-ROWSxCOLS`; the line itself does not have that.
+until_size() {
+	printf 'until [ "$(stty size)" = "%s %s" ]; do sleep 0.1; done; echo sized-""%sx%s\\n' "$1" "$2" "$1" "$2"
+}
+
 # rootfs_tar FILE: the busybox tree as a tar, what `docker import` takes.
 rootfs_tar() {
 	local dir

@@ -66,7 +66,8 @@ v1_only() {
 }
 
 @test "podman run -it, and the window's size follows" {
-	run -5 on_pty_pm --size 31x91 --step '# =>stty size; tty\n' --step '31 91=>resize 40x132' --step '# =>sleep 0.5; stty size\n' --step '40 132=>exit 5\n' -- \
+	run -5 on_pty_pm --size 31x91 --step "# =>$(until_size 31 91)" --step 'sized-31x91=>resize 40x132' \
+		--step "# =>$(until_size 40 132)" --step 'sized-40x132=>tty; exit 5\n' -- \
 		run -it --cgroup-parent "/$LR_SANDBOX_TAG" --network none --name "$NAME" bb sh
 	assert_match "$output" "/dev/(pts/0|console)"
 }
@@ -108,7 +109,7 @@ v1_only() {
 
 @test "podman exec -it" {
 	prun -d bb sleep 300
-	run -4 on_pty_pm --size 28x77 --step '# =>sleep 0.5; stty size\n' --step '28 77=>exit 4\n' -- exec -it "$NAME" sh
+	run -4 on_pty_pm --size 28x77 --step "# =>$(until_size 28 77)" --step 'sized-28x77=>exit 4\n' -- exec -it "$NAME" sh
 }
 
 @test "podman pause and unpause" {
