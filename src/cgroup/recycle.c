@@ -37,16 +37,25 @@ bool lr_cgroup_recyclable(const char *hierarchy)
 	return true;
 }
 
-/* pids.events counts refused forks. */
+/* pids.events counts refused forks. A dead process that nobody has waited for counts, too; its
+ * parent is usually about to. */
 static int forget_pids(const char *dir)
 {
 	char text[64];
 	uint64_t refused = 0;
 	ssize_t n = lr_cgroup_read(dir, "pids.events", text, sizeof(text));
 
-	if (n < 0)
-		return n == -ENOENT ? 0 : (int)n;
-	return lr_cgroup_flat_get(text, "max", &refused) && refused ? -EOPNOTSUPP : 0;
+	if (n < 0 && n != -ENOENT)
+		return (int)n;
+	if (n > 0 && lr_cgroup_flat_get(text, "max", &refused) && refused)
+		return -EOPNOTSUPP;
+	for (int i = 0; i < 5; i++) {
+		n = lr_cgroup_read(dir, "pids.current", text, sizeof(text));
+		if (n < 0 || lr_streq(text, "0\n"))
+			return n < 0 ? (int)n : 0;
+		lr_cgroup_sleep_us(1000);
+	}
+	return -EBUSY;
 }
 
 /* Processes are in all hierarchies at once: one that is empty tells; the v2 tree, of its whole

@@ -115,13 +115,16 @@ static int close_tree(const struct lr_lean_plan *p, struct lr_err *err)
 	return r < 0 ? lr_fail(err, -r, "make the template read-only") : 0;
 }
 
-int lr_lean_build(const struct lr_lean_plan *p, const struct lr_lean_key *k,
-		  const struct lr_lean_env *env, const struct lr_mount_cgroup_view *view,
-		  struct lr_arena *a, struct lr_err *err)
+int lr_lean_build(const struct lr_lean_plan *p, const struct lr_lean_env *env,
+		  const struct lr_mount_cgroup_view *view, int netns, struct lr_arena *a,
+		  struct lr_err *err)
 {
 	struct tree t;
 
 	int r = plan_tree(p, env, a, &t, err);
+	/* sysfs shows the network namespace of whoever mounts it. */
+	if (r >= 0 && netns >= 0 && (r = lr_setns(netns, CLONE_NEWNET)) < 0)
+		r = lr_fail(err, -r, "enter the shared network namespace");
 	if (r >= 0 && (r = lr_unshare(CLONE_NEWNS)) < 0)
 		r = lr_fail(err, -r, "make a mount namespace");
 	if (r >= 0)

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* lean: the directory of what is prepared; see lean.h. */
 #define LR_ROOM "lean"
+#include <dirent.h>
 #include <fcntl.h>
 #include <stdio.h>
 #include <string.h>
@@ -9,10 +10,13 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "src/base/log.h"
 #include "src/base/str.h"
 #include "src/lean/internal.h"
 #include "src/sys/path.h"
 #include "src/sys/syscalls.h"
+
+#define DEAD "dead."
 
 static const char *const dirs[] = {"key", "slot", "free", "used", "dirty", "net"};
 
@@ -24,8 +28,7 @@ void lr_lean_home_close(struct lr_lean_home *h)
 int lr_lean_home_lock(const struct lr_lean_home *h, int how, struct lr_err *err)
 {
 	struct stat st;
-	LR_CLEANUP_FD int fd =
-		openat(h->fd, "lock", O_RDWR | O_CREAT | O_NOFOLLOW | O_CLOEXEC, 0600);
+	LR_CLEANUP_FD int fd = openat(h->fd, "lock", O_RDWR | O_NOFOLLOW | O_CLOEXEC);
 
 	if (fd < 0)
 		return errno == ENOENT ? -ESTALE : lr_fail(err, errno, "open %s/lock", h->path);
@@ -84,29 +87,55 @@ int lr_lean_home_fit(struct lr_lean_home *h, struct lr_err *err)
 	return h->fd < 0 ? lr_fail(err, errno, "open %s", h->path) : 0;
 }
 
+/* ENOENT: it is being drained. */
+static int fail_fill(const char *path, struct lr_err *err)
+{
+	return errno == ENOENT ? -ESTALE : lr_fail(err, errno, "make %s", path);
+}
+
 static int fill(int store, struct lr_lean_home *h, struct lr_err *err)
 {
+	h->fd = lr_close(h->fd);
 	if ((mkdirat(store, LR_LEAN_DIR + 1, 0700) < 0 && errno != EEXIST) ||
 	    (mkdir(h->path, 0700) < 0 && errno != EEXIST))
-		return lr_fail(err, errno, "make %s", h->path);
+		return fail_fill(h->path, err);
 	h->fd = openat(AT_FDCWD, h->path, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
 	if (h->fd < 0)
-		return lr_fail(err, errno, "open %s", h->path);
+		return fail_fill(h->path, err);
 	for (size_t i = 0; i < LR_ARRAY_SIZE(dirs); i++)
 		if (mkdirat(h->fd, dirs[i], 0700) < 0 && errno != EEXIST)
-			return lr_fail(err, errno, "make %s/%s", h->path, dirs[i]);
-	return lr_lean_home_fit(h, err);
+			return fail_fill(h->path, err);
+	LR_CLEANUP_FD int lock = openat(h->fd, "lock", O_RDWR | O_CREAT | O_CLOEXEC, 0600);
+	return lock < 0 ? fail_fill(h->path, err) : lr_lean_home_fit(h, err);
+}
+
+/* Also what an earlier drain left that was killed. */
+static void remove_dead(int dir)
+{
+	LR_CLEANUP_FD int fd = openat(dir, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+	LR_CLEANUP_DIR DIR *d = fd < 0 ? NULL : fdopendir(fd);
+
+	if (!d)
+		return;
+	(void)lr_take_fd(&fd);
+	for (struct dirent *e; (e = readdir(d));)
+		if (lr_has_prefix(e->d_name, DEAD) && lr_remove_tree(dir, e->d_name) < 0)
+			lr_debug("lean: %s is left", e->d_name);
 }
 
 int lr_lean_home_remove(int store, struct lr_lean_home *h, struct lr_err *err)
 {
+	char dead[64];
+
 	while (umount2(h->path, MNT_DETACH | UMOUNT_NOFOLLOW) == 0)
 		;
 	h->fd = lr_close(h->fd);
 	LR_CLEANUP_FD int dir = openat(store, LR_LEAN_DIR + 1, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
-	int r = dir < 0 ? -errno : lr_remove_tree(dir, h->name);
-	if (r < 0 && r != -ENOENT)
-		return lr_fail(err, -r, "remove %s", h->path);
+	/* At once, or somebody would use what is half removed. */
+	snprintf(dead, sizeof(dead), DEAD "%.32s.%d", h->name, getpid());
+	if (dir < 0 || (renameat(dir, h->name, dir, dead) < 0 && errno != ENOENT))
+		return lr_fail(err, errno, "remove %s", h->path);
+	remove_dead(dir);
 	/* Others may be there, of other mount namespaces. */
 	(void)unlinkat(store, LR_LEAN_DIR + 1, AT_REMOVEDIR);
 	return 0;
@@ -124,8 +153,8 @@ static int open_home(int store, const char *store_path, struct lr_arena *a, stru
 	return 0;
 }
 
-int lr_lean_home_open(int store, const char *store_path, bool make, struct lr_arena *a,
-		      struct lr_lean_home *ret, struct lr_err *err)
+int lr_lean_home_open(int store, const char *store_path, enum lr_lean_home_make make,
+		      struct lr_arena *a, struct lr_lean_home *ret, struct lr_err *err)
 {
 	struct lr_lean_home h = LR_LEAN_HOME_NONE;
 	struct stat st;
@@ -136,7 +165,7 @@ int lr_lean_home_open(int store, const char *store_path, bool make, struct lr_ar
 		return lr_fail(err, errno, "stat /proc/self/ns/mnt");
 	h.name = lr_strf(a, "m%lu", (unsigned long)st.st_ino);
 	int r = open_home(store, store_path, a, &h, err);
-	if (r == -ENOENT && make)
+	if ((r == -ENOENT && make) || (r >= 0 && make == LR_LEAN_HOME_REPAIR))
 		r = fill(store, &h, err);
 	if (r < 0) {
 		lr_lean_home_close(&h);

@@ -23,9 +23,15 @@ struct lr_lean_home {
 void lr_lean_home_close(struct lr_lean_home *h);
 #define LR_CLEANUP_HOME __attribute__((cleanup(lr_lean_home_close)))
 
-/* Opens it; -ENOENT unless `make`. With `make` it is also made fit to hold pins. */
-int lr_lean_home_open(int store, const char *store_path, bool make, struct lr_arena *a,
-		      struct lr_lean_home *ret, struct lr_err *err) LR_MUST_CHECK;
+/* Opens it. -ENOENT: there is none; -ESTALE: it is being drained right now. */
+enum lr_lean_home_make {
+	LR_LEAN_HOME_FIND,
+	LR_LEAN_HOME_MAKE,   /* if there is none */
+	LR_LEAN_HOME_REPAIR, /* whoever made it may have been killed halfway */
+};
+int lr_lean_home_open(int store, const char *store_path, enum lr_lean_home_make make,
+		      struct lr_arena *a, struct lr_lean_home *ret,
+		      struct lr_err *err) LR_MUST_CHECK;
 /* The one that a record names by "m<inode>/...". */
 int lr_lean_home_named(int store, const char *store_path, const char *in_record, struct lr_arena *a,
 		       struct lr_lean_home *ret, struct lr_err *err) LR_MUST_CHECK;
@@ -73,8 +79,9 @@ struct lr_lean_key {
 	const char *kinds;
 };
 
-int lr_lean_key_make(const struct lr_lean_plan *p, const struct lr_lean_env *env,
-		     struct lr_arena *a, struct lr_lean_key *ret, struct lr_err *err) LR_MUST_CHECK;
+/* netns: the shared one, or LR_NOFD. */
+int lr_lean_key_make(const struct lr_lean_plan *p, int netns, struct lr_arena *a,
+		     struct lr_lean_key *ret, struct lr_err *err) LR_MUST_CHECK;
 /* 1: known; 0: not yet; -EEXIST: the name stands for another text. */
 int lr_lean_key_load(const struct lr_lean_home *h, struct lr_lean_key *k, struct lr_arena *a,
 		     struct lr_err *err) LR_MUST_CHECK;
@@ -124,10 +131,11 @@ const char *lr_lean_cgroup_parent(const struct lr_lean_home *h, struct lr_arena 
 
 /* ---- the container's tree (build.c) ---------------------------------------------------------- */
 
-/* In a child made for it: becomes a mount namespace that holds the tree and nothing else. */
-int lr_lean_build(const struct lr_lean_plan *p, const struct lr_lean_key *k,
-		  const struct lr_lean_env *env, const struct lr_mount_cgroup_view *view,
-		  struct lr_arena *a, struct lr_err *err) LR_MUST_CHECK;
+/* In a child made for it: becomes a mount namespace that holds the tree and nothing else. netns:
+ * the shared one, whose /sys it gets; or LR_NOFD. */
+int lr_lean_build(const struct lr_lean_plan *p, const struct lr_lean_env *env,
+		  const struct lr_mount_cgroup_view *view, int netns, struct lr_arena *a,
+		  struct lr_err *err) LR_MUST_CHECK;
 
 /* ---- network (net.c) ------------------------------------------------------------------------- */
 
@@ -135,7 +143,8 @@ int lr_lean_build(const struct lr_lean_plan *p, const struct lr_lean_key *k,
 #define LR_LEAN_NET_KEY    "net" /* slots that are network namespaces */
 
 /* A descriptor of the one that is shared; made if need be. */
-int lr_lean_net_shared(struct lr_lean_home *h, struct lr_err *err) LR_MUST_CHECK;
+int lr_lean_net_shared(struct lr_lean_home *h, int store, struct lr_arena *a,
+		       struct lr_err *err) LR_MUST_CHECK;
 /* One of the pool, now used by id: slot LR_LEAN_NET_KEY.n. */
 int lr_lean_net_take(struct lr_lean_home *h, const char *id, bool fresh, unsigned *n,
 		     struct lr_arena *a, struct lr_err *err) LR_MUST_CHECK;

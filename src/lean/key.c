@@ -54,17 +54,23 @@ static const char *own_places(const struct lr_lean_plan *p, struct lr_arena *a)
 	return text;
 }
 
-int lr_lean_key_make(const struct lr_lean_plan *p, const struct lr_lean_env *env,
-		     struct lr_arena *a, struct lr_lean_key *ret, struct lr_err *err)
+int lr_lean_key_make(const struct lr_lean_plan *p, int netns, struct lr_arena *a,
+		     struct lr_lean_key *ret, struct lr_err *err)
 {
 	struct lr_lean_key k = {0};
 	struct oci_linux l;
 	const struct oci_config part = part_of(p, &l);
+	struct stat net = {0};
+
+	/* /sys of the slot shows that network namespace, and no later one. */
+	if (netns >= 0 && fstat(netns, &net) < 0)
+		return lr_fail(err, errno, "stat the shared network namespace");
 	const char *json = oci_config_encode(&part, false, a, NULL);
 	const char *own = own_places(p, a);
-	k.text = lr_strf(a, "%s %d%d%d %" PRIx64 ":%" PRIu64 " %s\nown%s\n%s", LR_VERSION, p->pool,
-			 p->template_, p->network == LR_LEAN_HOST, p->dev, p->ino,
-			 p->template_ ? p->rootfs : "", own ? own : "", json ? json : "");
+	k.text = lr_strf(a, "%s %d%d%d:%lu %" PRIx64 ":%" PRIu64 " %s\nown%s\n%s", LR_VERSION,
+			 p->pool, p->template_, p->network == LR_LEAN_HOST,
+			 (unsigned long)net.st_ino, p->dev, p->ino, p->template_ ? p->rootfs : "",
+			 own ? own : "", json ? json : "");
 	if (!json || !own || !k.text)
 		return lr_fail(err, ENOMEM, "plan");
 	k.len = strlen(k.text);

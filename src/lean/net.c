@@ -56,7 +56,7 @@ static int pin_net(void *arg, pid_t child, struct lr_err *err)
 	return lr_lean_pin_make(m->home, m->pin, child, "net", err);
 }
 
-static int make_shared(struct lr_lean_home *h, struct lr_err *err)
+static int make_shared(struct lr_lean_home *h, int store, struct lr_arena *a, struct lr_err *err)
 {
 	struct making m = {.home = h, .pin = SHARED};
 	const struct lr_lean_maker maker = {make_net, pin_net, &m};
@@ -72,18 +72,21 @@ static int make_shared(struct lr_lean_home *h, struct lr_err *err)
 		openat(h->fd, SHARED, O_WRONLY | O_CREAT | O_NOFOLLOW | O_CLOEXEC, 0600);
 	if (file < 0)
 		return lr_fail(err, errno, "create %s/" SHARED, h->path);
-	r = lr_lean_make(&maker, err);
+	/* What is ready shows the last one in /sys, if there was one. */
+	r = lr_lean_sweep(h, store, true, a, err);
+	if (r >= 0)
+		r = lr_lean_make(&maker, err);
 	if (r < 0)
 		return r;
 	r = lr_lean_pin_open(h, SHARED, CLONE_NEWNET);
 	return r < 0 ? lr_fail(err, -r, "open %s/" SHARED, h->path) : r;
 }
 
-int lr_lean_net_shared(struct lr_lean_home *h, struct lr_err *err)
+int lr_lean_net_shared(struct lr_lean_home *h, int store, struct lr_arena *a, struct lr_err *err)
 {
 	int fd = lr_lean_pin_open(h, SHARED, CLONE_NEWNET);
 
-	return fd >= 0 ? fd : make_shared(h, err);
+	return fd >= 0 ? fd : make_shared(h, store, a, err);
 }
 
 static int make_private(struct lr_lean_home *h, const char *id, unsigned *n, struct lr_arena *a,

@@ -4,6 +4,7 @@
 #include <fcntl.h>
 #include <limits.h>
 #include <linux/nsfs.h>
+#include <sched.h>
 #include <signal.h>
 #include <stdio.h>
 #include <sys/ioctl.h>
@@ -68,15 +69,23 @@ static _Noreturn void child(const struct lr_lean_maker *m, int sock)
 	_exit(0);
 }
 
-int lr_lean_make(const struct lr_lean_maker *m, struct lr_err *err)
+/* *pinning: it was the pinning that failed. */
+static int make_once(const struct lr_lean_maker *m, int cpu, bool *pinning, struct lr_err *err)
 {
 	int sv[2], status;
 	struct lr_err why = {0};
 
+	*pinning = false;
 	if (socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, sv) < 0)
 		return lr_fail(err, errno, "make a socket");
 	pid_t pid = fork();
 	if (pid == 0) {
+		cpu_set_t one;
+		CPU_ZERO(&one);
+		if (cpu >= 0)
+			CPU_SET(cpu, &one);
+		if (cpu >= 0 && sched_setaffinity(0, sizeof(one), &one) < 0)
+			_exit(1);
 		lr_close(sv[0]);
 		child(m, sv[1]);
 	}
@@ -86,17 +95,40 @@ int lr_lean_make(const struct lr_lean_maker *m, struct lr_err *err)
 		return lr_fail(err, errno, "fork");
 	}
 	int r = 0;
-	if (lr_read_full(sv[0], &why, sizeof(why)) != sizeof(why))
+	if (lr_read_full(sv[0], &why, sizeof(why)) != sizeof(why)) {
 		r = lr_refuse(err, EPIPE, "the process that prepares namespaces died");
-	else if (why.code) {
+	} else if (why.code) {
 		r = -why.code;
 		if (err)
 			*err = why;
 	} else {
 		r = m->pin(m->arg, pid, err);
+		*pinning = r < 0;
 	}
 	lr_close(sv[0]);
 	while (waitpid(pid, &status, 0) < 0 && errno == EINTR)
 		;
+	return r;
+}
+
+/*
+ * A mount namespace may be pinned only in one that is older, which the kernel tells by their ids.
+ * Linux 6.18 hands these out to the CPUs in batches, so in a namespace that is not the host's first
+ * one the child's may be lower: -EINVAL. On the CPU where ours was made it is not.
+ */
+int lr_lean_make(const struct lr_lean_maker *m, struct lr_err *err)
+{
+	cpu_set_t all;
+	bool pinning;
+	int r = make_once(m, -1, &pinning, err);
+
+	if (r != -EINVAL || !pinning || sched_getaffinity(0, sizeof(all), &all) < 0)
+		return r;
+	for (int cpu = 0; cpu < CPU_SETSIZE && r == -EINVAL && pinning; cpu++) {
+		if (!CPU_ISSET(cpu, &all))
+			continue;
+		lr_err_clear(err);
+		r = make_once(m, cpu, &pinning, err);
+	}
 	return r;
 }

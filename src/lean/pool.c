@@ -70,7 +70,7 @@ int lr_lean_pool_status(int store, const char *store_path, struct lr_arena *a,
 	LR_CLEANUP_HOME struct lr_lean_home h = LR_LEAN_HOME_NONE;
 	struct lr_lean_pool p = {0};
 
-	int r = lr_lean_home_open(store, store_path, false, a, &h, err);
+	int r = lr_lean_home_open(store, store_path, LR_LEAN_HOME_FIND, a, &h, err);
 	if (r == -ENOENT) {
 		*ret = p;
 		return 0;
@@ -108,7 +108,7 @@ int lr_lean_pool_drain(int store, const char *store_path, unsigned *left, struct
 	struct lr_lean_pool p;
 
 	*left = 0;
-	int r = lr_lean_home_open(store, store_path, false, a, &h, err);
+	int r = lr_lean_home_open(store, store_path, LR_LEAN_HOME_FIND, a, &h, err);
 	if (r == -ENOENT)
 		return 0;
 	LR_CLEANUP_FD int lock = r < 0 ? r : lr_lean_home_lock(&h, LOCK_EX, err);

@@ -14,6 +14,9 @@
 #include "src/lean/internal.h"
 #include "src/mount/mount.h"
 
+/* A millisecond each; a drain takes one or two. */
+#define TRIES 200
+
 /* Everything that taking a slot needs. */
 struct taking {
 	struct lr_lean_plan *plan;
@@ -24,6 +27,7 @@ struct taking {
 	unsigned n; /* the slot */
 	struct lr_cgroup_plan *cgroup;
 	const struct lr_mount_cgroup_view *view;
+	int shared; /* the shared network namespace, or LR_NOFD; borrowed */
 };
 
 void lr_lean_hold_close(struct lr_lean_hold *h)
@@ -110,7 +114,7 @@ static int make_tree(void *arg, struct lr_err *err)
 {
 	struct taking *t = arg;
 
-	return lr_lean_build(t->plan, &t->key, t->env, t->view, t->arena, err);
+	return lr_lean_build(t->plan, t->env, t->view, t->shared, t->arena, err);
 }
 
 static int pin_tree(void *arg, pid_t child, struct lr_err *err)
@@ -216,7 +220,7 @@ static int open_tree_of(struct taking *t, struct lr_lean_hold *h)
 
 static int find_key(struct taking *t, struct lr_err *err)
 {
-	int r = lr_lean_key_make(t->plan, t->env, t->arena, &t->key, err);
+	int r = lr_lean_key_make(t->plan, t->shared, t->arena, &t->key, err);
 
 	return r < 0 ? r : lr_lean_key_load(&t->home, &t->key, t->arena, err);
 }
@@ -261,7 +265,7 @@ static int take_net(struct taking *t, struct lr_lean_hold *h, struct lr_err *err
 	unsigned n = 0;
 
 	if (t->plan->network == LR_LEAN_SHARED)
-		h->enter.netns = lr_lean_net_shared(&t->home, err);
+		h->enter.netns = lr_lean_net_shared(&t->home, t->env->store, t->arena, err);
 	else if (t->plan->network == LR_LEAN_POOL)
 		h->enter.netns =
 			lr_lean_net_take(&t->home, t->env->id, t->env->fresh, &n, t->arena, err);
@@ -269,7 +273,9 @@ static int take_net(struct taking *t, struct lr_lean_hold *h, struct lr_err *err
 		return 0;
 	if (h->enter.netns < 0)
 		return h->enter.netns;
-	if (t->plan->network == LR_LEAN_POOL)
+	if (t->plan->network == LR_LEAN_SHARED)
+		t->shared = h->enter.netns;
+	else
 		name = lr_strf(t->arena, LR_LEAN_NET_KEY ".%u", n);
 	h->net = name ? lr_strf(t->arena, "%s/%s", t->home.name, name) : NULL;
 	return h->net ? 0 : lr_fail(err, ENOMEM, "plan");
@@ -281,11 +287,13 @@ static bool needs(const struct lr_lean_plan *p)
 	       p->network == LR_LEAN_POOL;
 }
 
-static int take(struct taking *t, struct lr_lean_hold *h, struct lr_err *err)
+static int take(struct taking *t, bool again, struct lr_lean_hold *h, struct lr_err *err)
 {
 	const struct lr_lean_env *env = t->env;
 
-	int r = lr_lean_home_open(env->store, env->store_path, true, t->arena, &t->home, err);
+	int r = lr_lean_home_open(env->store, env->store_path,
+				  again ? LR_LEAN_HOME_REPAIR : LR_LEAN_HOME_MAKE, t->arena,
+				  &t->home, err);
 	if (r >= 0)
 		r = take_net(t, h, err);
 	if (r >= 0 && (t->plan->pool || t->plan->template_))
@@ -307,15 +315,21 @@ int lr_lean_take(struct lr_lean_plan *plan, const struct lr_lean_env *env, struc
 
 	*ret = (struct lr_lean_hold)LR_LEAN_HOLD_NONE;
 	/* -ESTALE: the home was drained right now. */
-	for (int tries = 0; needs(plan) && tries < 5; tries++) {
+	for (int tries = 0; needs(plan) && tries < TRIES; tries++) {
 		struct taking t = {
-			.plan = plan, .env = env, .arena = arena, .home = LR_LEAN_HOME_NONE};
+			.plan = plan,
+			.env = env,
+			.arena = arena,
+			.home = LR_LEAN_HOME_NONE,
+			.shared = LR_NOFD,
+		};
 		struct lr_lean_hold h = LR_LEAN_HOLD_NONE;
-		r = take(&t, &h, err);
+		r = take(&t, tries > 0, &h, err);
 		if (r >= 0)
 			*ret = h;
 		if (r != -ESTALE)
 			return r;
+		usleep(1000);
 	}
 	return r < 0 ? lr_fail(err, EBUSY, "the pool is being drained again and again") : 0;
 }
