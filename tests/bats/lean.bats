@@ -55,7 +55,7 @@ count() {
 
 sleeper() { # [ID]
 	cfg '.process.args = ["/bin/sleep", "300"]'
-	rt_bg --lean"${LEAN_PARTS-}" run --detach --bundle "$BUNDLE" "${1:-$ID}"
+	rt_bg --lean="${LEAN_PARTS-lean}" run --detach --bundle "$BUNDLE" "${1:-$ID}"
 }
 
 ns_of() { # KIND ID
@@ -366,7 +366,7 @@ own_net() {
 	own_net CAP_NET_ADMIN
 	cfg '.process.capabilities |= with_entries(.value -= ["CAP_NET_ADMIN"]) | .linux.readonlyPaths -= ["/proc/sys"]'
 	own_net "writable /proc/sys"
-	LEAN_PARTS==network=shared own_net "asked for, but /proc/sys is writable"
+	LEAN_PARTS=network=shared own_net "asked for, but /proc/sys is writable"
 }
 
 @test "lean network: what is created and then started has its own, as it can be configured between" {
@@ -388,12 +388,12 @@ own_net() {
 }
 
 @test "lean network: host" {
-	LEAN_PARTS==network=host sleeper
+	LEAN_PARTS=network=host sleeper
 	assert_eq "$(ns_of net "$ID")" "$(readlink /proc/self/ns/net)"
 }
 
 @test "lean network: the pool's are private while in use, and used again" {
-	export LEAN_PARTS==network=pool
+	export LEAN_PARTS=network=pool
 	sleeper a1 && sleeper a2
 	local first second
 	first=$(ns_of net a1) second=$(ns_of net a2)
@@ -409,7 +409,7 @@ own_net() {
 
 # next_gets same|another EXEC-ARGUMENT...: the network namespace of one in which that was executed.
 next_gets() {
-	export LEAN_PARTS==network=pool
+	export LEAN_PARTS=network=pool
 	local before
 	sleeper a1 || return 1
 	before=$(ns_of net a1)
@@ -444,7 +444,7 @@ next_gets() {
 
 @test "lean network: firewall rules and abstract sockets do not outlive a container" {
 	command -v iptables >/dev/null || skip "no iptables"
-	export LEAN_PARTS==network=pool
+	export LEAN_PARTS=network=pool
 	sleeper a1
 	local before
 	before=$(ns_of net a1)
@@ -460,7 +460,7 @@ next_gets() {
 }
 
 @test "lean network: a socket that outlives its container keeps its namespace from being used again" {
-	export LEAN_PARTS==network=pool
+	export LEAN_PARTS=network=pool
 	sleeper a1
 	local before holder
 	before=$(ns_of net a1)
@@ -573,7 +573,7 @@ paused_and_killed() {
 	cgroup_v2 || assert_eq "$(pooled devices a1)" "/$TAG"
 	rt delete -f a1
 	cgroup_v2 || {
-		LEAN_PARTS==cgroup=pool sleeper a1
+		LEAN_PARTS=cgroup=pool sleeper a1
 		assert_has "$(pooled devices a1)" "/$CG/"
 		rt delete -f a1
 	}
