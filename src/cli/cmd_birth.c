@@ -133,6 +133,7 @@ static int exec_opts(const struct lr_cli_args *args, struct lr_arena *a, struct 
 		.tty = lr_cli_flag(args, LR_OPT_TTY),
 		.detach = lr_cli_flag(args, LR_OPT_DETACH),
 		.ignore_paused = lr_cli_flag(args, LR_OPT_IGNORE_PAUSED),
+		.no_subreaper = lr_cli_flag(args, LR_OPT_NO_SUBREAPER),
 		.console_socket = lr_cli_str(args, LR_OPT_CONSOLE_SOCKET),
 		.pid_file = lr_cli_str(args, LR_OPT_PID_FILE),
 		.pidfd_socket = lr_cli_str(args, LR_OPT_PIDFD_SOCKET),

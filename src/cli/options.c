@@ -120,7 +120,7 @@ const struct lr_cli_opt lr_cli_opts[] = {
 	FLAG("no-new-keyring", 0, NO_NEW_KEYRING, BIRTH, "keep the caller's session keyring"),
 	FLAG("no-new-privs", 0, NO_NEW_PRIVS, LR_ON(EXEC), "set no_new_privs for the process"),
 	FLAG("no-pivot", 0, NO_PIVOT, BEGIN, "do not use pivot_root(2): for a root on a ramdisk"),
-	FLAG("no-subreaper", 0, NO_SUBREAPER, BEGIN, "do not adopt orphaned processes"),
+	FLAG("no-subreaper", 0, NO_SUBREAPER, BEGIN | LR_ON(EXEC), "do not adopt orphaned processes"),
 	OPT("page-server", 0, PAGE_SERVER, STRING, "ADDRESS:PORT", LR_ON(CHECKPOINT),
 	    "send memory pages to this server"),
 	OPT("parent-path", 0, PARENT_PATH, DIR, "DIR", LR_ON(CHECKPOINT), "images of an earlier pre-dump"),

@@ -364,6 +364,12 @@ MESSAGE=.*container "no-such" does not exist'
 	fi
 }
 
+@test "exec: --no-subreaper" {
+	rt_sleeper
+	run -0 rt exec --no-subreaper "$ID" echo fine
+	assert_eq "$output" fine
+}
+
 @test "spec: --bundle, --file and --file -" {
 	mkdir d
 	run -0 rt spec --bundle d
