@@ -292,7 +292,7 @@ clean_by_force() {
 	sleep 0.2
 	grep -F "$BATS_TEST_TMPDIR/" /proc/self/mountinfo | awk '{print $5}' | sort -r |
 		while read -r m; do umount -l "$m" 2>/dev/null; done
-	find /sys/fs/cgroup -mindepth 1 -depth -type d -name "*$TAG*" -exec rmdir {} \; 2>/dev/null
+	find /sys/fs/cgroup -mindepth 1 -depth -type d -path "*$TAG*" -exec rmdir {} \; 2>/dev/null
 	return 0
 }
 
