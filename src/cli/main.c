@@ -1,19 +1,20 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * cli: main. Parse, seal, open the log, dispatch, report. The order matters to callers: the log is
- * open before anything can fail that they would want to read about.
+ * cli: main. Parse, protect our own file, open the log, dispatch, report. The order matters to
+ * callers: the log is open before anything can fail that they would want to read about.
  */
 #define LR_ROOM ""
 #include <errno.h>
 #include <fcntl.h>
 #include <poll.h>
 #include <signal.h>
+#include <stdlib.h>
+#include <string.h>
 #include <unistd.h>
 
 #include "src/cli/args.h"
 #include "src/cli/help.h"
 #include "src/cli/log_sink.h"
-#include "src/lean/lean.h"
 #include "src/sys/selfexe.h"
 
 /*
@@ -40,16 +41,13 @@ static int guard_stdio(struct lr_err *err)
 	return 0;
 }
 
-/* A mistake in --lean is told later, when there is a log. */
-static int seal(char **argv, const struct lr_cli_args *args, struct lr_err *err)
+/* The program's own file is never shown to a container; how, see sys/selfexe.h. */
+static int protect(char **argv, struct lr_err *err)
 {
-	const char *lean = lr_cli_lean(args);
-	struct lr_lean_profile profile;
+	const char *how = getenv("LEAN_RUNTIME_SELF");
 
-	if (lean && lr_lean_profile(lean, NULL, &profile, NULL) >= 0 &&
-	    profile.way[LR_LEAN_PROGRAM] == LR_LEAN_MOUNTED && lr_selfexe_mounted(argv, environ))
-		return 0;
-	return lr_selfexe_seal(argv, environ, err);
+	return how && strcmp(how, "copy") == 0 ? lr_selfexe_seal(argv, environ, err)
+					       : lr_selfexe_protect(argv, environ, err);
 }
 
 static int dispatch(const struct lr_cli_args *args, struct lr_err *err)
@@ -98,8 +96,8 @@ int main(int argc, char **argv)
 	int r = guard_stdio(&err);
 	if (r == 0)
 		r = lr_cli_parse(argc, argv, &args, &err);
-	if (r == 0 && args.verb && args.verb->seal && !lr_cli_flag(&args, LR_OPT_HELP))
-		r = seal(argv, &args, &err);
+	if (r == 0 && args.verb && args.verb->protect && !lr_cli_flag(&args, LR_OPT_HELP))
+		r = protect(argv, &err);
 	ignore_broken_pipes(args.verb);
 
 	int opened = lr_cli_log_open(&args, r < 0 ? NULL : &err);

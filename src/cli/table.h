@@ -177,13 +177,14 @@ enum lr_cli_operand { LR_OPERAND_NONE, LR_OPERAND_NEW_ID, LR_OPERAND_ID, LR_OPER
 
 struct lr_cli_verb {
 	const char *name;
-	uint8_t id;          /* enum lr_cli_verb_id */
-	uint8_t min, max;    /* number of operands; LR_ANY_ARGS: no limit */
-	uint8_t operand;     /* enum lr_cli_operand */
-	bool command;        /* what follows the first operand is somebody else's command line */
-	bool own_opts_after; /* ... but options right after that operand are still ours */
-	bool seal;    /* puts a process into a container: run from a sealed copy of ourselves */
-	uint8_t fail; /* exit status of a failure that asks for none itself */
+	uint8_t id;           /* enum lr_cli_verb_id */
+	uint8_t min, max;     /* number of operands; LR_ANY_ARGS: no limit */
+	uint8_t operand;      /* enum lr_cli_operand */
+	bool command;         /* what follows the first operand is somebody else's command line */
+	bool own_opts_after;  /* ... but options right after that operand are still ours */
+	bool protect;         /* puts a process into a container, which must not see our file: see
+				 sys/selfexe.h */
+	uint8_t fail;         /* exit status of a failure that asks for none itself */
 	const char *operands; /* as help shows them: "CONTAINER [SIGNAL]" */
 	const char *summary;  /* one line, no full stop */
 	const char

@@ -48,7 +48,6 @@ enum lr_lean_part {
 	LR_LEAN_NETWORK,  /* "config" = "new"; "shared"; "pool"; "host" */
 	LR_LEAN_MOUNTS,   /* "config"; "template" */
 	LR_LEAN_BOUNDING, /* "drop"; "keep", where no-new-privileges makes it meaningless */
-	LR_LEAN_PROGRAM,  /* "copied"; "mounted": see lr_selfexe_mounted. Not by annotation */
 	LR_LEAN_PARTS
 };
 
@@ -62,7 +61,6 @@ enum lr_lean_way {
 	LR_LEAN_HOST,
 	LR_LEAN_TEMPLATE,
 	LR_LEAN_KEEP,
-	LR_LEAN_MOUNTED,
 };
 
 struct lr_lean_profile {

@@ -39,7 +39,6 @@ static const struct {
 			    {{"auto", LR_LEAN_AUTO},
 			     {"template", LR_LEAN_TEMPLATE},
 			     {"config", LR_LEAN_CONFIG}}},
-	[LR_LEAN_PROGRAM] = {"program", {{"mounted", LR_LEAN_MOUNTED}, {"copied", LR_LEAN_CONFIG}}},
 	[LR_LEAN_BOUNDING] = {"bounding", {{"keep", LR_LEAN_KEEP}, {"drop", LR_LEAN_CONFIG}}},
 };
 
@@ -86,8 +85,7 @@ static int take_word(struct lr_lean_profile *p, const char *word, size_t len, st
 	}
 	lr_refuse(err, EINVAL, "the lean profile has no part \"%.*s\"", (int)name, word);
 	return lr_err_hint(
-		err,
-		"parts: rootfs, cgroup, network, mounts, bounding, program; \"lean\": all of them");
+		err, "parts: rootfs, cgroup, network, mounts, bounding; \"lean\": all of them");
 }
 
 static int take_list(struct lr_lean_profile *p, const char *text, struct lr_err *err)

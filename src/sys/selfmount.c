@@ -74,3 +74,8 @@ bool lr_selfexe_mounted(char **argv, char **envp)
 	(void)lr_execveat(tree, slash + 1, argv, envp, 0);
 	return false;
 }
+
+int lr_selfexe_protect(char **argv, char **envp, struct lr_err *err)
+{
+	return lr_selfexe_mounted(argv, envp) ? 0 : lr_selfexe_seal(argv, envp, err);
+}

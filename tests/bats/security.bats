@@ -11,7 +11,7 @@ mnt() {
 	cfg --argjson m "$1" '.mounts += [$m]'
 }
 
-@test "CVE-2019-5736: the runtime's file can't be written through /proc/self/exe" {
+overwrite_the_runtime() {
 	# The container's program is /proc/self/exe, that is, the runtime itself is executed inside: in the
 	# container it must not be the file on the host.
 	cp "$LEAN_RUNTIME" victim
@@ -33,8 +33,32 @@ mnt() {
 	assert_hasnt "$(cat out)" WROTE
 }
 
+@test "CVE-2019-5736: the runtime's file can't be written through /proc/self/exe" {
+	overwrite_the_runtime
+}
+
+@test "CVE-2019-5736: the same with a sealed copy" {
+	lean_only "its own switch"
+	LEAN_RUNTIME_SELF=copy overwrite_the_runtime
+}
+
+@test "CVE-2019-5736: the program is seen through a mount that nobody can change" {
+	lean_only "its copy is made otherwise"
+	needs_root
+	cfg '.process.args = ["/bin/sleep", "300"]'
+	rt_create
+	local exe
+	exe=/proc/$(pid_of)/exe
+	assert_eq "$(stat -L -c %i "$exe")" "$(stat -L -c %i "$LEAN_RUNTIME")"
+	run ! bash -c "echo x >$exe"
+	assert_has "$output" "Read-only file system"
+	run ! mount -o remount,bind,rw "$exe"
+	run ! mount --bind "$exe" "$BATS_TEST_TMPDIR/secret"
+}
+
 @test "CVE-2019-5736: the running image is a sealed copy" {
 	lean_only "its copy is made otherwise"
+	export LEAN_RUNTIME_SELF=copy
 	cfg '.process.args = ["/bin/sleep", "300"]'
 	rt_create
 	local exe

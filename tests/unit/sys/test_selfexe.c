@@ -77,7 +77,7 @@ TEST(without_it_nothing_is_sealed)
 {
 	if (!getenv("LR_TEST_SEALED"))
 		SKIP("LR_TEST_SEALED does not name the helper");
-	CHECK_HAS(run("plain", "last", 0, 0), "sealed=0 links=1 ");
+	CHECK_HAS(run("plain", "last", 0, 0), "sealed=0 links=1 ro=0 ");
 	CHECK(!lr_selfexe_is_sealed());
 }
 
@@ -95,7 +95,7 @@ TEST(without_memfd_a_file_without_a_name)
 	static const int codes[] = {ENOSYS, EPERM, EACCES};
 	for (size_t i = 0; i < sizeof(codes) / sizeof(codes[0]); i++) {
 		const char *t = run("seal", "last", codes[i], 0);
-		CHECK_HAS(t, "sealed=1 links=0 fds=0 ");
+		CHECK_HAS(t, "sealed=1 links=0 ro=0 fds=0 ");
 		CHECK_HAS(t, "argc=3 last=last env=MARK=1");
 	}
 	/* A copy that nobody runs any more may be written to; the file on the host is another. */
@@ -123,4 +123,27 @@ TEST(a_container_cannot_overwrite_it)
 	if (!helper)
 		SKIP("LR_TEST_SEALED does not name the helper");
 	CHECK_HAS(run("expose", helper, 0, 0), "wrote=0 cut=0");
+}
+
+TEST(the_mount_is_read_only_and_gets_everything)
+{
+	if (!getenv("LR_TEST_SEALED"))
+		SKIP("LR_TEST_SEALED does not name the helper");
+	if (geteuid() != 0)
+		SKIP("needs root");
+	const char *t = run("mounted", "last", 0, 0);
+	CHECK_HAS(t, "sealed=0 links=1 ro=1 fds=0 ");
+	CHECK_HAS(t, "argc=3 last=last env=MARK=1");
+}
+
+TEST(nobody_makes_the_mount_writable)
+{
+	const char *helper = getenv("LR_TEST_SEALED");
+
+	if (!helper)
+		SKIP("LR_TEST_SEALED does not name the helper");
+	if (geteuid() != 0)
+		SKIP("needs root");
+	CHECK_HAS(run("show", helper, 0, 0),
+		  "wrote=0 cut=0 writable=0 remounted=0 bound=0 cloned=0 picked=0");
 }
