@@ -90,13 +90,21 @@ char *lr_strdup(struct lr_arena *a, const char *s)
 
 char *lr_strfv(struct lr_arena *a, const char *fmt, va_list ap)
 {
+	/* Nearly always it fits into what is left of the chunk, and is formatted once. */
+	struct chunk *c = a->head;
+	size_t room = c ? c->size - c->used : 0;
+	char *free = c ? (char *)c->data + c->used : NULL;
 	va_list again;
 
 	va_copy(again, ap);
-	int n = vsnprintf(NULL, 0, fmt, again);
+	int n = vsnprintf(free, room, fmt, again);
 	va_end(again);
 	if (n < 0)
 		return NULL;
+	if ((size_t)n < room)
+		return lr_alloc(a, (size_t)n + 1);
+	if (room)
+		memset(free, 0, room);
 	char *p = lr_alloc(a, (size_t)n + 1);
 	if (p)
 		vsnprintf(p, (size_t)n + 1, fmt, ap);

@@ -7,12 +7,17 @@
 #define LR_BASE_FD_H
 
 #include <errno.h>
+#include <fcntl.h>
 #include <stddef.h>
 #include <sys/types.h>
 
 #include "src/base/err.h"
 
 #define LR_NOFD (-EBADF)
+
+/* open(2). musl's own, asked for O_CLOEXEC, makes a second system call for kernels that did not
+ * know the flag. */
+#define lr_open(path, ...) openat(AT_FDCWD, path, __VA_ARGS__)
 
 /* Closes if fd >= 0, keeps errno, returns LR_NOFD: fd = lr_close(fd). */
 int lr_close(int fd);

@@ -150,7 +150,7 @@ static void detach_others(int dirfd, int prog)
 int lr_cgroup_bpf_apply(const char *dir, const struct bpf_insn *insns, size_t n, bool fresh,
 			struct lr_err *err)
 {
-	LR_CLEANUP_FD int dirfd = open(dir, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+	LR_CLEANUP_FD int dirfd = lr_open(dir, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
 	LR_CLEANUP_FD int prog = LR_NOFD, old = LR_NOFD;
 	unsigned ours = 0;
 	int r;

@@ -124,6 +124,17 @@ const struct lr_cgroup_ref *lr_cgroup_plan_ref(const struct lr_cgroup_plan *plan
 int lr_cgroup_create(struct lr_cgroup_plan *plan, struct lr_err *err) LR_MUST_CHECK;
 
 /*
+ * The same in two parts, where lr_cgroup_can_follow: nine hierarchies of v1 cost as much as the
+ * container's mounts, so they are made while the first process is at those. `first` makes what a
+ * process is born in (v2, if it is there), `rest` everything else. After a failure of `rest`
+ * nothing is undone, as the process may be in there: end it, then lr_cgroup_uncreate.
+ */
+bool lr_cgroup_can_follow(const struct lr_cgroup_plan *plan);
+int lr_cgroup_create_first(struct lr_cgroup_plan *plan, struct lr_err *err) LR_MUST_CHECK;
+int lr_cgroup_create_rest(struct lr_cgroup_plan *plan, struct lr_err *err) LR_MUST_CHECK;
+void lr_cgroup_uncreate(struct lr_cgroup_plan *plan);
+
+/*
  * A directory descriptor for CLONE_INTO_CGROUP in the v2 tree, or LR_NOFD when there is none (v1)
  * or being born there would fail (pids.limit 0). The caller closes it. When clone3 answers ENOSYS,
  * EINVAL, E2BIG, EACCES, EOPNOTSUPP, EBUSY or EAGAIN with it: clone without, and pass

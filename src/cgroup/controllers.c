@@ -139,9 +139,14 @@ int lr_cgroup_ref_check(const struct lr_cgroup_ref *ref, struct lr_err *err)
 
 int lr_cgroup_path(char buf[PATH_MAX], const char *dir, const char *file)
 {
-	int n = snprintf(buf, PATH_MAX, "%s/%s", dir, file);
+	size_t d = strlen(dir), f = strlen(file);
 
-	return n < 0 || n >= PATH_MAX ? -ENAMETOOLONG : 0;
+	if (d + 1 + f >= PATH_MAX)
+		return -ENAMETOOLONG;
+	memcpy(buf, dir, d);
+	buf[d] = '/';
+	memcpy(buf + d + 1, file, f + 1);
+	return 0;
 }
 
 uint64_t lr_cgroup_now_ms(void)
@@ -180,7 +185,7 @@ ssize_t lr_cgroup_read(const char *dir, const char *file, char *buf, size_t size
 
 	if (n < 0)
 		return n;
-	fd = open(path, O_RDONLY | O_CLOEXEC);
+	fd = lr_open(path, O_RDONLY | O_CLOEXEC);
 	if (fd < 0)
 		return -errno;
 	/* These files come whole in one read(2); asking for the end would be a second one. */
@@ -210,7 +215,7 @@ char *lr_cgroup_slurp(struct lr_arena *arena, const char *dir, const char *file)
 
 	if (lr_cgroup_path(path, dir, file) < 0)
 		return NULL;
-	fd = open(path, O_RDONLY | O_CLOEXEC);
+	fd = lr_open(path, O_RDONLY | O_CLOEXEC);
 	if (fd < 0)
 		return NULL;
 	for (size_t size = 4096; size <= 1U << 20; size *= 4) {

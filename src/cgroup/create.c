@@ -139,10 +139,10 @@ static void drop_place(struct lr_cgroup_plan *plan, size_t i)
 	plan->ref.n--;
 }
 
-static int make_places(struct lr_cgroup_plan *plan, struct lr_err *err)
+static int make_places(struct lr_cgroup_plan *plan, bool v2, struct lr_err *err)
 {
 	for (size_t i = 0; i < plan->ref.n;) {
-		int r = make_place(plan, i, err);
+		int r = plan->targets[i].v2 == v2 ? make_place(plan, i, err) : 1;
 
 		if (r < 0)
 			return r;
@@ -171,27 +171,54 @@ static int apply_devices(struct lr_cgroup_plan *plan, struct lr_err *err)
 	return r;
 }
 
-int lr_cgroup_fs_create(struct lr_cgroup_plan *plan, struct lr_err *err)
+void lr_cgroup_uncreate(struct lr_cgroup_plan *plan)
 {
-	struct lr_err local = {0};
-	int r;
-
-	if (!err)
-		err = &local;
-	r = make_places(plan, err);
-	if (r == 0 && plan->ref.mode == LR_CGROUP_V2 && plan->ref.n)
-		r = lr_cgroup_enable(plan->targets[0].mountpoint, plan->ref.v[0].path, plan->need,
-				     plan->where, err);
-	if (r == 0)
-		r = lr_cgroup_write_all(plan->writes, plan->n_writes, plan->rootless, err);
-	if (r == 0)
-		r = apply_devices(plan, err);
-	if (r == 0)
-		return 0;
 	for (size_t i = plan->ref.n; i-- > 0;)
 		unmake_dir(plan->ref.v[i].path, &plan->targets[i]);
 	/* Nothing here is the container's: whoever cleans up after it must not touch what another
 	 * one has under the same path. */
 	plan->ref.n = 0;
+}
+
+bool lr_cgroup_can_follow(const struct lr_cgroup_plan *plan)
+{
+	/* Rootless, hierarchies may drop out, and the first process has to know which. */
+	return plan->driver->create == lr_cgroup_fs_create && !plan->rootless &&
+	       (plan->ref.mode == LR_CGROUP_V1 || plan->ref.mode == LR_CGROUP_HYBRID);
+}
+
+int lr_cgroup_create_first(struct lr_cgroup_plan *plan, struct lr_err *err)
+{
+	int r = make_places(plan, true, err);
+
+	if (r < 0)
+		lr_cgroup_uncreate(plan);
+	return r;
+}
+
+int lr_cgroup_create_rest(struct lr_cgroup_plan *plan, struct lr_err *err)
+{
+	int r = make_places(plan, false, err);
+
+	if (r == 0 && plan->ref.mode == LR_CGROUP_V2 && plan->ref.n)
+		r = lr_cgroup_enable(plan->targets[0].mountpoint, plan->ref.v[0].path, plan->need,
+				     plan->where, err);
+	if (r == 0)
+		r = lr_cgroup_write_all(plan->writes, plan->n_writes, plan->rootless, err);
+	return r < 0 ? r : apply_devices(plan, err);
+}
+
+int lr_cgroup_fs_create(struct lr_cgroup_plan *plan, struct lr_err *err)
+{
+	struct lr_err local = {0};
+
+	if (!err)
+		err = &local; /* what it says of a failure decides what is done about it */
+	int r = lr_cgroup_create_first(plan, err);
+	if (r < 0)
+		return r;
+	r = lr_cgroup_create_rest(plan, err);
+	if (r < 0)
+		lr_cgroup_uncreate(plan);
 	return r;
 }

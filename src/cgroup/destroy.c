@@ -74,7 +74,7 @@ static int remove_tree(const char *path, bool kill)
 	r = kill ? 0 : lr_cgroup_populated(path);
 	if (r != 0)
 		return r < 0 ? r : -EBUSY;
-	fd = open(path, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
+	fd = lr_open(path, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
 	if (fd < 0)
 		return errno == ENOENT ? 0 : -errno;
 	r = remove_below(fd);
@@ -109,7 +109,7 @@ static void wait_a_little(const struct lr_cgroup_ref *ref, unsigned round)
 	LR_CLEANUP_FD int fd = LR_NOFD;
 
 	if (i >= 0 && lr_cgroup_path(path, ref->v[i].path, "cgroup.events") == 0)
-		fd = open(path, O_RDONLY | O_CLOEXEC);
+		fd = lr_open(path, O_RDONLY | O_CLOEXEC);
 	if (fd >= 0) {
 		ssize_t n = read(fd, text, sizeof(text) - 1);
 		struct pollfd p = {.fd = fd, .events = POLLPRI};

@@ -82,7 +82,7 @@ static int freeze_v2(const char *dir, bool frozen)
 	r = lr_cgroup_path(path, dir, "cgroup.events");
 	if (r < 0)
 		return r;
-	fd = open(path, O_RDONLY | O_CLOEXEC);
+	fd = lr_open(path, O_RDONLY | O_CLOEXEC);
 	r = fd < 0 ? -errno : -ETIMEDOUT;
 	while (fd >= 0) {
 		struct pollfd p = {.fd = fd, .events = POLLPRI};

@@ -19,7 +19,7 @@ int lr_cgroup_ref_clone_fd(const struct lr_cgroup_ref *ref)
 
 	if (i < 0 || lr_cgroup_ref_check(ref, NULL) < 0)
 		return LR_NOFD;
-	fd = open(ref->v[i].path, O_PATH | O_DIRECTORY | O_CLOEXEC);
+	fd = lr_open(ref->v[i].path, O_PATH | O_DIRECTORY | O_CLOEXEC);
 	return fd < 0 ? LR_NOFD : fd;
 }
 

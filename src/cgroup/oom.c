@@ -56,7 +56,7 @@ static int open_v1(struct lr_cgroup_oom *oom)
 	oom->fd = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
 	if (oom->fd < 0)
 		return -errno;
-	oom->aux = open(path, O_RDONLY | O_CLOEXEC);
+	oom->aux = lr_open(path, O_RDONLY | O_CLOEXEC);
 	if (oom->aux < 0)
 		return -errno;
 	snprintf(text, sizeof(text), "%d %d", oom->fd, oom->aux);

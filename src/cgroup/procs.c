@@ -76,7 +76,7 @@ static int walk(int fd, int depth, lr_cgroup_visit *visit, void *arg)
 
 int lr_cgroup_each_pid(const char *dir, lr_cgroup_visit *visit, void *arg)
 {
-	int fd = open(dir, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+	int fd = lr_open(dir, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
 
 	if (fd < 0)
 		return errno == ENOENT ? 0 : -errno;

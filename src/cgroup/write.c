@@ -20,7 +20,7 @@ static int writer_open(struct writer *w, const char *file)
 		return 0;
 	w->fd = lr_close(w->fd);
 	w->file = file;
-	w->fd = open(file, O_WRONLY | O_CLOEXEC);
+	w->fd = lr_open(file, O_WRONLY | O_CLOEXEC);
 	if (w->fd < 0) {
 		int r = -errno;
 		w->fd = LR_NOFD;

@@ -157,7 +157,7 @@ static char *default_config(bool rootless, struct lr_arena *arena, size_t *len)
 static int write_config(const char *bundle, const char *file, const char *text, size_t len,
 			struct lr_err *err)
 {
-	LR_CLEANUP_FD int dir = open(bundle, O_PATH | O_DIRECTORY | O_CLOEXEC);
+	LR_CLEANUP_FD int dir = lr_open(bundle, O_PATH | O_DIRECTORY | O_CLOEXEC);
 
 	if (dir < 0)
 		return lr_fail(err, errno, "open bundle %s", bundle);

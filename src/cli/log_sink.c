@@ -237,7 +237,7 @@ static int open_destination(const char *log, struct lr_err *err)
 		fd = connect_to("/dev/log", err);
 	} else {
 		const char *path = lr_has_prefix(log, "file:") ? log + strlen("file:") : log;
-		fd = open(path, O_WRONLY | O_APPEND | O_CREAT | O_CLOEXEC, 0644);
+		fd = lr_open(path, O_WRONLY | O_APPEND | O_CREAT | O_CLOEXEC, 0644);
 		if (fd < 0)
 			return lr_err_hint(
 				(lr_fail(err, errno, "open log file %s", path), err),

@@ -12,6 +12,7 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "src/base/fd.h"
 #include "src/cli/args.h"
 #include "src/cli/help.h"
 #include "src/cli/log_sink.h"
@@ -30,7 +31,7 @@ static int guard_stdio(struct lr_err *err)
 	for (int i = 0; i < 3; i++)
 		closed |= (fds[i].revents & POLLNVAL) != 0;
 	while (closed) {
-		int fd = open("/dev/null", O_RDWR);
+		int fd = lr_open("/dev/null", O_RDWR);
 		if (fd < 0)
 			return lr_fail(err, errno, "/dev/null");
 		if (fd > 2) {

@@ -118,7 +118,7 @@ static int open_host(const struct lr_device *d, bool detached)
 		if (detached) {
 			fd = lr_open_tree(AT_FDCWD, paths[i], OPEN_TREE_CLONE | OPEN_TREE_CLOEXEC);
 		} else {
-			fd = open(paths[i], O_PATH | O_CLOEXEC);
+			fd = lr_open(paths[i], O_PATH | O_CLOEXEC);
 			fd = fd < 0 ? -errno : fd;
 		}
 		if (fd == -ENOSYS || fd == -EPERM)

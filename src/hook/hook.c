@@ -215,6 +215,6 @@ int lr_hook_check(const struct oci_hooks *hooks, struct lr_err *err)
 
 int lr_hook_open_output(const char *path, struct lr_err *err)
 {
-	int fd = open(path, O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC | O_NOCTTY, 0600);
+	int fd = lr_open(path, O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC | O_NOCTTY, 0600);
 	return fd < 0 ? lr_fail(err, errno, "opening %s for the output of hooks", path) : fd;
 }

@@ -25,13 +25,10 @@ bool lr_process_wants_procfs(const struct lr_init_process *p)
 	return p->lsm.apparmor || p->lsm.selinux || p->oom_score_adj;
 }
 
-int lr_process_reset_signals(struct lr_err *err)
+int lr_process_reset_signals(uint64_t which, struct lr_err *err)
 {
-	/* execve resets handlers, but what the caller ignored stays ignored: nohup, supervisors,
-	 * language runtimes (SIGPIPE, SIGXFSZ) and threading libraries (32, 33) do that. Nobody
-	 * does it to the real-time signals above. */
-	for (int sig = 1; sig <= 33; sig++) {
-		if (sig == SIGKILL || sig == SIGSTOP)
+	for (int sig = 1; sig <= 64; sig++) {
+		if (!(which & UINT64_C(1) << (sig - 1)) || sig == SIGKILL || sig == SIGSTOP)
 			continue;
 		int r = lr_signal_default(sig);
 		if (r < 0)

@@ -21,6 +21,7 @@
 #include "src/netdev/netdev.h"
 #include "src/sys/path.h"
 #include "src/sys/procfs.h"
+#include "src/sys/selfexe.h"
 #include "src/sys/syscalls.h"
 
 static bool has_hooks(const struct lr_init_plan *p, bool in_child)
@@ -42,19 +43,45 @@ bool lr_child_sends_rooted(const struct lr_init_plan *p)
 	return has_hooks(p, false);
 }
 
-static int stage_signals(struct lr_child *c, struct lr_err *err)
+bool lr_child_makes_netns(const struct lr_init_plan *p)
 {
-	return lr_process_reset_signals(err);
+	bool prepared = p->lean && p->lean->netns >= 0;
+
+	return p->ns.create & CLONE_NEWNET && p->cgroup_work && !prepared && !p->parent_work;
 }
 
-static int stage_cgroup(struct lr_child *c, struct lr_err *err)
+static int stage_signals(struct lr_child *c, struct lr_err *err)
 {
-	int r = c->staged ? 0 : lr_cgroup_join_self(c->plan->cgroup, c->in_cgroup, err);
+	lr_selfexe_let_go();
+	return lr_process_reset_signals(c->signals, err);
+}
 
+static int join_cgroup(void *arg, struct lr_err *err)
+{
+	struct lr_child *c = arg;
+	int r = 0;
+
+	if (c->joined)
+		return 0;
+	if (c->plan->cgroup_work)
+		r = lr_sync_wait(c->becoming.sync, LR_STEP_CGROUP, NULL, err);
+	if (r >= 0 && !c->staged)
+		r = lr_cgroup_join_self(c->plan->cgroup, c->in_cgroup, err);
+	c->joined = r >= 0;
 	/* A runtime that was pinned to a CPU does not pin its containers. */
 	if (r >= 0)
 		lr_limits_affinity_reset(0);
 	return r;
+}
+
+static int stage_cgroup(struct lr_child *c, struct lr_err *err)
+{
+	return c->plan->cgroup_work ? 0 : join_cgroup(c, err);
+}
+
+static int stage_joined(struct lr_child *c, struct lr_err *err)
+{
+	return join_cgroup(c, err);
 }
 
 /* The private procfs has to come from this pid namespace, and be made while the host's /proc is
@@ -90,9 +117,14 @@ static int stage_identity(struct lr_child *c, struct lr_err *err)
 
 static int stage_namespaces(struct lr_child *c, struct lr_err *err)
 {
-	int r = lr_ns_enter_rest(&c->plan->ns, c->ns, err);
+	/* A new cgroup namespace is rooted where its maker is. */
+	int r = c->plan->ns.create & CLONE_NEWCGROUP ? join_cgroup(c, err) : 0;
+	if (r >= 0)
+		r = lr_ns_enter_rest(&c->plan->ns, c->ns, err);
 
 	lr_ns_close(c->ns);
+	if (r >= 0 && lr_child_makes_netns(c->plan) && unshare(CLONE_NEWNET) < 0)
+		r = lr_fail(err, errno, "make a network namespace");
 	if (r >= 0 && setsid() < 0)
 		r = lr_fail(err, errno, "create a session");
 	if (r >= 0 && c->plan->ns.create & CLONE_NEWNET &&
@@ -130,13 +162,15 @@ static int stage_root(struct lr_child *c, struct lr_err *err)
 	return lr_rootfs_attach(c->plan->rootfs, &c->plan->root, err);
 }
 
-static struct lr_mount_env mount_env(const struct lr_child *c)
+static struct lr_mount_env mount_env(struct lr_child *c)
 {
 	return (struct lr_mount_env){
 		.rootfd = c->plan->root.rootfd,
 		.procfd = c->becoming.procfd,
 		.cgroup = c->plan->cgroup_view,
 		.plain = has_tree(c) && c->plan->lean->plain,
+		.join_cgroup = join_cgroup,
+		.arg = c,
 	};
 }
 
@@ -310,7 +344,8 @@ static const struct {
 	{"namespaces", stage_namespaces}, /* the cgroup namespace, which is rooted where we are */
 	{"names", stage_names},
 	{"root", stage_root},
-	{"mounts", stage_mounts},
+	{"mounts", stage_mounts}, /* the cgroup's, and what is charged to it, when joined */
+	{"joined", stage_joined}, /* the cgroup, if the parent made it meanwhile */
 	{"devices", stage_devices},
 	{"sysctl", stage_sysctl},
 	{"terminal", stage_terminal},

@@ -12,12 +12,31 @@
 
 #include "src/base/fd.h"
 #include "src/base/log.h"
+#include "src/sys/proc.h"
 #include "src/sys/syscalls.h"
+
+#ifndef CLONE_CLEAR_SIGHAND
+#define CLONE_CLEAR_SIGHAND 0x100000000ULL /* Linux 5.5 */
+#endif
+
+/* execve resets handlers, but what the caller ignored stays ignored: nohup, supervisors, language
+ * runtimes (SIGPIPE, SIGXFSZ) and threading libraries (32, 33) do that. Nobody does it to the
+ * real-time signals above. */
+#define MAY_BE_IGNORED ((UINT64_C(1) << 33) - 1)
+#define ABOVE_STAT     (UINT64_C(3) << 31)
+
+static uint64_t ignored(void)
+{
+	struct lr_proc_stat st;
+
+	return lr_proc_stat(getpid(), &st) < 0 ? MAY_BE_IGNORED : st.ignored | ABOVE_STAT;
+}
 
 static pid_t clone_new(const struct lr_clone *c, bool into_cgroup, int *pidfd)
 {
 	struct clone_args args = {
-		.flags = c->flags | CLONE_PIDFD | (into_cgroup ? CLONE_INTO_CGROUP : 0),
+		.flags = c->flags | CLONE_PIDFD | CLONE_CLEAR_SIGHAND |
+			 (into_cgroup ? CLONE_INTO_CGROUP : 0),
 		.pidfd = (uintptr_t)pidfd,
 		/* With CLONE_PARENT the child takes over its sister's. */
 		.exit_signal = c->flags & CLONE_PARENT ? 0 : SIGCHLD,
@@ -26,7 +45,7 @@ static pid_t clone_new(const struct lr_clone *c, bool into_cgroup, int *pidfd)
 	return lr_clone3(&args, sizeof(args));
 }
 
-/* Kernels before 5.3, and seccomp profiles that answer ENOSYS so that libc falls back. */
+/* Kernels before 5.5, and seccomp profiles that answer ENOSYS so that libc falls back. */
 static pid_t clone_old(const struct lr_clone *c, int *pidfd)
 {
 	unsigned long flags = c->flags | CLONE_PIDFD | (c->flags & CLONE_PARENT ? 0 : SIGCHLD);
@@ -68,6 +87,7 @@ pid_t lr_clone(struct lr_clone *c, struct lr_err *err)
 
 	/* Set before clone, so that both sides have it. */
 	c->in_cgroup = c->cgroup >= 0;
+	c->reset = ignored();
 	if (c->in_cgroup) {
 		pid = clone_new(c, true, &pidfd);
 		if (pid < 0)
@@ -77,7 +97,8 @@ pid_t lr_clone(struct lr_clone *c, struct lr_err *err)
 		c->in_cgroup = false;
 		pid = clone_new(c, false, &pidfd);
 	}
-	if (pid == -ENOSYS || pid == -EPERM) {
+	if (pid == -ENOSYS || pid == -EPERM || pid == -EINVAL) {
+		c->reset = MAY_BE_IGNORED;
 		pid_t old = clone_old(c, &pidfd);
 		if (old >= 0 || pid == -ENOSYS)
 			pid = old;

@@ -13,6 +13,8 @@ struct lr_clone {
 	int cgroup;     /* v2 directory to be born in, or LR_NOFD */
 	int pidfd;      /* out, parent: LR_NOFD where the kernel has none */
 	bool in_cgroup; /* out, both: the child was born in it */
+	uint64_t reset; /* out, both: signals (n: bit n - 1) that may not be at their default in the
+			   child: see lr_process_reset_signals */
 };
 
 /*

@@ -18,6 +18,7 @@
 #include "src/ns/ns.h"
 #include "src/sys/proc.h"
 #include "src/sys/procfs.h"
+#include "src/sys/selfexe.h"
 #include "src/sys/syscalls.h"
 
 /* Held for children only: the parent enters them, and is not affected itself. */
@@ -63,7 +64,7 @@ static int open_by_proc(struct lr_init_exec *p, struct lr_err *err)
 		if (!(p->namespaces & by_proc[i].flag))
 			continue;
 		snprintf(path, sizeof(path), "/proc/%d/ns/%s", p->pid, by_proc[i].name);
-		p->ns[i] = open(path, O_RDONLY | O_CLOEXEC);
+		p->ns[i] = lr_open(path, O_RDONLY | O_CLOEXEC);
 		if (p->ns[i] < 0)
 			r = errno == ENOENT ? -ESRCH : -errno;
 	}
@@ -118,7 +119,7 @@ static int open_terminal(struct lr_init_exec *p, struct lr_becoming *b, struct l
 
 	if (p->process.console < 0)
 		return 0;
-	LR_CLEANUP_FD int root = open("/", O_PATH | O_DIRECTORY | O_CLOEXEC);
+	LR_CLEANUP_FD int root = lr_open("/", O_PATH | O_DIRECTORY | O_CLOEXEC);
 	if (root < 0)
 		return lr_fail(err, errno, "open the container's root");
 	int r = lr_tty_open_pty(root, &p->process.tty, &pty, err);
@@ -141,17 +142,17 @@ static int hide(struct lr_err *err)
 }
 
 /* What needs the caller's own rights: done before anything of the container is entered. */
-static int prepare_member(struct lr_init_exec *p, bool in_cgroup, struct lr_becoming *b,
-			  struct lr_err *err)
+static int prepare_member(struct lr_init_exec *p, const struct lr_clone *born,
+			  struct lr_becoming *b, struct lr_err *err)
 {
-	int r = lr_process_reset_signals(err);
+	int r = lr_process_reset_signals(born->reset, err);
 
 	if (p->visit)
 		return r < 0 ? r : hide(err);
 	if (r >= 0)
 		r = lr_limits_affinity_apply(&p->process.affinity, false, 0, err);
 	if (r >= 0 && p->cgroup) {
-		p->join.already_in_v2 = in_cgroup;
+		p->join.already_in_v2 = born->in_cgroup;
 		r = lr_cgroup_join_ref_self(p->cgroup, &p->join, err);
 	}
 	if (r >= 0) {
@@ -210,12 +211,12 @@ static struct lr_becoming becoming(int sync)
 				    .hooks = {LR_NOFD, LR_NOFD}};
 }
 
-static _Noreturn void member_main(struct lr_init_exec *p, bool in_cgroup, int sync)
+static _Noreturn void member_main(struct lr_init_exec *p, const struct lr_clone *born, int sync)
 {
 	struct lr_becoming b = becoming(sync);
 	struct lr_err err = {0};
 
-	int r = prepare_member(p, in_cgroup, &b, &err);
+	int r = prepare_member(p, born, &b, &err);
 	if (r >= 0)
 		r = become_member(p, false, &b, &err);
 	finish_member(p, r, &b, &err);
@@ -223,13 +224,13 @@ static _Noreturn void member_main(struct lr_init_exec *p, bool in_cgroup, int sy
 
 /* The process in between, for who may enter the user namespace but nothing of it from outside: an
  * ordinary user. It enters, and bears the member as its sister. */
-static _Noreturn void middle_main(struct lr_init_exec *p, bool in_cgroup, int sync)
+static _Noreturn void middle_main(struct lr_init_exec *p, const struct lr_clone *born, int sync)
 {
 	struct lr_clone clone = {.flags = CLONE_PARENT, .cgroup = LR_NOFD};
 	struct lr_becoming b = becoming(sync);
 	struct lr_err err = {0};
 
-	int r = prepare_member(p, in_cgroup, &b, &err);
+	int r = prepare_member(p, born, &b, &err);
 	if (r >= 0)
 		r = enter(p, p->namespaces & (CLONE_NEWUSER | FOR_CHILDREN), &err);
 	if (r >= 0)
@@ -276,6 +277,8 @@ int lr_init_exec(struct lr_init_exec *p, struct lr_init_child *ret, struct lr_er
 
 	for (size_t i = 0; i < LR_INIT_NAMESPACES; i++)
 		p->ns[i] = LR_NOFD;
+	/* Whoever is in there sees the new process at once. */
+	lr_selfexe_let_go();
 	int r = p->pidfd < 0 ? open_by_proc(p, err) : 0;
 	if (r >= 0)
 		r = enter(p, p->namespaces & FOR_CHILDREN, err);
@@ -290,8 +293,8 @@ int lr_init_exec(struct lr_init_exec *p, struct lr_init_child *ret, struct lr_er
 	if (c.pid == 0) {
 		lr_close(sv[0]);
 		if (staged)
-			middle_main(p, clone.in_cgroup, sv[1]);
-		member_main(p, clone.in_cgroup, sv[1]);
+			middle_main(p, &clone, sv[1]);
+		member_main(p, &clone, sv[1]);
 	}
 	lr_close(sv[1]);
 	close_by_proc(p);

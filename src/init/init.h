@@ -54,7 +54,9 @@ struct lr_init_plan {
 	/* What else the parent does to the child before it goes on (network devices, cache
 	 * allocation); NULL: nothing, and then nobody waits. */
 	int (*parent_work)(void *arg, pid_t child, struct lr_err *err);
-	void *parent_work_arg;
+	/* Makes the cgroups while the child is at work; NULL: they are there. */
+	int (*cgroup_work)(void *arg, struct lr_err *err);
+	void *work_arg; /* of both */
 };
 
 /* The parent's view of a newborn. */

@@ -67,9 +67,9 @@ struct lr_becoming {
 /* True if some step below writes to /proc. */
 bool lr_process_wants_procfs(const struct lr_init_process *p);
 
-/* First thing in the child: signals as a program expects them, and a umask that leaves directories
- * made for the container open to its users, whatever the caller's. */
-int lr_process_reset_signals(struct lr_err *err) LR_MUST_CHECK;
+/* First thing in the child: signals as a program expects them (`which`: lr_clone.reset), and a
+ * umask that leaves directories made for the container open to its users, whatever the caller's. */
+int lr_process_reset_signals(uint64_t which, struct lr_err *err) LR_MUST_CHECK;
 
 /*
  * Second, with the caller's own credentials: in a user namespace /proc/self/oom_score_adj belongs

@@ -15,6 +15,7 @@
 #include "src/init/clone.h"
 #include "src/init/sync.h"
 #include "src/sys/procfs.h"
+#include "src/sys/selfexe.h"
 #include "src/sys/syscalls.h"
 
 static int reap(pid_t pid)
@@ -65,6 +66,8 @@ static unsigned clone_flags(const struct lr_init_plan *p)
 {
 	unsigned later = CLONE_NEWCGROUP | CLONE_NEWTIME;
 
+	if (lr_child_makes_netns(p))
+		later |= CLONE_NEWNET;
 	/* What was prepared is entered by the child. */
 	if (p->lean && p->lean->mntns >= 0)
 		later |= CLONE_NEWNS;
@@ -98,6 +101,7 @@ static int spawn_direct(struct lr_init_plan *p, struct lr_ns_fds *ns, int sv[2],
 	if (pid == 0) {
 		struct lr_child c = child_of(p, ns, sv[1]);
 		c.in_cgroup = clone.in_cgroup || move;
+		c.signals = clone.reset;
 		lr_close(sv[0]);
 		lr_child_main(&c);
 	}
@@ -127,6 +131,7 @@ static _Noreturn void middle_main(struct lr_init_plan *p, struct lr_ns_fds *ns, 
 	struct lr_err err = {0};
 	bool new_user = p->ns.create & CLONE_NEWUSER;
 
+	lr_selfexe_let_go();
 	int r = lr_cgroup_join_self(p->cgroup, in_cgroup, &err);
 	if (r >= 0 && p->process.oom_score_adj) { /* the child inherits it */
 		c.becoming.procfd = lr_procfs_open(&err);
@@ -160,6 +165,7 @@ static _Noreturn void middle_main(struct lr_init_plan *p, struct lr_ns_fds *ns, 
 	}
 	if (r == 0) {
 		c.staged = true;
+		c.signals = clone.reset;
 		lr_child_main(&c);
 	}
 	if (r > 0)
@@ -210,6 +216,9 @@ int lr_init_spawn(struct lr_init_plan *p, struct lr_init_child *ret, struct lr_e
 	struct lr_ns_fds ns;
 	int sv[2];
 
+	/* Without a pid namespace of its own, others may see the child at once. */
+	if (!(p->ns.create & CLONE_NEWPID))
+		lr_selfexe_let_go();
 	int r = lr_ns_open(&p->ns, &ns, err);
 	if (r < 0)
 		return r;
@@ -288,9 +297,15 @@ int lr_init_attend(struct lr_init_plan *p, struct lr_init_child *c, struct lr_er
 	if (p->ns.create & CLONE_NEWUSER && !p->ns.staged)
 		r = lr_ns_write_maps(&p->ns, c->pid, err);
 	if (r >= 0 && p->parent_work)
-		r = p->parent_work(p->parent_work_arg, c->pid, err);
+		r = p->parent_work(p->work_arg, c->pid, err);
 	if (r >= 0 && lr_child_waits_mapped(p))
 		r = lr_sync_tell(c->sync, LR_STEP_MAPPED, c->pid, err);
+	if (r >= 0 && p->cgroup_work) {
+		r = p->cgroup_work(p->work_arg, err);
+		if (r >= 0)
+			r = lr_sync_tell(c->sync, LR_STEP_CGROUP, 0, err);
+	}
+	lr_selfexe_let_go();
 	if (r >= 0 && lr_child_sends_rooted(p)) {
 		r = lr_sync_wait(c->sync, LR_STEP_ROOTED, NULL, err);
 		if (r >= 0)

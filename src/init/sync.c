@@ -26,10 +26,10 @@ struct message {
 #define STEP_SIZE offsetof(struct message, err)
 
 static const char *const names[LR_STEPS] = {
-	[LR_STEP_NONE] = "none",     [LR_STEP_CLONED] = "cloned",     [LR_STEP_MAPPED] = "mapped",
-	[LR_STEP_ROOTED] = "rooted", [LR_STEP_HOOKED] = "hooked",     [LR_STEP_FILTER] = "filter",
-	[LR_STEP_AGENT] = "agent",   [LR_STEP_RECORDED] = "recorded", [LR_STEP_READY] = "ready",
-	[LR_STEP_START] = "start",
+	[LR_STEP_NONE] = "none",     [LR_STEP_CLONED] = "cloned", [LR_STEP_MAPPED] = "mapped",
+	[LR_STEP_CGROUP] = "cgroup", [LR_STEP_ROOTED] = "rooted", [LR_STEP_HOOKED] = "hooked",
+	[LR_STEP_FILTER] = "filter", [LR_STEP_AGENT] = "agent",   [LR_STEP_RECORDED] = "recorded",
+	[LR_STEP_READY] = "ready",   [LR_STEP_START] = "start",
 };
 
 const char *lr_step_name(enum lr_step step)
@@ -51,7 +51,8 @@ static int send_message(int sock, const struct message *m, size_t size)
 	do
 		n = send(sock, m, size, MSG_NOSIGNAL);
 	while (n < 0 && errno == EINTR);
-	return n < 0 ? -errno : 0;
+	/* ECONNRESET: it went without reading what we had sent before. */
+	return n < 0 ? (errno == ECONNRESET ? -EPIPE : -errno) : 0;
 }
 
 int lr_sync_send(int sock, enum lr_step step, int32_t value, struct lr_err *err)

@@ -5,6 +5,7 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <sched.h>
 #include <signal.h>
 #include <stdio.h>
 #include <sys/socket.h>
@@ -73,7 +74,7 @@ static int parent_work(void *arg, pid_t child, struct lr_err *err)
 	if (b->c.netdev->n) {
 		char path[64];
 		snprintf(path, sizeof(path), "/proc/%d/ns/net", child);
-		LR_CLEANUP_FD int netns = open(path, O_RDONLY | O_CLOEXEC);
+		LR_CLEANUP_FD int netns = lr_open(path, O_RDONLY | O_CLOEXEC);
 		r = netns < 0 ? lr_fail(err, errno, "open %s", path)
 			      : lr_netdev_move(b->c.netdev, netns, err);
 	}
@@ -102,11 +103,71 @@ static int get_seccomp(struct lr_birth *b, struct lr_arena *a, struct lr_err *er
 	return lr_seccomp_save(&b->seccomp, fd, err);
 }
 
+/* cgroup v1: made while the first process is at its mounts; but in a user namespace it could not
+ * join by then. */
+static bool cgroup_follows(const struct lr_birth *b)
+{
+	const struct lr_ns_plan *ns = &b->c.init.ns;
+
+	return !b->c.hold.cgroup && lr_cgroup_can_follow(b->c.init.cgroup) && !ns->staged &&
+	       !(ns->create & CLONE_NEWUSER) && !lr_ns_cgroup_first(ns);
+}
+
+/* After an attempt (r) to make the cgroups: what is not ours must not be taken apart with us. */
+static int record_cgroups(struct lr_birth *b, int r, bool complete, struct lr_arena *a,
+			  struct lr_err *err)
+{
+	const struct lr_cgroup_ref *made = lr_cgroup_plan_ref(b->c.init.cgroup);
+	struct lr_record *rec = &b->c.record;
+
+	/* Some hierarchies may have dropped out (no permission), or all (the cgroup is somebody
+	 * else's). */
+	if (made->n != rec->cgroups.n) {
+		struct lr_err *why = r < 0 ? NULL : err;
+		int rc = lr_cgroup_to_record(made, a, rec, why);
+		if (rc >= 0)
+			rc = lr_store_write(&b->entry, rec, b->c.kept, b->c.kept_len, a, why);
+		r = r < 0 ? r : rc;
+	}
+	if (r < 0 || !complete)
+		return r;
+	lr_debug("create: cgroup %s, in %zu hierarchies",
+		 made->n && made->relative ? made->relative : "none", made->n);
+	/* From here on a process in there is ours, even if we are killed before we know its pid. */
+	rec->flags |= LR_RECORD_CGROUP;
+	return lr_store_update(&b->entry, rec, err);
+}
+
+static int make_cgroups(struct lr_birth *b, struct lr_arena *a, struct lr_err *err)
+{
+	bool later = cgroup_follows(b);
+	int r = b->c.hold.cgroup ? 0
+		: later          ? lr_cgroup_create_first(b->c.init.cgroup, err)
+				 : lr_cgroup_create(b->c.init.cgroup, err);
+
+	return record_cgroups(b, r, !later, a, err);
+}
+
+/* See lr_init_plan.cgroup_work. */
+static int cgroup_work(void *arg, struct lr_err *err)
+{
+	struct lr_birth *b = arg;
+	struct lr_cgroup_plan *plan = b->c.init.cgroup;
+	mode_t mask = umask(0022);
+
+	int r = lr_cgroup_create_rest(plan, err);
+	umask(mask);
+	if (r < 0) {
+		lr_init_abort(&b->child);
+		lr_cgroup_uncreate(plan);
+	}
+	return record_cgroups(b, r, true, b->c.init.arena, err);
+}
+
 /* What has to be there before the process is. */
 static int prepare(struct lr_birth *b, bool with_fifo, struct lr_arena *a, struct lr_err *err)
 {
 	struct lr_record *rec = &b->c.record;
-	size_t planned = rec->cgroups.n;
 	/* The container's users have to get into some of what is made here. */
 	mode_t mask = umask(0022);
 
@@ -115,26 +176,8 @@ static int prepare(struct lr_birth *b, bool with_fifo, struct lr_arena *a, struc
 		lr_debug("create: recorded as %s/%s", b->store.path, rec->id);
 	if (r >= 0 && b->c.notify)
 		r = lr_notify_prepare(&b->entry, err);
-	if (r >= 0 && !b->c.hold.cgroup)
-		r = lr_cgroup_create(b->c.init.cgroup, err);
-	/* Some hierarchies may have dropped out (no permission), or all (the cgroup is somebody
-	 * else's): what is not ours must not be taken apart with us. */
-	const struct lr_cgroup_ref *made = lr_cgroup_plan_ref(b->c.init.cgroup);
 	if (r >= 0)
-		lr_debug("create: cgroup %s, in %zu hierarchies",
-			 made->n && made->relative ? made->relative : "none", made->n);
-	if (made->n != planned) {
-		struct lr_err *why = r < 0 ? NULL : err;
-		int rc = lr_cgroup_to_record(made, a, rec, why);
-		if (rc >= 0)
-			rc = lr_store_write(&b->entry, rec, b->c.kept, b->c.kept_len, a, why);
-		r = r < 0 ? r : rc;
-	}
-	/* From here on a process in there is ours, even if we are killed before we know its pid. */
-	if (r >= 0) {
-		rec->flags |= LR_RECORD_CGROUP;
-		r = lr_store_update(&b->entry, rec, err);
-	}
+		r = make_cgroups(b, a, err);
 	if (r >= 0)
 		r = get_seccomp(b, a, err);
 	if (r >= 0)
@@ -167,10 +210,11 @@ static int spawn(struct lr_birth *b, struct lr_arena *a, struct lr_err *err)
 {
 	struct lr_init_plan *p = &b->c.init;
 
-	if (b->c.netdev->n || b->c.rdt.given) {
+	p->work_arg = b;
+	if (b->c.netdev->n || b->c.rdt.given)
 		p->parent_work = parent_work;
-		p->parent_work_arg = b;
-	}
+	if (cgroup_follows(b))
+		p->cgroup_work = cgroup_work;
 	int r = lr_init_spawn(p, &b->child, err);
 	/* The child's end is the child's alone: it closes, we see it. */
 	p->process.console = lr_close(p->process.console);

@@ -34,7 +34,7 @@ int lr_write_pid_file(const char *path, pid_t pid, struct lr_err *err)
 	if ((size_t)snprintf(tmp, sizeof(tmp), "%.*s.%s.%d", dir, path, path + dir, getpid()) >=
 	    sizeof(tmp))
 		return lr_fail(err, ENAMETOOLONG, "write the pid file %s", path);
-	LR_CLEANUP_FD int fd = open(tmp, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0666);
+	LR_CLEANUP_FD int fd = lr_open(tmp, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0666);
 	if (fd < 0) {
 		lr_fail(err, errno, "create the pid file %s", path);
 		return lr_err_hint(err,

@@ -25,7 +25,7 @@ struct visit {
 static int change_mounts(void *arg, struct lr_err *err)
 {
 	const struct visit *v = arg;
-	LR_CLEANUP_FD int root = open("/", O_PATH | O_DIRECTORY | O_CLOEXEC);
+	LR_CLEANUP_FD int root = lr_open("/", O_PATH | O_DIRECTORY | O_CLOEXEC);
 	/* The container's own /proc may be anything by now; for mount(2) and mountinfo only. */
 	LR_CLEANUP_FD int procfd = v->add ? lr_procfs_open(NULL) : LR_NOFD;
 	const struct lr_mount_env env = {.rootfd = root, .procfd = procfd < 0 ? LR_NOFD : procfd};

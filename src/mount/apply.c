@@ -48,6 +48,11 @@ static int apply_one(struct lr_mount_plan *plan, struct lr_mount_op *op,
 {
 	lr_debug("mount: mounts[%zu]: %s on %s", op->index, *op->type ? op->type : op->source,
 		 op->dest);
+	if (env->join_cgroup && (op->kind == LR_MOUNT_CGROUP || op->o.copyup)) {
+		int r = env->join_cgroup(env->arg, err);
+		if (r < 0)
+			return r;
+	}
 	switch (op->kind) {
 	case LR_MOUNT_FS:
 		return lr_mount_fs_apply(plan, op, env, err);

@@ -60,7 +60,7 @@ static int copy_symlink(struct lr_mount_op *op, const struct lr_mount_env *env, 
 		struct stat st;
 		if (op->tree >= 0)
 			return 0;
-		fd = own = open(op->source, O_PATH | O_NOFOLLOW | O_CLOEXEC);
+		fd = own = lr_open(op->source, O_PATH | O_NOFOLLOW | O_CLOEXEC);
 		if (fd < 0 || fstat(fd, &st) < 0)
 			return fail_source(op, -errno, err);
 		if (!S_ISLNK(st.st_mode))
@@ -118,7 +118,7 @@ static int legacy(struct lr_mount_plan *plan, struct lr_mount_op *op,
 		  const struct lr_mount_env *env, struct lr_err *err)
 {
 	LR_CLEANUP_FD int from =
-		open(op->source, O_PATH | O_CLOEXEC | (op->o.src_nofollow ? O_NOFOLLOW : 0));
+		lr_open(op->source, O_PATH | O_CLOEXEC | (op->o.src_nofollow ? O_NOFOLLOW : 0));
 	if (from < 0)
 		return fail_source(op, -errno, err);
 	LR_MOUNT_CLEANUP_DEST struct lr_mount_dest d = {.fd = LR_NOFD};

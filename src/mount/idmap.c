@@ -243,7 +243,7 @@ static int map_and_open(const struct lr_mount_map *map, int procfd, pid_t pid, s
 int lr_mount_idmap_open(const struct lr_mount_map *map, int procfd, struct lr_err *err)
 {
 	if (map->path) {
-		int fd = open(map->path, O_RDONLY | O_CLOEXEC);
+		int fd = lr_open(map->path, O_RDONLY | O_CLOEXEC);
 		int r = fd >= 0 ? fd : -errno;
 		if (r < 0)
 			lr_fail(err, -r, "open %s", map->path);

@@ -80,7 +80,7 @@ int lr_mount_legacy(const struct lr_mount_env *env, int fd, const char *source, 
 		snprintf(path, sizeof(path), "/proc/self/fd/%d", fd);
 		return mount(source, path, type, flags, data) < 0 ? -errno : 0;
 	}
-	LR_CLEANUP_FD int cwd = open(".", O_PATH | O_DIRECTORY | O_CLOEXEC);
+	LR_CLEANUP_FD int cwd = lr_open(".", O_PATH | O_DIRECTORY | O_CLOEXEC);
 	if (fchdir(env->procfd) < 0)
 		return -errno;
 	snprintf(path, sizeof(path), "self/fd/%d", fd);
@@ -123,7 +123,7 @@ static int remount_line(char *line, const char *base, size_t base_len,
 	if (strncmp(p, base, base_len) != 0 || (p[base_len] && p[base_len] != '/'))
 		return 0;
 
-	LR_CLEANUP_FD int fd = open(p, O_PATH | O_NOFOLLOW | O_CLOEXEC);
+	LR_CLEANUP_FD int fd = lr_open(p, O_PATH | O_NOFOLLOW | O_CLOEXEC);
 	uint64_t attr;
 	if (fd < 0) /* hidden below another mount: nobody reaches it either */
 		return errno == ENOENT || errno == ENOTDIR ? 0 : -errno;
@@ -159,7 +159,7 @@ int lr_mount_legacy_recursive(const struct lr_mount_env *env, int fd,
 		return r;
 	LR_CLEANUP_FD int in = env->procfd >= 0
 				       ? lr_procfs_openat(env->procfd, "self/mountinfo", O_RDONLY)
-				       : open("/proc/self/mountinfo", O_RDONLY | O_CLOEXEC);
+				       : lr_open("/proc/self/mountinfo", O_RDONLY | O_CLOEXEC);
 	if (in < 0)
 		return in == -1 ? -errno : in;
 	for (;;) {

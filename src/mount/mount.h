@@ -72,6 +72,10 @@ struct lr_mount_env {
 	bool plain; /* "/" is rootfd already, and every destination a directory without links on the
 		       way: src/lean has seen to that */
 	const struct lr_mount_cgroup_view *cgroup; /* NULL: a cgroup mount is an error */
+	/* Called before what shows the cgroup or fills memory that is charged to it; may be called
+	 * often. NULL: the caller is where it belongs. */
+	int (*join_cgroup)(void *arg, struct lr_err *err);
+	void *arg;
 };
 
 /* Pure. -EINVAL (or another -errno) with the place in config.json in *err. */

@@ -33,7 +33,7 @@ static int fail_source(const struct lr_mount_op *op, int r, struct lr_err *err)
 /* 1: it is a symbolic link and is kept; 0: it is not. */
 static int keep_link(struct lr_mount_op *op, struct lr_err *err)
 {
-	LR_CLEANUP_FD int fd = open(op->source, O_PATH | O_NOFOLLOW | O_CLOEXEC);
+	LR_CLEANUP_FD int fd = lr_open(op->source, O_PATH | O_NOFOLLOW | O_CLOEXEC);
 	struct stat st;
 
 	if (fd < 0 || fstat(fd, &st) < 0)

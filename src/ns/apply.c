@@ -52,7 +52,7 @@ bool lr_ns_cgroup_first(const struct lr_ns_plan *p)
 
 static int open_joined(const struct lr_ns_plan *p, enum lr_ns_kind k, int *ret, struct lr_err *err)
 {
-	LR_CLEANUP_FD int fd = open(p->join[k], O_RDONLY | O_CLOEXEC | O_NOCTTY);
+	LR_CLEANUP_FD int fd = lr_open(p->join[k], O_RDONLY | O_CLOEXEC | O_NOCTTY);
 
 	if (fd < 0) {
 		lr_fail(err, errno, "open the %s namespace %s", lr_ns_name(k), p->join[k]);
@@ -83,7 +83,7 @@ int lr_ns_open(const struct lr_ns_plan *p, struct lr_ns_fds *fds, struct lr_err 
 		if (r >= 0 && (make_time || (p->join[k] && parent_enters(p, k) && !p->staged))) {
 			char path[64];
 			snprintf(path, sizeof(path), "/proc/self/ns/%s", own_names[k]);
-			fds->own[k] = open(path, O_RDONLY | O_CLOEXEC);
+			fds->own[k] = lr_open(path, O_RDONLY | O_CLOEXEC);
 			if (fds->own[k] < 0)
 				r = lr_fail(err, errno, "open %s", path);
 		}

@@ -72,7 +72,7 @@ static int open_elsewhere(void)
 	while (f && fd < 0 && fgets(line, sizeof(line), f))
 		if (strstr(line, " - resctrl ") &&
 		    sscanf(line, "%*d %*d %*s %*s %1023s", path) == 1)
-			fd = open(path, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+			fd = lr_open(path, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
 	if (f)
 		fclose(f);
 	return fd;
@@ -80,7 +80,7 @@ static int open_elsewhere(void)
 
 int lr_rdt_open(struct lr_err *err)
 {
-	LR_CLEANUP_FD int fd = open("/sys/fs/resctrl", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+	LR_CLEANUP_FD int fd = lr_open("/sys/fs/resctrl", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
 
 	if (fd < 0 || lr_fs_magic(fd) != RESCTRL_MAGIC) {
 		lr_close(fd);

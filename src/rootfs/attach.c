@@ -49,7 +49,7 @@ static int attach_bind(const struct lr_rootfs_plan *plan, struct lr_err *err)
 {
 	if (mount(plan->dir, plan->dir, NULL, MS_BIND | MS_REC, NULL) < 0)
 		return fail_attach(plan, -errno, err);
-	int fd = open(plan->dir, O_PATH | O_DIRECTORY | O_CLOEXEC);
+	int fd = lr_open(plan->dir, O_PATH | O_DIRECTORY | O_CLOEXEC);
 	return fd < 0 ? fail_attach(plan, -errno, err) : fd;
 }
 
@@ -117,7 +117,7 @@ int lr_rootfs_attach(const struct lr_rootfs_plan *plan, struct lr_rootfs_state *
 		     struct lr_err *err)
 {
 	if (!plan->new_mount_ns) {
-		int fd = open(plan->dir, O_PATH | O_DIRECTORY | O_CLOEXEC);
+		int fd = lr_open(plan->dir, O_PATH | O_DIRECTORY | O_CLOEXEC);
 		if (fd < 0)
 			return fail_attach(plan, -errno, err);
 		state->rootfd = fd;

@@ -66,7 +66,7 @@ int lr_rootfs_pivot(const struct lr_rootfs_plan *plan, struct lr_rootfs_state *s
 		    struct lr_err *err)
 {
 	if (plan->masked.n || !host_is_deaf(plan)) {
-		state->oldfd = open("/", O_PATH | O_DIRECTORY | O_CLOEXEC);
+		state->oldfd = lr_open("/", O_PATH | O_DIRECTORY | O_CLOEXEC);
 		if (state->oldfd < 0)
 			return lr_fail(err, errno, "opening the host's root");
 	}

@@ -28,7 +28,7 @@ static int make_address(const char *path, struct sockaddr_un *addr, int *dirfd)
 		return -ENAMETOOLONG;
 	memcpy(dir, path, (size_t)(slash - path));
 	dir[slash - path] = '\0';
-	*dirfd = open(*dir ? dir : "/", O_PATH | O_DIRECTORY | O_CLOEXEC);
+	*dirfd = lr_open(*dir ? dir : "/", O_PATH | O_DIRECTORY | O_CLOEXEC);
 	if (*dirfd < 0)
 		return -errno;
 	int n = snprintf(addr->sun_path, sizeof(addr->sun_path), "/proc/self/fd/%d%s", *dirfd,

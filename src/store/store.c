@@ -26,14 +26,14 @@ int lr_store_open(const char *root, bool create, struct lr_arena *a, struct lr_s
 		  struct lr_err *err)
 {
 	/* Most calls find it there: try to open before making anything. */
-	int fd = open(root, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+	int fd = lr_open(root, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
 	if (fd < 0 && errno == ENOENT && create) {
 		int r = lr_mkdir_p(root, 0711);
 		if (r < 0) {
 			lr_fail(err, -r, "make the runtime's root directory %s", root);
 			return lr_err_hint(err, "give another one by --root");
 		}
-		fd = open(root, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+		fd = lr_open(root, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
 	}
 	if (fd < 0) {
 		lr_fail(err, errno, "open the runtime's root directory %s", root);

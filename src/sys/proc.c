@@ -8,21 +8,41 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 #include "src/base/fd.h"
 #include "src/sys/syscalls.h"
 
-int lr_proc_stat(pid_t pid, struct lr_proc_stat *ret)
+/* One line, which comes whole in one read(2). */
+static int read_line(pid_t pid, char *buf, size_t size)
 {
-	char path[32], buf[1024];
+	char path[32];
 
 	snprintf(path, sizeof(path), "/proc/%d/stat", pid);
-	ssize_t n = lr_read_file_at(AT_FDCWD, path, buf, sizeof(buf));
-	if (n == -ENOENT)
-		return -ESRCH;
-	if (n < 0)
-		return (int)n;
+	LR_CLEANUP_FD int fd = lr_open(path, O_RDONLY | O_CLOEXEC);
+	if (fd < 0)
+		return errno == ENOENT ? -ESRCH : -errno;
+	ssize_t n = read(fd, buf, size - 1);
+	if (n <= 0)
+		return n < 0 ? -errno : -EIO;
+	buf[n] = '\0';
+	return 0;
+}
 
+static char *skip_fields(char *p, int n)
+{
+	while (p && n-- > 0)
+		p = strchr(p + 1, ' ');
+	return p;
+}
+
+int lr_proc_stat(pid_t pid, struct lr_proc_stat *ret)
+{
+	char buf[1024];
+	int r = read_line(pid, buf, sizeof(buf));
+
+	if (r < 0)
+		return r;
 	/* The command name may hold spaces and parentheses: fields start after the last one. */
 	char *p = strrchr(buf, ')');
 	if (!p || p[1] != ' ')
@@ -30,12 +50,14 @@ int lr_proc_stat(pid_t pid, struct lr_proc_stat *ret)
 	p += 2;
 	struct lr_proc_stat st = {.state = *p};
 	st.ppid = (pid_t)strtol(p + 1, &p, 10);
-	for (int field = 5; field < 22; field++) {
-		p = strchr(p + 1, ' ');
-		if (!p)
-			return -EIO;
-	}
+	p = skip_fields(p, 22 - 5);
+	if (!p)
+		return -EIO;
 	st.start_time = strtoull(p, NULL, 10);
+	p = skip_fields(p, 33 - 22);
+	if (!p)
+		return -EIO;
+	st.ignored = (uint32_t)strtoul(p, NULL, 10);
 	*ret = st;
 	return 0;
 }

@@ -15,6 +15,7 @@ struct lr_proc_stat {
 	pid_t ppid;
 	char state;          /* 'R', 'S', 'Z', 'X', ... */
 	uint64_t start_time; /* clock ticks since boot (field 22 of proc_pid_stat(5)) */
+	uint32_t ignored;    /* signal n: bit n - 1; up to 31 (field 33) */
 };
 
 /* 0, -ESRCH when there is no such process, or another -errno. */

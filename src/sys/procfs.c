@@ -33,7 +33,7 @@ static int open_private(void)
 
 static int open_host(struct lr_err *err)
 {
-	LR_CLEANUP_FD int fd = open("/proc", O_DIRECTORY | O_RDONLY | O_CLOEXEC | O_NOFOLLOW);
+	LR_CLEANUP_FD int fd = lr_open("/proc", O_DIRECTORY | O_RDONLY | O_CLOEXEC | O_NOFOLLOW);
 	if (fd < 0) {
 		lr_fail(err, errno, "open /proc");
 		return lr_err_hint(err, "the runtime needs a mounted procfs");

@@ -34,7 +34,7 @@ static bool is_copy(int exe)
 
 bool lr_selfexe_is_sealed(void)
 {
-	LR_CLEANUP_FD int fd = open("/proc/self/exe", O_RDONLY | O_CLOEXEC);
+	LR_CLEANUP_FD int fd = lr_open("/proc/self/exe", O_RDONLY | O_CLOEXEC);
 
 	return fd >= 0 && is_copy(fd);
 }
@@ -76,7 +76,7 @@ static int reopen(int fd)
 	char path[32];
 
 	snprintf(path, sizeof(path), "/proc/self/fd/%d", fd);
-	int again = open(path, O_RDONLY | O_CLOEXEC);
+	int again = lr_open(path, O_RDONLY | O_CLOEXEC);
 	return again < 0 ? -errno : again;
 }
 
@@ -94,7 +94,7 @@ static int make_unlinked(int exe)
 	for (size_t i = 0; i < sizeof(dirs) / sizeof(dirs[0]); i++) {
 		struct statvfs fs;
 		LR_CLEANUP_FD int fd =
-			open(dirs[i], O_TMPFILE | O_EXCL | O_RDWR | O_CLOEXEC, COPY_MODE);
+			lr_open(dirs[i], O_TMPFILE | O_EXCL | O_RDWR | O_CLOEXEC, COPY_MODE);
 		if (fd < 0 || fstatvfs(fd, &fs) < 0 || fs.f_flag & ST_NOEXEC)
 			continue;
 		r = copy_all(exe, fd);
@@ -129,7 +129,7 @@ static int execute(int copy, char **argv, char **envp)
 
 int lr_selfexe_seal(char **argv, char **envp, struct lr_err *err)
 {
-	LR_CLEANUP_FD int exe = open("/proc/self/exe", O_RDONLY | O_CLOEXEC);
+	LR_CLEANUP_FD int exe = lr_open("/proc/self/exe", O_RDONLY | O_CLOEXEC);
 	if (exe < 0)
 		return lr_fail(err, errno, "open /proc/self/exe");
 	if (is_copy(exe))

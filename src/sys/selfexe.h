@@ -33,4 +33,13 @@ bool lr_selfexe_is_sealed(void);
 /* True in a program that runs from such a mount; false when that cannot be. */
 bool lr_selfexe_mounted(char **argv, char **envp);
 
+/*
+ * The mount still has a holder then, a descriptor: to close the last one takes as long as the
+ * kernel needs for a grace period (50 µs, some milliseconds on a busy machine), which the parent
+ * spends while its child is at work. Until then, CAP_SYS_ADMIN could make the mount writable: let
+ * go in a child, first thing; in the parent, before anything of the container's can run or look
+ * into the child's namespaces. Does nothing in a program that runs from a copy.
+ */
+void lr_selfexe_let_go(void);
+
 #endif

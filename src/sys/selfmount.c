@@ -3,7 +3,7 @@
  * sys: running from a read-only mount that nobody can reach; see selfexe.h.
  *
  * The mount is a clone of the one that the program's directory is on. Its only holder is a
- * descriptor that execve closes, and then it belongs to no mount namespace: mount_setattr(2),
+ * descriptor, and when that is closed it belongs to no mount namespace: mount_setattr(2),
  * remounts, binds and open_tree(2) all refuse such a mount, whatever capabilities the caller has
  * (EINVAL; check_mnt and is_mounted in fs/namespace.c). The directory is cloned and not the file,
  * as the root of a mount could be given to fspick(2), which leads to the options of the whole file
@@ -13,35 +13,63 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <limits.h>
+#include <stdlib.h>
 #include <string.h>
+#include <sys/auxv.h>
 #include <sys/stat.h>
 #include <sys/statvfs.h>
 #include <unistd.h>
 
 #include "src/base/fd.h"
+#include "src/base/str.h"
 #include "src/sys/selfexe.h"
 #include "src/sys/syscalls.h"
 
 #define SELF "/proc/self/exe"
 
-/* The path as the kernel sees it: of a file at the root of a mount in no namespace, "/NAME". */
-static ssize_t own_path(char path[PATH_MAX])
-{
-	ssize_t n = readlink(SELF, path, PATH_MAX - 1);
+/* Of this process, as /proc/self/exe is: there is one. */
+static int holder = LR_NOFD;
 
-	path[n > 0 ? n : 0] = '\0';
-	return n;
+/* execveat(2) tells the new program what it was given: "/dev/fd/N/NAME". */
+static int given_fd(void)
+{
+	static const char prefix[] = "/dev/fd/";
+	const char *name = (const char *)getauxval(AT_EXECFN);
+	char *end;
+
+	if (!name || !lr_has_prefix(name, prefix))
+		return LR_NOFD;
+	long fd = strtol(name + strlen(prefix), &end, 10);
+	return *end == '/' && fd > 2 && fd < INT_MAX ? (int)fd : LR_NOFD;
 }
 
-static bool is_detached(const char *path)
+/* Who else starts us by a descriptor of a read-only mount's root does no harm: nobody in another
+ * mount namespace can change that one either. */
+static bool is_mount_of_self(int fd)
 {
+	struct statx root, self;
 	struct statvfs fs;
 
-	if (path[0] != '/' || strchr(path + 1, '/'))
+	return lr_statx(fd, "", AT_EMPTY_PATH, STATX_MNT_ID, &root) == 0 &&
+	       lr_statx(AT_FDCWD, SELF, 0, STATX_MNT_ID, &self) == 0 &&
+	       root.stx_mask & self.stx_mask & STATX_MNT_ID && root.stx_mnt_id == self.stx_mnt_id &&
+	       root.stx_attributes & STATX_ATTR_MOUNT_ROOT && fstatvfs(fd, &fs) == 0 &&
+	       fs.f_flag & ST_RDONLY;
+}
+
+static bool take_holder(void)
+{
+	int fd = given_fd();
+
+	if (fd < 0 || !is_mount_of_self(fd) || fcntl(fd, F_SETFD, FD_CLOEXEC) < 0)
 		return false;
-	/* A program in the real "/" looks the same, but its mount can be cloned. */
-	LR_CLEANUP_FD int tree = lr_open_tree(AT_FDCWD, SELF, OPEN_TREE_CLONE | OPEN_TREE_CLOEXEC);
-	return tree == -EINVAL && statvfs(SELF, &fs) == 0 && fs.f_flag & ST_RDONLY;
+	holder = fd;
+	return true;
+}
+
+void lr_selfexe_let_go(void)
+{
+	holder = lr_close(holder);
 }
 
 /* Another mount may cover the file, or the file have another name by now. */
@@ -58,16 +86,16 @@ bool lr_selfexe_mounted(char **argv, char **envp)
 	struct mount_attr attr = {.attr_set = MOUNT_ATTR_RDONLY};
 	char path[PATH_MAX], *slash;
 
-	if (own_path(path) <= 0)
-		return false;
-	if (is_detached(path))
+	if (take_holder())
 		return true;
+	ssize_t n = readlink(SELF, path, sizeof(path) - 1);
+	path[n > 0 ? n : 0] = '\0';
 	slash = strrchr(path, '/');
 	if (!slash || path[0] != '/')
 		return false;
 	*slash = '\0';
-	LR_CLEANUP_FD int tree = lr_open_tree(AT_FDCWD, slash == path ? "/" : path,
-					      OPEN_TREE_CLONE | OPEN_TREE_CLOEXEC);
+	LR_CLEANUP_FD int tree =
+		lr_open_tree(AT_FDCWD, slash == path ? "/" : path, OPEN_TREE_CLONE);
 	if (tree < 0 || lr_mount_setattr(tree, "", AT_EMPTY_PATH, &attr) < 0 ||
 	    !is_self(tree, slash + 1))
 		return false;

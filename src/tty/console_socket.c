@@ -32,7 +32,7 @@ int lr_tty_connect(const char *path, struct lr_err *err)
 		memcpy(sa.sun_path, path, strlen(path) + 1);
 	} else {
 		/* sun_path has 108 bytes; a descriptor's link in /proc has few. */
-		at = open(path, O_PATH | O_CLOEXEC);
+		at = lr_open(path, O_PATH | O_CLOEXEC);
 		if (at < 0)
 			return lr_fail(err, errno, "cannot open socket %s", path);
 		snprintf(sa.sun_path, sizeof sa.sun_path, "/proc/self/fd/%d", at);

@@ -138,7 +138,7 @@ static int bind_by_path(int slave, int target, struct lr_err *err)
 {
 	char from[32], to[32];
 	LR_CLEANUP_FD int proc = lr_procfs_open(err);
-	LR_CLEANUP_FD int cwd = open(".", O_PATH | O_DIRECTORY | O_CLOEXEC);
+	LR_CLEANUP_FD int cwd = lr_open(".", O_PATH | O_DIRECTORY | O_CLOEXEC);
 	int r = 0;
 
 	if (proc < 0)

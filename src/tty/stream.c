@@ -43,7 +43,7 @@ static int open_again(int fd)
 		return LR_NOFD;
 	snprintf(path, sizeof path, "/proc/self/fd/%d", fd);
 	int again =
-		open(path, (fcntl(fd, F_GETFL) & O_ACCMODE) | O_NONBLOCK | O_NOCTTY | O_CLOEXEC);
+		lr_open(path, (fcntl(fd, F_GETFL) & O_ACCMODE) | O_NONBLOCK | O_NOCTTY | O_CLOEXEC);
 	if (again >= 0 && (fstat(fd, &a) < 0 || fstat(again, &b) < 0 || a.st_rdev != b.st_rdev))
 		again = lr_close(again);
 	return again < 0 ? LR_NOFD : again;

@@ -119,7 +119,7 @@ int lr_user_home(int dirfd, uint32_t uid, char *home, size_t size)
 
 	if (size < 2)
 		return -ENAMETOOLONG;
-	LR_CLEANUP_FD int fd = dirfd == AT_FDCWD ? open("/etc/passwd", flags)
+	LR_CLEANUP_FD int fd = dirfd == AT_FDCWD ? lr_open("/etc/passwd", flags)
 						 : lr_open_in(dirfd, "/etc/passwd", flags, 0);
 	if (fd < 0 || fstat(fd, &st) < 0 || !S_ISREG(st.st_mode) || !search(fd, uid, home, size))
 		strcpy(home, "/");

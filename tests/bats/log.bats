@@ -134,7 +134,7 @@ logged() {
 		devices sysctl terminal hooks pivot protect process "wait, then program /bin/sleep" "hook: createRuntime" "mounts[0]: proc on /proc" "is ready"; do
 		assert_has "$all" "$stage"
 	done
-	assert_eq "$(grep -c '^init: stage' <<<"$all")" 15 # two more come when the log is closed
+	assert_eq "$(grep -c '^init: stage' <<<"$all")" 16 # two more come when the log is closed
 	rm "$LOGF"
 	debug start "$ID"
 	assert_has "$(jq -r .msg "$LOGF")" "start: the program runs"

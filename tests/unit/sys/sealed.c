@@ -85,6 +85,7 @@ int main(int argc, char **argv, char **envp)
 			printf("no mount\n");
 			return 2;
 		}
+		lr_selfexe_let_go();
 	} else if (lr_selfexe_seal(argv, envp, &err) < 0) {
 		printf("error: %s\n", lr_err_format(&err, text, sizeof text));
 		return 2;
