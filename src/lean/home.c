@@ -44,20 +44,21 @@ int lr_lean_home_lock(const struct lr_lean_home *h, int how, struct lr_err *err)
 	return lr_take_fd(&fd);
 }
 
-static bool is_mount(const struct lr_lean_home *h)
+/* path "": what is open, which may be the directory beneath the mount. */
+static bool is_mount(int fd, const char *path)
 {
 	struct statx st;
 
-	return lr_statx(AT_FDCWD, h->path, AT_SYMLINK_NOFOLLOW, 0, &st) >= 0 &&
+	return lr_statx(fd, path, AT_SYMLINK_NOFOLLOW | (*path ? 0 : AT_EMPTY_PATH), 0, &st) >= 0 &&
 	       st.stx_attributes & STATX_ATTR_MOUNT_ROOT;
 }
 
 /* The last step of making it fit; a kill before it means all over again. */
 #define FIT "fit"
 
-bool lr_lean_home_is_fit(const struct lr_lean_home *h)
+static bool is_fit(const struct lr_lean_home *h)
 {
-	return is_mount(h) && faccessat(h->fd, FIT, F_OK, 0) == 0;
+	return is_mount(h->fd, "") && faccessat(h->fd, FIT, F_OK, 0) == 0;
 }
 
 static int fit(const struct lr_lean_home *h, struct lr_err *err)
@@ -66,7 +67,7 @@ static int fit(const struct lr_lean_home *h, struct lr_err *err)
 
 	if (lock < 0)
 		return lock;
-	if (!is_mount(h) && mount(h->path, h->path, NULL, MS_BIND, NULL) < 0)
+	if (!is_mount(AT_FDCWD, h->path) && mount(h->path, h->path, NULL, MS_BIND, NULL) < 0)
 		return lr_fail(err, errno, "bind %s onto itself", h->path);
 	if (mount(NULL, h->path, NULL, MS_PRIVATE, NULL) < 0)
 		return lr_fail(err, errno, "make %s private", h->path);
@@ -76,7 +77,7 @@ static int fit(const struct lr_lean_home *h, struct lr_err *err)
 
 int lr_lean_home_fit(struct lr_lean_home *h, struct lr_err *err)
 {
-	if (lr_lean_home_is_fit(h))
+	if (is_fit(h))
 		return 0;
 	int r = fit(h, err);
 	if (r < 0)

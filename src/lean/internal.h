@@ -42,7 +42,6 @@ int lr_lean_home_named(int store, const char *store_path, const char *in_record,
 int lr_lean_home_lock(const struct lr_lean_home *h, int how, struct lr_err *err) LR_MUST_CHECK;
 /* Makes the directory a mount that propagates to nobody, which the kernel wants for pins. */
 int lr_lean_home_fit(struct lr_lean_home *h, struct lr_err *err) LR_MUST_CHECK;
-bool lr_lean_home_is_fit(const struct lr_lean_home *h);
 /* Under LOCK_EX, when nothing is left in it. */
 int lr_lean_home_remove(int store, struct lr_lean_home *h, struct lr_err *err) LR_MUST_CHECK;
 
