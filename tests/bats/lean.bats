@@ -1,0 +1,753 @@
+#!/usr/bin/env bats
+# SPDX-License-Identifier: Apache-2.0
+# The lean profile: what it changes, what it must not change, and what its pool leaves behind.
+
+load ../lib/helpers.bash
+
+setup() {
+	lean_only "a profile of its own"
+	needs_root
+	common_setup
+	# As a manager that knows of the profile writes it: the slot's cgroup, a shared root.
+	cfg 'del(.linux.cgroupsPath) | .root.readonly = true'
+	CG=$(cg_parent)
+}
+
+teardown() {
+	[ -n "${TAG-}" ] || return 0
+	local id rc=0
+	for id in $(list_ids); do
+		rt delete --force "$id" </dev/null >/dev/null 2>&1 || true
+	done
+	rt pool drain || rc=1
+	[ -z "$(pool_cgroups)" ] || { echo "cgroups: $(pool_cgroups)"; rc=1; }
+	common_teardown || rc=1
+	return "$rc"
+}
+
+lean() {
+	rt --lean "$@"
+}
+
+home() {
+	echo "$ROOT/.lean/m$(stat -L -c %i /proc/self/ns/mnt)"
+}
+
+# The name of this root's control groups: a hash of where the pool is.
+cg_parent() {
+	python3 - "$(home)" <<-'END'
+		import sys
+		h = 0xcbf29ce484222325
+		for c in sys.argv[1].encode():
+		    h = ((h ^ c) * 0x100000001b3) & 0xffffffffffffffff
+		print("lean-runtime.%016x" % h)
+	END
+}
+
+pool_cgroups() {
+	find /sys/fs/cgroup -mindepth 1 -maxdepth 4 -type d -name "$CG" 2>/dev/null
+}
+
+# count FIELD: summed over the pool's rows.
+count() {
+	rt pool status --format json | jq "[.slots[].$1] | add // 0"
+}
+
+sleeper() { # [ID]
+	cfg '.process.args = ["/bin/sleep", "300"]'
+	rt_bg --lean="${LEAN_PARTS-lean}" run --detach --bundle "$BUNDLE" "${1:-$ID}"
+}
+
+ns_of() { # KIND ID
+	readlink "/proc/$(pid_of "$2")/ns/$1"
+}
+
+# ---- who asks for it ---------------------------------------------------------------------------
+
+# The root of the profile is read-only whatever the config says: that tells.
+is_on() {
+	local out
+	out=$("$@" 2>&1 3>&-) || true
+	[ "$out" = on ] && return
+	[ "$out" = off ] || fail "neither on nor off: $out"
+	return 1
+}
+
+probe() {
+	cfg '.root.readonly = false'
+	sh_cfg 'if touch /written 2>/dev/null; then echo off; else echo on; fi'
+}
+
+@test "lean: chosen by --lean, the environment, the program's name or an annotation" {
+	probe
+	run is_on rt run -b "$BUNDLE" "$ID"
+	assert_eq "$status" 1
+	is_on rt --lean run -b "$BUNDLE" "$ID"
+	is_on rt --lean=rootfs run -b "$BUNDLE" "$ID"
+	LEAN_RUNTIME_PROFILE=lean is_on rt run -b "$BUNDLE" "$ID"
+	ln -s "$LEAN_RUNTIME" some-runtime-lean
+	is_on ./some-runtime-lean --root "$ROOT" run -b "$BUNDLE" "$ID"
+	cfg '.annotations["org.lean-runtime.profile"] = "lean"'
+	is_on rt run -b "$BUNDLE" "$ID"
+	cfg '.annotations["org.lean-runtime.rootfs"] = "config"'
+	run is_on rt run -b "$BUNDLE" "$ID"
+	assert_eq "$status" 1
+}
+
+@test "lean: what is chosen nearer to the container decides" {
+	probe
+	cfg '.annotations["org.lean-runtime.profile"] = "none"'
+	run is_on rt --lean run -b "$BUNDLE" "$ID"
+	assert_eq "$status" 1
+	cfg '.annotations = {"org.lean-runtime.rootfs": "ro"}'
+	is_on rt run -b "$BUNDLE" "$ID"
+	cfg 'del(.annotations)'
+	run is_on rt --lean=network=shared run -b "$BUNDLE" "$ID"
+	assert_eq "$status" 1
+	run env LEAN_RUNTIME_PROFILE=none "$LEAN_RUNTIME" --root "$ROOT" run -b "$BUNDLE" "$ID" 3>&-
+	assert_eq "$output" off
+}
+
+@test "lean: what is not known is an error with its place" {
+	run ! rt --lean=rootsf run -b "$BUNDLE" "$ID"
+	assert_has "$output" 'no part' && assert_has "$output" rootsf
+	run ! rt --lean=network=public run -b "$BUNDLE" "$ID"
+	assert_has "$output" 'is no way for network'
+	cfg '.annotations["org.lean-runtime.cgroup"] = "none"'
+	run ! rt run -b "$BUNDLE" "$ID"
+	assert_has "$output" annotations.org.lean-runtime.cgroup
+	cfg '.annotations = {"org.lean-runtime.profile": "lean", "org.lean-runtime.tmpfs": "tmp"}'
+	run ! rt run -b "$BUNDLE" "$ID"
+	assert_has "$output" annotations.org.lean-runtime.tmpfs
+}
+
+@test "lean: features names every annotation that relaxes" {
+	local all a
+	all=$(rt features | jq -r '.potentiallyUnsafeConfigAnnotations[]')
+	for a in bounding cgroup image mounts network profile rootfs tmpfs; do
+		assert_has "$all" "org.lean-runtime.$a"
+	done
+}
+
+# ---- what it is equal in -------------------------------------------------------------------------
+
+@test "lean: identity, limits, environment, devices and protected paths are as without it" {
+	local plain
+	cfg '.process.rlimits = [{"type": "RLIMIT_NOFILE", "soft": 100, "hard": 200}]
+		| .process.user = {"uid": 1000, "gid": 1001, "additionalGids": [7]} | .process.cwd = "/tmp"
+		| .process.noNewPrivileges = true | .hostname = "leanhost"'
+	sh_cfg 'id; pwd; hostname; env | grep -v -e TAG -e ^_= | sort; ulimit -n; ulimit -Hn
+		grep -e ^Cap[IPEA] -e NoNew -e Seccomp: /proc/self/status
+		ls -l /dev | awk "{print \$1, \$3, \$4, \$5, \$6, \$NF}" | grep -e ^c -e ^l
+		for p in /proc/acpi /proc/keys /proc/timer_list /proc/scsi /sys/firmware; do
+			[ -e $p ] || continue; echo $p; ls $p 2>&1 | wc -l; cat $p 2>&1 | wc -c; done
+		for p in /proc/bus /proc/fs /proc/irq /proc/sys /sys; do grep " $p " /proc/mounts | tail -n 1 | cut -d" " -f 3,4 | cut -c -7; done
+		awk "{print \$2, \$3}" /proc/mounts | sort -u | grep -v -e "cgroup/" -e "/proc tmpfs"
+		set -- /proc/[0-9]*; echo $#; cat /proc/1/comm; ls /proc/self/fd | wc -l'
+	plain=$(rt run -b "$BUNDLE" "$ID")
+	# Masked files are another file system's /dev/null.
+	assert_eq "$(lean run -b "$BUNDLE" "$ID" | sed 's/devtmpfs$/tmpfs/')" "$(sed 's/devtmpfs$/tmpfs/' <<<"$plain")"
+}
+
+@test "lean: root with capabilities and a bounding set" {
+	local script='grep ^Cap /proc/self/status'
+	cfg '.process.noNewPrivileges = false'
+	sh_cfg "$script"
+	assert_eq "$(lean run -b "$BUNDLE" "$ID")" "$(rt run -b "$BUNDLE" "$ID")"
+	# With no-new-privileges the bounding set may stay, as nothing can be had from it.
+	cfg '.process.noNewPrivileges = true'
+	assert_eq "$(lean run -b "$BUNDLE" "$ID" | grep -v Bnd)" "$(rt run -b "$BUNDLE" "$ID" | grep -v Bnd)"
+	assert_eq "$(rt --lean=bounding=drop run -b "$BUNDLE" "$ID")" "$(rt run -b "$BUNDLE" "$ID")"
+	# A permitted capability that is not in the bounding set is lost at the next execve: it is needed.
+	cfg '.process.capabilities |= (.permitted += ["CAP_CHOWN"] | .effective += ["CAP_CHOWN"])'
+	assert_eq "$(lean run -b "$BUNDLE" "$ID")" "$(rt run -b "$BUNDLE" "$ID")"
+}
+
+@test "lean: the exit status, standard input and the terminal come through" {
+	sh_cfg 'cat; exit 42'
+	run -42 lean run -b "$BUNDLE" "$ID" <<<"from outside"
+	assert_eq "$output" "from outside"
+	cfg '.process.terminal = true'
+	sh_cfg 'tty; [ -t 1 ] && echo terminal; ls -l /dev/console'
+	run -0 "$LR_LIB/on-pty" "$LEAN_RUNTIME" --root "$ROOT" --lean run -b "$BUNDLE" "$ID"
+	assert_has "$output" terminal
+	assert_has "$output" /dev/pts/0
+}
+
+@test "lean: state, exec, ps, kill, pause and delete of a lean container" {
+	sleeper
+	assert_eq "$(status_of)" running
+	assert_eq "$(rt exec "$ID" cat /proc/1/comm)" sleep
+	assert_has "$(rt exec "$ID" mount)" "/proc/keys"
+	assert_eq "$(rt ps -f json "$ID")" "[$(pid_of)]"
+	rt pause "$ID"
+	assert_eq "$(status_of)" paused
+	rt resume "$ID"
+	rt kill "$ID" KILL
+	wait_for_status stopped "$ID"
+	rt delete "$ID"
+	assert_eq "$(list_ids)" ""
+}
+
+@test "lean: create, start and hooks of a container" {
+	cfg '.hooks = {"startContainer": [{"path": "/bin/sh", "args": ["sh", "-c", "echo hook >/dev/shm/hook"]}]}'
+	sh_cfg 'cat /dev/shm/hook; echo program'
+	rt_bg --lean create -b "$BUNDLE" "$ID"
+	rt start "$ID"
+	wait_for_status stopped "$ID"
+	assert_eq "$(cat "$OUT")" "hook
+program"
+}
+
+@test "lean: hooks that see the host's files do" {
+	cfg --arg f "$BATS_TEST_TMPDIR/seen" '.hooks = {"createContainer": [{"path": "/bin/sh", "args": ["sh", "-c", "touch \($f)"]}]}'
+	lean run -b "$BUNDLE" "$ID"
+	[ -e seen ]
+}
+
+@test "lean: binds, files of the host's among them, are the container's own" {
+	echo one >volume
+	mkdir dir && echo two >dir/file
+	cfg --arg d "$BATS_TEST_TMPDIR" '.mounts += [
+		{"destination": "/etc/one", "type": "bind", "source": "\($d)/volume", "options": ["bind", "ro"]},
+		{"destination": "/data", "type": "bind", "source": "\($d)/dir", "options": ["rbind", "rw"]},
+		{"destination": "/data/deep", "type": "tmpfs", "source": "tmpfs", "options": ["mode=700"]}]'
+	sh_cfg 'cat /etc/one /data/file; echo three >/data/new; echo x >/data/deep/x; (echo x >/etc/one) 2>/dev/null || echo ro'
+	run -0 lean run -b "$BUNDLE" "$ID"
+	assert_eq "$output" "one
+two
+ro"
+	assert_eq "$(cat dir/new)" three
+	[ ! -e dir/deep/x ]
+	# The same slot, another source.
+	echo other >volume2
+	cfg --arg d "$BATS_TEST_TMPDIR" '(.mounts[] | select(.destination == "/etc/one")).source = "\($d)/volume2"'
+	run -0 lean run -b "$BUNDLE" "$ID"
+	assert_has "$output" other
+	assert_eq "$(count free)" 1
+}
+
+@test "lean: a user namespace, a joined namespace and --no-pivot go the usual way" {
+	cfg '.linux.namespaces += [{"type": "user"}]
+		| .linux.uidMappings = [{"containerID": 0, "hostID": 100000, "size": 65536}] | .linux.gidMappings = .linux.uidMappings
+		| .mounts |= map(select(.type != "cgroup"))'
+	chmod 755 "$BATS_TEST_TMPDIR" "$BUNDLE"
+	sh_cfg 'cat /proc/self/uid_map'
+	run -0 lean run -b "$BUNDLE" "$ID"
+	assert_has "$output" 100000
+	cfg 'del(.linux.uidMappings, .linux.gidMappings) | .linux.namespaces |= map(select(.type != "user"))'
+	run -0 lean run --no-pivot -b "$BUNDLE" "$ID"
+	assert_eq "$(count free)" 1 # a cgroup alone
+}
+
+# ---- rootfs -------------------------------------------------------------------------------------
+
+@test "lean rootfs: read-only with all that is mounted below, tmpfs where it is asked for" {
+	mkdir -p vol "$BUNDLE/rootfs/sub" "$BUNDLE/rootfs/scratch"
+	cfg '.root.readonly = false | .annotations = {"org.lean-runtime.tmpfs": "/scratch:/var/tmp"}'
+	sh_cfg 'touch /a 2>/dev/null && echo "root is writable"; touch /dev/a 2>/dev/null && echo "dev is writable"
+		touch /scratch/b /var/tmp/c && echo scratch; stat -c %a /scratch /var/tmp'
+	run -0 lean run -b "$BUNDLE" "$ID"
+	assert_eq "$output" "scratch
+755
+1777"
+	[ ! -e "$BUNDLE/rootfs/scratch/b" ]
+}
+
+@test "lean rootfs: a mount below the root is read-only, too" {
+	local dir=$BATS_TEST_TMPDIR
+	mkdir -p "$BUNDLE/rootfs/sub" vol
+	sh_cfg 'touch /sub/file 2>/dev/null && echo writable; grep -c " /sub " /proc/mounts'
+	run -0 unshare -m --propagation private sh -c "mount --bind '$dir/vol' '$BUNDLE/rootfs/sub' &&
+		LR_TEST_TAG=$TAG '$LEAN_RUNTIME' --root '$dir/root2' --lean run -b '$BUNDLE' '$ID'
+		'$LEAN_RUNTIME' --root '$dir/root2' pool drain && ls -A '$dir/root2'" 3>&-
+	assert_eq "$output" 1
+}
+
+@test "lean rootfs: another directory under the same path is another root" {
+	sh_cfg 'cat /which'
+	echo first >"$BUNDLE/rootfs/which"
+	assert_eq "$(lean run -b "$BUNDLE" "$ID")" first
+	echo changed >"$BUNDLE/rootfs/which"
+	assert_eq "$(lean run -b "$BUNDLE" "$ID")" changed
+	cp -a "$BUNDLE/rootfs" "$BUNDLE/new"
+	echo second >"$BUNDLE/new/which"
+	mv "$BUNDLE/rootfs" "$BUNDLE/old"
+	mv "$BUNDLE/new" "$BUNDLE/rootfs"
+	assert_eq "$(lean run -b "$BUNDLE" "$ID")" second
+}
+
+# ---- namespaces ------------------------------------------------------------------------------------
+
+@test "lean: two containers of one template share no mount, process, name, memory or terminal" {
+	sleeper a1 && sleeper a2
+	local kind
+	for kind in mnt pid ipc uts; do
+		[ "$(ns_of $kind a1)" != "$(ns_of $kind a2)" ] || fail "one $kind namespace"
+		[ "$(ns_of $kind a1)" != "$(readlink /proc/self/ns/$kind)" ] || fail "the host's $kind namespace"
+	done
+	rt exec a1 sh -c 'echo secret >/dev/shm/secret'
+	run ! rt exec a2 cat /dev/shm/secret
+	assert_eq "$(rt exec a2 sh -c 'echo /proc/[0-9]*' | wc -w)" 2 # sleep and sh
+	rt exec --cap CAP_SYS_ADMIN a1 sh -c 'mount -t tmpfs tmpfs /mnt && hostname renamed && echo x >/mnt/x'
+	assert_eq "$(rt exec a1 cat /mnt/x)" x
+	run ! rt exec a2 cat /mnt/x
+	assert_hasnt "$(rt exec a2 hostname)" renamed
+	# /dev is one file system, but nobody's to write to, not even as root with everything.
+	run ! rt exec --cap CAP_MKNOD a1 mknod /dev/node c 1 3
+	run ! rt exec --cap CAP_DAC_OVERRIDE a1 sh -c 'echo x >/dev/console; touch /dev/x || false'
+	rt delete -f a1 && rt delete -f a2
+}
+
+@test "lean: the host's mounts are not there, nor are those of other slots" {
+	sh_cfg 'cat /proc/self/mountinfo'
+	run -0 lean run -b "$BUNDLE" "$ID"
+	assert_hasnt "$output" .lean
+	[ "$(wc -l <<<"$output")" -lt 30 ]
+}
+
+@test "lean: the program in the container cannot be written to" {
+	cp "$LEAN_RUNTIME" victim-lean
+	local before
+	before=$(sha256sum <victim-lean)
+	with_caps CAP_SYS_ADMIN CAP_DAC_OVERRIDE CAP_SYS_PTRACE
+	sh_cfg 'for i in $(seq 40); do
+			for p in /proc/[0-9]*; do
+				case $(readlink $p/exe) in */busybox|"") ;; *) echo "saw $(readlink $p/exe)"; cat $p/exe >/dev/null
+					mount -o remount,rw,bind $p/exe 2>/dev/null && echo WROTE; mount --bind $p/exe /mnt 2>/dev/null && echo WROTE
+					exec 5<$p/exe; { echo overwritten >$p/exe; } 2>/dev/null && echo WROTE;; esac
+			done; sleep 0.02; done; { echo overwritten >/proc/self/fd/5; } 2>/dev/null && echo WROTE; true'
+	LR_TEST_TAG=$TAG ./victim-lean --root "$ROOT" run -d -b "$BUNDLE" "$ID" </dev/null >out 2>&1 3>&-
+	local i
+	for i in 1 2 3 4 5; do
+		LR_TEST_TAG=$TAG ./victim-lean --root "$ROOT" exec "$ID" true </dev/null >>out 2>&1 3>&- || true
+		LR_TEST_TAG=$TAG ./victim-lean --root "$ROOT" exec "$ID" /proc/self/exe </dev/null >>out 2>&1 3>&- || true
+	done
+	wait_for_status stopped "$ID"
+	assert_eq "$(sha256sum <victim-lean)" "$before"
+	assert_hasnt "$(cat out)" WROTE
+}
+
+# ---- network ----------------------------------------------------------------------------------------
+
+@test "lean network: shared has loopback alone, and is not the host's" {
+	sleeper a1 && sleeper a2
+	assert_eq "$(ns_of net a1)" "$(ns_of net a2)"
+	[ "$(ns_of net a1)" != "$(readlink /proc/self/ns/net)" ]
+	assert_eq "$(rt exec a1 sh -c 'ls /sys/class/net; cat /proc/net/route | wc -l')" "lo
+1"
+	assert_eq "$(rt exec a1 ip addr show lo | grep -c "LOOPBACK,UP")" 1
+	rt delete -f a1 && rt delete -f a2
+	# It stays for the next one.
+	sleeper a3
+	assert_eq "$(rt pool status --format json | jq .sharedNetwork)" true
+	rt delete -f a3
+}
+
+# own_net WHY: no lean container may share its network namespace now.
+own_net() {
+	sleeper a1 || return 1
+	sleeper a2 || return 1
+	[ "$(ns_of net a1)" != "$(ns_of net a2)" ] || fail "$1: one network namespace"
+	[ "$(ns_of net a1)" != "$(readlink /proc/self/ns/net)" ] || fail "$1: the host's"
+	rt delete -f a1 && rt delete -f a2
+}
+
+@test "lean network: whoever may be configured keeps a namespace of its own" {
+	local h
+	for h in prestart createRuntime createContainer; do
+		cfg --arg h $h '.hooks = {($h): [{"path": "/bin/true"}]}'
+		own_net "hook $h"
+	done
+	cfg 'del(.hooks) | .linux.sysctl = {"net.ipv4.ip_forward": "1"}'
+	own_net sysctl
+	cfg 'del(.linux.sysctl)'
+	with_caps CAP_NET_ADMIN
+	own_net CAP_NET_ADMIN
+	cfg '.process.capabilities |= with_entries(.value -= ["CAP_NET_ADMIN"]) | .linux.readonlyPaths -= ["/proc/sys"]'
+	own_net "writable /proc/sys"
+	LEAN_PARTS=network=shared own_net "asked for, but /proc/sys is writable"
+}
+
+@test "lean network: what is created and then started has its own, as it can be configured between" {
+	cfg '.process.args = ["/bin/sleep", "300"]'
+	rt_bg --lean create -b "$BUNDLE" a1 && rt_bg --lean create -b "$BUNDLE" a2
+	[ "$(ns_of net a1)" != "$(ns_of net a2)" ]
+	rt_bg --lean=mounts,network=shared create -b "$BUNDLE" a3 && rt_bg --lean=network=shared create -b "$BUNDLE" a4
+	assert_eq "$(ns_of net a3)" "$(ns_of net a4)"
+	for id in a1 a2 a3 a4; do rt delete -f $id; done
+}
+
+@test "lean network: a path in the config is joined" {
+	ip netns add "$TAG"
+	cfg --arg p "/run/netns/$TAG" '(.linux.namespaces[] | select(.type == "network")).path = $p'
+	sleeper
+	assert_eq "$(ns_of net "$ID")" "net:[$(stat -L -c %i "/run/netns/$TAG")]"
+	rt delete -f "$ID"
+	ip netns delete "$TAG"
+}
+
+@test "lean network: host" {
+	LEAN_PARTS=network=host sleeper
+	assert_eq "$(ns_of net "$ID")" "$(readlink /proc/self/ns/net)"
+}
+
+@test "lean network: the pool's are private while in use, and used again" {
+	export LEAN_PARTS=network=pool
+	sleeper a1 && sleeper a2
+	local first second
+	first=$(ns_of net a1) second=$(ns_of net a2)
+	[ "$first" != "$second" ]
+	[ "$first" != "$(readlink /proc/self/ns/net)" ]
+	rt delete -f a1
+	sleeper a3
+	assert_eq "$(ns_of net a3)" "$first"
+	assert_eq "$(rt exec a3 ip addr show lo | grep -c "LOOPBACK,UP")" 1
+	# ip's socket goes with an RCU grace period, and as long as it is there nothing is proven.
+	wait_until grep -q "used 0" "/proc/$(pid_of a3)/net/sockstat"
+	rt delete -f a2 && rt delete -f a3
+	assert_eq "$(count free)" 2
+}
+
+# next_gets same|another EXEC-ARGUMENT...: the network namespace of one in which that was executed.
+next_gets() {
+	export LEAN_PARTS=network=pool
+	local before
+	sleeper a1 || return 1
+	before=$(ns_of net a1)
+	exec {held}<"/proc/$(pid_of a1)/ns/net" # or its number would be given out again
+	rt exec "${@:2}" || return 1
+	rt delete -f a1
+	sleeper a2 || return 1
+	if [ "$1" = another ]; then
+		[ "$(ns_of net a2)" != "$before" ] || fail "the same network namespace after: ${*:2}"
+	else
+		assert_eq "$(ns_of net a2)" "$before"
+	fi
+	assert_eq "$(rt exec a2 sh -c 'cat /proc/sys/net/ipv4/ip_forward; ip addr | grep -c inet; ip route | wc -l; ip link | grep -c ^[0-9]; wc -l </proc/net/unix')" "0
+2
+0
+1
+1"
+	rt delete -f a2
+	exec {held}<&-
+}
+
+@test "lean network: what was changed goes to nobody: addresses, routes, devices, sysctls, traffic" {
+	local caps=(--cap CAP_NET_ADMIN --cap CAP_SYS_ADMIN)
+	next_gets same a1 true
+	next_gets another "${caps[@]}" a1 ip addr add 192.0.2.1/32 dev lo
+	next_gets another "${caps[@]}" a1 ip route add 198.51.100.0/24 dev lo
+	next_gets another "${caps[@]}" a1 ip link add name lean0 type bridge
+	next_gets another "${caps[@]}" a1 sh -c 'mount -o remount,bind,rw /proc/sys && echo 1 >/proc/sys/net/ipv4/ip_forward'
+	# Counters would tell of the one before.
+	next_gets another a1 sh -c 'echo x | nc -w 1 127.0.0.1 1 || true'
+}
+
+@test "lean network: firewall rules and abstract sockets do not outlive a container" {
+	command -v iptables >/dev/null || skip "no iptables"
+	export LEAN_PARTS=network=pool
+	sleeper a1
+	local before
+	before=$(ns_of net a1)
+	exec {held}<"/proc/$(pid_of a1)/ns/net"
+	nsenter -t "$(pid_of a1)" -n iptables -A OUTPUT -d 192.0.2.9 -j DROP || skip "the kernel has no iptables"
+	# By somebody of the host's: nothing tells, and nothing is looked at. What the runtime lets in does.
+	rt exec --cap CAP_NET_ADMIN a1 true
+	rt delete -f a1
+	sleeper a2
+	[ "$(ns_of net a2)" != "$before" ]
+	assert_hasnt "$(nsenter -t "$(pid_of a2)" -n iptables -S)" 192.0.2.9
+	rt delete -f a2
+}
+
+@test "lean network: a socket that outlives its container keeps its namespace from being used again" {
+	export LEAN_PARTS=network=pool
+	sleeper a1
+	local before holder
+	before=$(ns_of net a1)
+	python3 - "$(pid_of a1)" >held 2>&1 3>&- <<-'END' &
+		import ctypes, os, socket, sys, time
+		libc = ctypes.CDLL(None, use_errno=True)
+		assert libc.setns(os.open("/proc/%s/ns/net" % sys.argv[1], os.O_RDONLY), 0x40000000) == 0
+		s = socket.socket(socket.AF_UNIX)
+		s.bind("\0lean-test")
+		print("held", flush=True)
+		time.sleep(30)
+	END
+	holder=$!
+	wait_until grep held held
+	rt delete -f a1
+	sleeper a2
+	[ "$(ns_of net a2)" != "$before" ]
+	assert_hasnt "$(rt exec a2 cat /proc/net/unix)" lean-test
+	kill "$holder"
+	rt delete -f a2
+}
+
+@test "lean network: exec with the power to change the shared one leaves it to those who are in it" {
+	sleeper a1
+	rt exec --cap CAP_NET_ADMIN a1 ip addr add 192.0.2.7/32 dev lo
+	sleeper a2
+	[ "$(ns_of net a1)" != "$(ns_of net a2)" ]
+	assert_hasnt "$(rt exec a2 ip addr)" 192.0.2.7
+	rt delete -f a1 && rt delete -f a2
+}
+
+# ---- cgroups --------------------------------------------------------------------------------------------
+
+pooled() { # CONTROLLER ID: the path below the mount point
+	sed -n "s/^[0-9]*:$1:\(.*\)/\1/p" "/proc/$(pid_of "$2")/cgroup"
+}
+
+v1_only() {
+	! cgroup_v2 || skip "control groups of v2 keep their statistics: they are never used again"
+}
+
+@test "lean cgroup: taken from the pool, with the limits of the config, and given back" {
+	v1_only
+	cfg '.linux.resources.pids = {"limit": 17}'
+	sleeper a1
+	local path
+	path=$(pooled devices a1)
+	assert_has "$path" "/$CG/"
+	assert_eq "$(cat "/sys/fs/cgroup/pids$(pooled pids a1)/pids.max")" 17
+	run ! rt exec --cap CAP_MKNOD a1 sh -c 'mknod /tmp/x b 7 0 && head -c 1 /tmp/x'
+	rt delete -f a1
+	local script='cat /proc/self/cgroup; cat /sys/fs/cgroup/pids/pids.current /sys/fs/cgroup/pids/pids.events
+		wc -l </sys/fs/cgroup/freezer/tasks; cat /sys/fs/cgroup/devices/devices.list'
+	sh_cfg "$script"
+	local first
+	first=$(lean run -b "$BUNDLE" "$ID")
+	assert_eq "$(count free)" 1
+	assert_eq "$(lean run -b "$BUNDLE" "$ID")" "$first"
+	assert_eq "$(count free)" 1
+	assert_eq "$(cat /sys/fs/cgroup/*/"$CG"/*/cgroup.procs)" ""
+	# Other limits are another slot.
+	cfg '.linux.resources.pids = {"limit": 18}'
+	sleeper a3
+	[ "$(pooled devices a3)" != "$path" ]
+	assert_eq "$(cat "/sys/fs/cgroup/pids$(pooled pids a3)/pids.max")" 18
+	rt delete -f a3
+}
+
+# retired WHAT COMMAND...: after that the slot of a1 serves nobody.
+retired() {
+	local before
+	sleeper a1 || return 1
+	before=$(count free)
+	"${@:2}" || return 1
+	rt delete -f a1 || return 1
+	assert_eq "$1: $(count free) free, $(count used) used" "$1: $before free, 0 used"
+}
+
+fork_bomb() {
+	rt exec a1 sh -c 'for i in $(seq 40); do sleep 1 & done; wait' >/dev/null 2>&1 || true
+}
+
+paused_and_killed() {
+	rt pause a1 && rt kill a1 KILL && wait_for_status stopped a1
+}
+
+@test "lean cgroup: one that was changed, frozen or keeps counts goes to nobody" {
+	v1_only
+	cfg '.linux.resources.pids = {"limit": 17}'
+	retired update rt update --pids-limit 5 a1
+	retired pause rt pause a1
+	retired "paused and killed" paused_and_killed
+	retired "entered with CAP_SYS_ADMIN" rt exec --cap CAP_SYS_ADMIN a1 true
+	retired "refused forks" fork_bomb
+	sleeper a1
+	assert_eq "$(cat "/sys/fs/cgroup/pids$(pooled pids a1)/pids.max")" 17
+	assert_eq "$(cat "/sys/fs/cgroup/freezer$(pooled freezer a1)/freezer.state")" THAWED
+	rt exec a1 true
+	rt delete -f a1
+}
+
+@test "lean cgroup: memory and CPU limits, writable cgroups and a given path are as without" {
+	cfg '.linux.resources.memory = {"limit": 33554432}'
+	sleeper a1
+	cgroup_v2 || assert_hasnt "$(pooled devices a1)" "$CG"
+	assert_eq "$(cat "$(cgroup_file memory memory.limit_in_bytes memory.max a1)")" 33554432
+	rt delete -f a1
+	cfg --arg p "/$TAG" 'del(.linux.resources.memory) | .linux.cgroupsPath = $p'
+	sleeper a1
+	cgroup_v2 || assert_eq "$(pooled devices a1)" "/$TAG"
+	rt delete -f a1
+	cgroup_v2 || {
+		LEAN_PARTS=cgroup=pool sleeper a1
+		assert_has "$(pooled devices a1)" "/$CG/"
+		rt delete -f a1
+	}
+	cfg 'del(.linux.cgroupsPath) | .process.noNewPrivileges = false'
+	with_caps CAP_SYS_ADMIN
+	sleeper a1
+	cgroup_v2 || assert_hasnt "$(pooled devices a1)" "$CG"
+	rt delete -f a1
+}
+
+@test "lean cgroup: a container sees its own in /sys/fs/cgroup, read-only" {
+	v1_only
+	sleeper a1 && sleeper a2
+	local id
+	for id in a1 a2; do
+		# In the namespace of the reader, other containers' processes are 0.
+		assert_eq "$(rt exec $id cat /sys/fs/cgroup/freezer/cgroup.procs | head -n 1)" 1
+		run ! rt exec $id sh -c 'echo FROZEN >/sys/fs/cgroup/freezer/freezer.state'
+	done
+	rt delete -f a1 && rt delete -f a2
+}
+
+# ---- the pool ---------------------------------------------------------------------------------------------
+
+@test "lean pool: status, warm, drain" {
+	assert_eq "$(rt pool status | wc -l)" 1
+	rt pool drain
+	rt pool warm --bundle "$BUNDLE" --count 3
+	assert_eq "$(count free)" 3
+	assert_eq "$(rt pool status --format json | jq -r '.slots[0].rootfs')" "$BUNDLE/rootfs"
+	assert_has "$(rt pool status)" "$BUNDLE/rootfs"
+	sleeper a1
+	assert_eq "$(count free) $(count used)" "2 1" || true
+	run ! rt pool drain
+	assert_has "$output" "in use"
+	assert_eq "$(count free)" 0
+	rt delete -f a1
+	rt pool drain
+	[ ! -e "$ROOT/.lean" ]
+	run ! rt pool empty
+	assert_has "$output" 'unknown command'
+	run ! rt pool warm -b "$BUNDLE" -n 0
+	assert_has "$output" --count
+}
+
+@test "lean pool: warm says what cannot be made ready" {
+	cfg '.hooks = {"prestart": [{"path": "/bin/true"}]} | .linux.cgroupsPath = "/x"'
+	run ! rt pool warm -b "$BUNDLE"
+	assert_has "$output" "hooks"
+}
+
+@test "lean pool: what is warm is used: nothing is made for a start" {
+	rt pool warm -b "$BUNDLE"
+	local before
+	before=$(ls -i "$(home)/slot")
+	lean run -b "$BUNDLE" "$ID"
+	assert_eq "$(ls -i "$(home)/slot")" "$before"
+}
+
+@test "lean pool: slots whose mounts are gone are made anew" {
+	local f
+	lean run -b "$BUNDLE" "$ID"
+	umount -l "$(home)"/slot/* "$(home)/net/shared"
+	run -0 lean run -b "$BUNDLE" "$ID"
+	assert_eq "$output" hello
+	for f in "$(home)"/slot/* "$(home)/net/shared" "$(home)"; do umount -l "$f" || true; done
+	run -0 lean run -b "$BUNDLE" "$ID"
+	assert_eq "$output" hello
+	assert_eq "$(count free) $(count used) $(count lost)" "1 0 0"
+}
+
+@test "lean pool: a failed start gives everything back" {
+	cfg '.process.args = ["/no/such/program"]'
+	run ! lean run -b "$BUNDLE" "$ID"
+	assert_has "$output" "no such file"
+	assert_eq "$(count free) $(count used) $(count lost)" "1 0 0"
+	cfg '.process.args = ["/bin/true"] | .root.path = "missing"'
+	run ! lean run -b "$BUNDLE" "$ID"
+	assert_eq "$(count used) $(count lost)" "0 0"
+}
+
+@test "lean pool: 30 starters at once, three times" {
+	local i round bad=0
+	sh_cfg 'exit 7'
+	for round in 1 2 3; do
+		for i in $(seq 30); do
+			(
+				rc=0
+				LR_TEST_TAG=$TAG "$LEAN_RUNTIME" --root "$ROOT" --lean=mounts,cgroup,rootfs,network=pool \
+					run -b "$BUNDLE" "p$i" >"out.$i" 2>&1 </dev/null 3>&- || rc=$?
+				echo $rc >"status.$i"
+			) &
+		done
+		wait
+		for i in $(seq 30); do
+			[ "$(cat "status.$i")" = 7 ] || { echo "$round/$i: $(cat "status.$i" "out.$i")"; bad=1; }
+		done
+	done
+	[ $bad = 0 ]
+	assert_eq "$(count used) $(count lost)" "0 0"
+	[ "$(count free)" -le 32 ]
+}
+
+@test "lean pool: drained while it is used" {
+	local i
+	sh_cfg 'exit 7'
+	(for i in $(seq 20); do rt pool drain >/dev/null 2>&1 </dev/null || true; sleep 0.01; done) 3>&- &
+	for i in $(seq 40); do
+		run lean run -b "$BUNDLE" "$ID"
+		assert_eq "$i: $status $output" "$i: 7 "
+	done
+	wait
+}
+
+kill_at() { # USEC COMMAND...
+	python3 - "$@" <<-'END'
+		import signal, subprocess, sys, time
+		p = subprocess.Popen(sys.argv[2:], stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+		time.sleep(int(sys.argv[1]) / 1e6)
+		p.send_signal(signal.SIGKILL)
+		p.wait()
+	END
+}
+
+crash() { # ROUNDS STEP-USEC COMMAND...
+	local n
+	export LR_TEST_TAG=$TAG
+	for n in $(seq "$1"); do
+		kill_at $((n * $2)) "$LEAN_RUNTIME" --root "$ROOT" "${@:3}" 3>&-
+		run rt delete --force "$ID"
+		assert_eq "round $n: $status $output" "round $n: 0 "
+	done
+	unset LR_TEST_TAG
+	# What nobody can be asked to give back is found.
+	rt pool drain
+	assert_eq "$(count used) $(count lost) $(count free)" "0 0 0"
+	[ ! -e "$ROOT/.lean" ]
+	[ -z "$(pool_cgroups)" ]
+	assert_eq "$(left_mounts)" ""
+}
+
+@test "lean pool: a runtime that makes slots, killed at 30 moments" {
+	local n
+	for n in 1 2 3; do
+		crash 10 700 --lean=mounts,cgroup,network=pool run -d -b "$BUNDLE" "$ID"
+	done
+}
+
+@test "lean pool: a runtime that takes and gives back slots, killed at 40 moments" {
+	rt pool warm -b "$BUNDLE" -n 2
+	crash 40 150 --lean run -b "$BUNDLE" "$ID"
+}
+
+@test "lean pool: warm and drain killed at any moment" {
+	local n
+	for n in $(seq 12); do
+		kill_at $((n * 500)) "$LEAN_RUNTIME" --root "$ROOT" pool warm -b "$BUNDLE" -n 4 3>&-
+		kill_at $((n * 150)) "$LEAN_RUNTIME" --root "$ROOT" pool drain 3>&-
+	done
+	run -0 lean run -b "$BUNDLE" "$ID"
+	assert_eq "$output" hello
+	rt pool drain
+	[ ! -e "$ROOT/.lean" ]
+}
+
+@test "lean pool: 60 containers leave the pool as it was" {
+	local i before
+	sh_cfg 'exit 7'
+	run -7 lean run -b "$BUNDLE" "$ID"
+	before=$(find "$ROOT" | sort; grep -c "$ROOT" /proc/self/mountinfo)
+	for i in $(seq 60); do
+		run -7 lean run -b "$BUNDLE" "$ID"
+	done
+	assert_eq "$(find "$ROOT" | sort; grep -c "$ROOT" /proc/self/mountinfo)" "$before"
+}
