@@ -146,7 +146,7 @@ static int open_home(int store, const char *store_path, struct lr_arena *a, stru
 		     struct lr_err *err)
 {
 	h->path = lr_strf(a, "%s" LR_LEAN_DIR "/%s", store_path, h->name);
-	if (!h->name || !h->path)
+	if (!h->path)
 		return lr_fail(err, ENOMEM, "path");
 	h->fd = openat(AT_FDCWD, h->path, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
 	if (h->fd < 0)
@@ -154,17 +154,30 @@ static int open_home(int store, const char *store_path, struct lr_arena *a, stru
 	return 0;
 }
 
-int lr_lean_home_open(int store, const char *store_path, enum lr_lean_home_make make,
-		      struct lr_arena *a, struct lr_lean_home *ret, struct lr_err *err)
+const char *lr_lean_home_name(struct lr_arena *a, struct lr_err *err)
 {
-	struct lr_lean_home h = LR_LEAN_HOME_NONE;
 	struct stat st;
 
 	/* Pins are mounts, and mounts are in a mount namespace: managers with different ones may
 	 * have the same ROOT. */
-	if (stat("/proc/self/ns/mnt", &st) < 0)
-		return lr_fail(err, errno, "stat /proc/self/ns/mnt");
-	h.name = lr_strf(a, "m%lu", (unsigned long)st.st_ino);
+	if (stat("/proc/self/ns/mnt", &st) < 0) {
+		lr_fail(err, errno, "stat /proc/self/ns/mnt");
+		return NULL;
+	}
+	const char *name = lr_strf(a, "m%lu", (unsigned long)st.st_ino);
+	if (!name)
+		lr_fail(err, ENOMEM, "path");
+	return name;
+}
+
+int lr_lean_home_open(int store, const char *store_path, enum lr_lean_home_make make,
+		      struct lr_arena *a, struct lr_lean_home *ret, struct lr_err *err)
+{
+	struct lr_lean_home h = LR_LEAN_HOME_NONE;
+
+	h.name = lr_lean_home_name(a, err);
+	if (!h.name)
+		return -(err ? err->code : EIO);
 	int r = open_home(store, store_path, a, &h, err);
 	if ((r == -ENOENT && make) || (r >= 0 && make == LR_LEAN_HOME_REPAIR))
 		r = fill(store, &h, err);
@@ -186,6 +199,8 @@ int lr_lean_home_named(int store, const char *store_path, const char *in_record,
 	    !in_record[len] || strchr(in_record + len + 1, '/'))
 		return lr_refuse(err, EPROTO, "the record names no slot: \"%.64s\"", in_record);
 	h.name = lr_strndup(a, in_record, len);
+	if (!h.name)
+		return lr_fail(err, ENOMEM, "path");
 	int r = open_home(store, store_path, a, &h, err);
 	if (r < 0) {
 		lr_lean_home_close(&h);

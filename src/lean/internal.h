@@ -23,6 +23,9 @@ struct lr_lean_home {
 void lr_lean_home_close(struct lr_lean_home *h);
 #define LR_CLEANUP_HOME __attribute__((cleanup(lr_lean_home_close)))
 
+/* "m<inode>" of the caller's mount namespace; NULL with *err. */
+const char *lr_lean_home_name(struct lr_arena *a, struct lr_err *err);
+
 /* Opens it. -ENOENT: there is none; -ESTALE: it is being drained right now. */
 enum lr_lean_home_make {
 	LR_LEAN_HOME_FIND,
@@ -135,6 +138,18 @@ const char *lr_lean_cgroup_parent(const struct lr_lean_home *h, struct lr_arena 
 int lr_lean_build(const struct lr_lean_plan *p, const struct lr_lean_env *env,
 		  const struct lr_mount_cgroup_view *view, int netns, struct lr_arena *a,
 		  struct lr_err *err) LR_MUST_CHECK;
+
+/* ---- images (image.c) ------------------------------------------------------------------------ */
+
+/* Where an image is mounted: by what the file is. NULL: no memory. */
+struct statx;
+const char *lr_lean_image_dir(const char *home, const struct statx *st, struct lr_arena *a);
+bool lr_lean_image_mounted(const char *dir);
+/* Mounts it there, unless it is. */
+int lr_lean_image_mount(struct lr_lean_home *h, const char *path, const char *target,
+			struct lr_err *err) LR_MUST_CHECK;
+/* Under LOCK_EX, when there are no slots: unmounts all. */
+int lr_lean_image_forget(const struct lr_lean_home *h, struct lr_err *err) LR_MUST_CHECK;
 
 /* ---- network (net.c) ------------------------------------------------------------------------- */
 

@@ -38,7 +38,7 @@ static struct oci_config part_of(const struct lr_lean_plan *p, struct oci_linux 
 	}
 	return (struct oci_config){
 		.oci_version = "",
-		.root = p->template_ ? p->config->root : NULL,
+		.root = p->template_ || p->image ? p->config->root : NULL,
 		.mounts = p->template_ ? p->base : (struct oci_mounts){0},
 		.linux_ = l,
 	};
@@ -65,12 +65,13 @@ int lr_lean_key_make(const struct lr_lean_plan *p, int netns, struct lr_arena *a
 	/* /sys of the slot shows that network namespace, and no later one. */
 	if (netns >= 0 && fstat(netns, &net) < 0)
 		return lr_fail(err, errno, "stat the shared network namespace");
+	const char *title = p->image ? p->image : p->template_ ? p->rootfs : "";
 	const char *json = oci_config_encode(&part, false, a, NULL);
 	const char *own = own_places(p, a);
 	k.text = lr_strf(a, "%s %d%d%d:%lu %" PRIx64 ":%" PRIu64 " %s\nown%s\n%s", LR_VERSION,
 			 p->pool, p->template_, p->network == LR_LEAN_HOST,
-			 (unsigned long)net.st_ino, p->dev, p->ino, p->template_ ? p->rootfs : "",
-			 own ? own : "", json ? json : "");
+			 (unsigned long)net.st_ino, p->dev, p->ino, title, own ? own : "",
+			 json ? json : "");
 	if (!json || !own || !k.text)
 		return lr_fail(err, ENOMEM, "plan");
 	k.len = strlen(k.text);

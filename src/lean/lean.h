@@ -67,6 +67,7 @@ struct lr_lean_profile {
 	bool on;
 	enum lr_lean_way way[LR_LEAN_PARTS];
 	const char *tmpfs; /* paths joined by ':' that are writable; NULL: none */
+	const char *image; /* a file, instead of root.path; NULL: none */
 };
 
 /* Annotations that choose, for `features`; NULL-terminated, sorted. */
@@ -86,6 +87,7 @@ int lr_lean_profile(const char *text, const struct oci_map *annotations,
 struct lr_lean_facts {
 	const char *id;
 	const char *bundle;
+	const char *store_path;
 	bool two_phase; /* create and start: somebody may configure the network between them */
 	bool no_pivot;
 	bool rootless;
@@ -101,7 +103,8 @@ struct lr_lean_plan {
 	bool template_;                  /* mount namespace from a slot */
 	const char *why_not;             /* why there is no template; for debugging */
 	bool keep_bounding;
-	const char *rootfs;     /* absolute */
+	const char *image;      /* a file that holds the root; NULL: none */
+	const char *rootfs;     /* absolute; of an image: where it is mounted */
 	uint64_t dev, ino;      /* of it: the same path may be another directory tomorrow */
 	struct oci_mounts base; /* in the slot */
 	struct oci_mounts own;  /* the container's */

@@ -13,8 +13,11 @@
 #include "src/lean/internal.h"
 #include "src/sys/syscalls.h"
 
-/* Longer ids do not fit into a file name beside the slot's. */
-#define ID_MAX_LEN 200
+/* A slot's name and the container's have to fit into one file name. */
+static bool fits(const struct lr_lean_facts *f)
+{
+	return strlen(f->id) <= 200;
+}
 
 static bool is_below(const char *path, const char *dir)
 {
@@ -103,6 +106,8 @@ static enum lr_lean_way network_of(const struct lr_lean_profile *p, const struct
 	/* Nor may one that others will be in after it. */
 	if ((way == LR_LEAN_SHARED || way == LR_LEAN_POOL) && !may_share(c, l))
 		way = LR_LEAN_CONFIG;
+	if (way == LR_LEAN_POOL && !fits(f))
+		way = LR_LEAN_CONFIG;
 	return way;
 }
 
@@ -140,7 +145,7 @@ static bool wants_pool(const struct lr_lean_profile *p, const struct oci_config 
 {
 	enum lr_lean_way way = p->way[LR_LEAN_CGROUP];
 
-	if (way == LR_LEAN_CONFIG || f->rootless || !f->manager_is_fs || strlen(f->id) > ID_MAX_LEN)
+	if (way == LR_LEAN_CONFIG || f->rootless || !f->manager_is_fs || !fits(f))
 		return false;
 	/* Who names a cgroup will look for the container there: Podman does for its stats. */
 	if (way == LR_LEAN_AUTO && l->cgroups_path && *l->cgroups_path)
@@ -166,6 +171,8 @@ static const char *no_template(const struct lr_lean_plan *p, const struct oci_li
 
 	if (p->profile.way[LR_LEAN_MOUNTS] == LR_LEAN_CONFIG)
 		return "not asked for";
+	if (!fits(f))
+		return "the container's long id";
 	if (f->rootless || find_ns(l, "user"))
 		return "a user namespace";
 	if (!is_new(l, "mount") || !is_new(l, "pid"))
@@ -352,8 +359,73 @@ static int drop_network(struct oci_linux *l, struct lr_arena *a, struct lr_err *
 	return 0;
 }
 
-static int adapt(struct lr_lean_plan *p, const struct oci_linux *l, struct lr_arena *a,
-		 struct lr_err *err)
+static bool may_have_image(const struct lr_lean_plan *p, const struct lr_lean_facts *f,
+			   struct lr_err *err)
+{
+	if (f->rootless)
+		lr_refuse(err, EPERM, "%s: only root may mount an image", p->rootfs);
+	else if (!fits(f))
+		lr_refuse(err, ENAMETOOLONG, "%s: an image needs a shorter container id",
+			  p->rootfs);
+	else
+		return true;
+	return false;
+}
+
+/* A root in a file is mounted in the home, and is a directory from then on. */
+static int plan_image(struct lr_lean_plan *p, const struct lr_lean_facts *f, const struct statx *st,
+		      struct oci_root *root, struct lr_arena *a, struct lr_err *err)
+{
+	if (!may_have_image(p, f, err))
+		return lr_err_at(err, "root.path");
+	const char *name = lr_lean_home_name(a, err);
+	const char *home = name ? lr_strf(a, "%s" LR_LEAN_DIR "/%s", f->store_path, name) : NULL;
+
+	p->image = p->rootfs;
+	p->rootfs = home ? lr_lean_image_dir(home, st, a) : NULL;
+	if (!p->rootfs)
+		return name ? lr_fail(err, ENOMEM, "plan") : -EIO;
+	root->path = p->rootfs;
+	root->readonly = true;
+	return 0;
+}
+
+/*
+ * A root that is a mount of its own (a manager's overlay) is that container's alone, and a template
+ * would keep it busy after its end.
+ */
+static int look_at_root(struct lr_lean_plan *p, const struct lr_lean_facts *f,
+			struct oci_root *root, struct lr_arena *a, struct lr_err *err)
+{
+	const char *path = p->profile.image ? p->profile.image : root->path;
+	struct statx st;
+
+	p->rootfs = path[0] == '/' ? path : lr_strf(a, "%s/%s", f->bundle, path);
+	if (!p->rootfs)
+		return lr_fail(err, ENOMEM, "plan");
+	if (lr_statx(AT_FDCWD, p->rootfs, 0, STATX_BASIC_STATS, &st) < 0) {
+		if (p->profile.image)
+			return lr_err_at((lr_fail(err, errno, "%s", path), err),
+					 "annotations.org.lean-runtime.image");
+		p->why_not = "no root directory"; /* whoever attaches it says why */
+		return 0;
+	}
+	p->dev = (uint64_t)st.stx_dev_major << 32 | st.stx_dev_minor;
+	p->ino = st.stx_ino;
+	if (S_ISREG(st.stx_mode))
+		return plan_image(p, f, &st, root, a, err);
+	if (p->profile.image) {
+		lr_refuse(err, EINVAL, "%s is no file", path);
+		return lr_err_at(err, "annotations.org.lean-runtime.image");
+	}
+	if (st.stx_attributes & STATX_ATTR_MOUNT_ROOT &&
+	    p->profile.way[LR_LEAN_MOUNTS] != LR_LEAN_TEMPLATE)
+		p->why_not = "a root directory that is a mount";
+	return 0;
+}
+
+static int adapt(struct lr_lean_plan *p, const struct oci_linux *l, const struct lr_lean_facts *f,
+		 struct lr_arena *a, struct lr_err *err)
 {
 	struct oci_config *c = lr_new(a, struct oci_config);
 	struct oci_root *root = lr_new(a, struct oci_root);
@@ -366,38 +438,15 @@ static int adapt(struct lr_lean_plan *p, const struct oci_linux *l, struct lr_ar
 	*linux_ = *l;
 	if (p->profile.way[LR_LEAN_ROOTFS] == LR_LEAN_RO && is_new(l, "mount"))
 		root->readonly = true;
-	int r = add_tmpfs(&p->profile, c, a, err);
+	int r = look_at_root(p, f, root, a, err);
+	if (r >= 0)
+		r = add_tmpfs(&p->profile, c, a, err);
 	if (r >= 0 && p->network == LR_LEAN_HOST)
 		r = drop_network(linux_, a, err);
 	c->root = root;
 	c->linux_ = linux_;
 	p->config = c;
 	return r;
-}
-
-/*
- * A root that is a mount of its own (a manager's overlay) is that container's alone, and a template
- * would keep it busy after its end.
- */
-static int look_at_root(struct lr_lean_plan *p, const struct lr_lean_facts *f, struct lr_arena *a,
-			struct lr_err *err)
-{
-	const char *path = p->config->root->path;
-	struct statx st;
-
-	p->rootfs = path[0] == '/' ? path : lr_strf(a, "%s/%s", f->bundle, path);
-	if (!p->rootfs)
-		return lr_fail(err, ENOMEM, "plan");
-	if (lr_statx(AT_FDCWD, p->rootfs, 0, STATX_INO, &st) < 0) {
-		p->why_not = "no root directory"; /* whoever attaches it says why */
-		return 0;
-	}
-	p->dev = (uint64_t)st.stx_dev_major << 32 | st.stx_dev_minor;
-	p->ino = st.stx_ino;
-	if (st.stx_attributes & STATX_ATTR_MOUNT_ROOT &&
-	    p->profile.way[LR_LEAN_MOUNTS] != LR_LEAN_TEMPLATE)
-		p->why_not = "a root directory that is a mount";
-	return 0;
 }
 
 int lr_lean_plan(const struct lr_lean_profile *profile, const struct oci_config *config,
@@ -416,14 +465,13 @@ int lr_lean_plan(const struct lr_lean_profile *profile, const struct oci_config 
 	p.pool = wants_pool(profile, config, l, facts);
 	p.keep_bounding =
 		profile->way[LR_LEAN_BOUNDING] == LR_LEAN_KEEP && bounding_is_idle(config->process);
-	int r = adapt(&p, l, a, err);
+	int r = adapt(&p, l, facts, a, err);
 	if (r < 0)
 		return r;
 	l = p.config->linux_;
-	p.why_not = no_template(&p, l, facts);
 	if (!p.why_not)
-		r = look_at_root(&p, facts, a, err);
-	if (r >= 0 && !p.why_not)
+		p.why_not = no_template(&p, l, facts);
+	if (!p.why_not)
 		r = split_mounts(&p, l, facts, a, err);
 	if (r < 0)
 		return r;

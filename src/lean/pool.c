@@ -142,6 +142,9 @@ int lr_lean_pool_drain(int store, const char *store_path, unsigned *left, struct
 	r = count_slots(&h, left, err);
 	if (r < 0 || *left)
 		return r;
+	r = lr_lean_image_forget(&h, err);
+	if (r < 0)
+		return r;
 	remove_parents(&h, a);
 	return lr_lean_home_remove(store, &h, err);
 }

@@ -126,6 +126,10 @@ static int take_annotations(struct lr_lean_profile *p, const struct oci_map *m, 
 			continue;
 		if (lr_streq(key + skip, "tmpfs"))
 			p->tmpfs = value;
+		if (lr_streq(key + skip, "image")) {
+			p->image = value;
+			p->on = true;
+		}
 		for (int k = 0; k < LR_LEAN_PARTS; k++) {
 			if (!lr_streq(key + skip, parts[k].name))
 				continue;

@@ -183,12 +183,17 @@ static int make_slot(struct taking *t, struct lr_err *err)
 	const struct lr_lean_maker maker = {make_tree, pin_tree, t};
 
 	int r = lr_lean_home_fit(&t->home, err);
+	if (r >= 0 && t->plan->image)
+		r = lr_lean_image_mount(&t->home, t->plan->image, t->plan->rootfs, err);
 	if (r < 0)
 		return r;
 	tidy(t);
 	LR_CLEANUP_FD int lock = lr_lean_home_lock(&t->home, LOCK_SH, err);
 	if (lock < 0)
 		return lock;
+	/* Drained meanwhile, and the home of somebody else's by now. */
+	if (t->plan->image && !lr_lean_image_mounted(t->plan->rootfs))
+		return -ESTALE;
 	r = learn(t, err);
 	if (r >= 0)
 		r = lr_lean_slot_number(&t->home, t->key.name, t->env->id, &t->n, err);
@@ -212,7 +217,7 @@ static int open_tree_of(struct taking *t, struct lr_lean_hold *h)
 	char name[LR_LEAN_NAME];
 
 	if (!t->plan->template_)
-		return 0;
+		return t->plan->image && !lr_lean_image_mounted(t->plan->rootfs) ? -ENOENT : 0;
 	lr_lean_slot_path(name, "slot", t->key.name, t->n, NULL);
 	h->enter.mntns = lr_lean_pin_open(&t->home, name, CLONE_NEWNS);
 	return h->enter.mntns < 0 ? h->enter.mntns : 0;
@@ -281,10 +286,15 @@ static int take_net(struct taking *t, struct lr_lean_hold *h, struct lr_err *err
 	return h->net ? 0 : lr_fail(err, ENOMEM, "plan");
 }
 
+/* An image is kept mounted by slots. */
+static bool needs_slot(const struct lr_lean_plan *p)
+{
+	return p->pool || p->template_ || p->image;
+}
+
 static bool needs(const struct lr_lean_plan *p)
 {
-	return p->pool || p->template_ || p->network == LR_LEAN_SHARED ||
-	       p->network == LR_LEAN_POOL;
+	return needs_slot(p) || p->network == LR_LEAN_SHARED || p->network == LR_LEAN_POOL;
 }
 
 static int take(struct taking *t, bool again, struct lr_lean_hold *h, struct lr_err *err)
@@ -296,7 +306,7 @@ static int take(struct taking *t, bool again, struct lr_lean_hold *h, struct lr_
 				  &t->home, err);
 	if (r >= 0)
 		r = take_net(t, h, err);
-	if (r >= 0 && (t->plan->pool || t->plan->template_))
+	if (r >= 0 && needs_slot(t->plan))
 		r = take_slot(t, h, err);
 	if (r < 0) {
 		if (h->net)

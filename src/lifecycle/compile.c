@@ -181,7 +181,8 @@ static int cgroup_view(const struct lr_cgroup_layout *layout, const struct lr_cg
 
 /* What the lean profile makes of the config; the rest is compiled from what is left of it. */
 static int compile_lean(const struct lr_runtime *rt, const struct lr_create_opts *o,
-			struct lr_compiled *c, struct lr_arena *a, struct lr_err *err)
+			const char *root, struct lr_compiled *c, struct lr_arena *a,
+			struct lr_err *err)
 {
 	struct lr_lean_profile profile;
 
@@ -191,6 +192,7 @@ static int compile_lean(const struct lr_runtime *rt, const struct lr_create_opts
 	const struct lr_lean_facts facts = {
 		.id = o->id,
 		.bundle = c->bundle,
+		.store_path = root,
 		.two_phase = o->two_phase,
 		.no_pivot = o->no_pivot,
 		.rootless = lr_is_rootless(rt),
@@ -414,7 +416,7 @@ int lr_compile(const struct lr_runtime *given, const struct lr_create_opts *o, c
 	if (r >= 0)
 		r = check_config(c.config, err);
 	if (r >= 0)
-		r = compile_lean(rt, o, &c, a, err);
+		r = compile_lean(rt, o, root, &c, a, err);
 	if (r < 0)
 		return r;
 	check_annotations(rt, c.config);

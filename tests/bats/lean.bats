@@ -227,6 +227,14 @@ ro"
 	assert_eq "$(count free)" 1
 }
 
+@test "lean: an id that is too long for the pool does without" {
+	local id
+	id=$(printf 'x%.0s' $(seq 230))
+	LEAN_PARTS=mounts,cgroup,network=pool sleeper "$id"
+	assert_eq "$(count used) $(count free)" "0 0"
+	rt delete -f "$id"
+}
+
 @test "lean: a user namespace, a joined namespace and --no-pivot go the usual way" {
 	cfg '.linux.namespaces += [{"type": "user"}]
 		| .linux.uidMappings = [{"containerID": 0, "hostID": 100000, "size": 65536}] | .linux.gidMappings = .linux.uidMappings
@@ -275,6 +283,133 @@ ro"
 	mv "$BUNDLE/rootfs" "$BUNDLE/old"
 	mv "$BUNDLE/new" "$BUNDLE/rootfs"
 	assert_eq "$(lean run -b "$BUNDLE" "$ID")" second
+}
+
+# make_image TYPE FILE: the bundle's root in a file.
+make_image() {
+	local root=$BUNDLE/rootfs
+	mkdir -p "$root"/{proc,sys,dev}
+	rm -f "$2"
+	case $1 in
+	squashfs) mksquashfs "$root" "$2" -quiet -no-progress -all-root >/dev/null ;;
+	erofs) mkfs.erofs "$2" "$root" >/dev/null 2>&1 ;;
+	ext4) mke2fs -q -t ext4 -d "$root" "$2" 32M ;;
+	esac
+}
+
+needs_images() { # TYPE...
+	local type
+	for type; do
+		grep -q -w "$type" /proc/filesystems || skip "the kernel has no $type"
+		case $type in
+		squashfs) command -v mksquashfs ;;
+		erofs) command -v mkfs.erofs ;;
+		ext4) command -v mke2fs ;;
+		esac >/dev/null || skip "nothing to make an image with: $type"
+	done
+	[ -e /dev/loop-control ] || skip "no loop devices"
+}
+
+loops_of() {
+	grep -l -s "$1" /sys/block/loop*/loop/backing_file || true
+}
+
+no_loops_of() {
+	[ -z "$(loops_of "$1")" ]
+}
+
+@test "lean rootfs: an image in a file: squashfs, erofs, ext4" {
+	needs_images squashfs erofs ext4
+	local type
+	sh_cfg 'cat /which; touch /x 2>/dev/null && echo writable; true'
+	for type in squashfs erofs ext4; do
+		echo "$type" >"$BUNDLE/rootfs/which"
+		make_image "$type" "$BUNDLE/root.$type"
+		cfg --arg p "root.$type" '.root.path = $p'
+		assert_eq "$(lean run -b "$BUNDLE" "$ID")" "$type"
+		assert_eq "$(lean run -b "$BUNDLE" "$ID")" "$type"
+		# Without a template, too; and named by an annotation.
+		assert_eq "$(rt --lean=rootfs run -b "$BUNDLE" "$ID")" "$type"
+		cfg --arg p "$BUNDLE/root.$type" '.annotations["org.lean-runtime.image"] = $p | .root.path = "rootfs"'
+		assert_eq "$(rt --lean=rootfs run -b "$BUNDLE" "$ID")" "$type"
+		cfg 'del(.annotations)'
+	done
+	assert_eq "$(grep -c "$ROOT.*/img/" /proc/self/mountinfo)" 3
+	rt pool drain
+	wait_until no_loops_of "$BUNDLE/root"
+}
+
+@test "lean rootfs: an image that changed is another; containers keep theirs when the pool is drained" {
+	needs_images squashfs
+	sh_cfg 'cat /which; sleep 300'
+	echo first >"$BUNDLE/rootfs/which"
+	make_image squashfs "$BUNDLE/root.img"
+	cfg '.root.path = "root.img"'
+	rt_bg --lean run -d -b "$BUNDLE" a1
+	run ! rt pool drain
+	assert_eq "$(rt exec a1 cat /which)" first
+	echo second >"$BUNDLE/rootfs/which"
+	make_image squashfs "$BUNDLE/root.img"
+	rt_bg --lean run -d -b "$BUNDLE" a2
+	assert_eq "$(rt exec a2 cat /which)" second
+	assert_eq "$(rt exec a1 cat /which)" first
+	rt delete -f a1 && rt delete -f a2
+	rt pool drain
+	wait_until no_loops_of "$BUNDLE/root"
+}
+
+@test "lean rootfs: what is no image" {
+	needs_images squashfs
+	echo nonsense >"$BUNDLE/root.img"
+	cfg '.root.path = "root.img"'
+	run ! lean run -b "$BUNDLE" "$ID"
+	assert_has "$output" "no image of a file system"
+	run ! rt run -b "$BUNDLE" "$ID"
+	cfg '.annotations["org.lean-runtime.image"] = "missing.img"'
+	run ! lean run -b "$BUNDLE" "$ID"
+	assert_has "$output" annotations.org.lean-runtime.image
+	cfg --arg p "$BUNDLE/rootfs" '.annotations["org.lean-runtime.image"] = $p'
+	run ! lean run -b "$BUNDLE" "$ID"
+	assert_has "$output" "is no file"
+	rm "$BUNDLE/root.img"
+	truncate -s 100 "$BUNDLE/root.img"
+	printf hsqs | dd of="$BUNDLE/root.img" conv=notrunc status=none
+	cfg 'del(.annotations)'
+	run ! lean run -b "$BUNDLE" "$ID"
+	assert_has "$output" "(squashfs)"
+	assert_eq "$(count used) $(count lost) $(loops_of "$BUNDLE/root")" "0 0 "
+}
+
+@test "lean rootfs: 16 starters of one image, with a template or without, drained meanwhile" {
+	needs_images squashfs
+	local i parts
+	sh_cfg 'exit 7'
+	make_image squashfs "$BUNDLE/root.img"
+	cfg '.root.path = "root.img"'
+	for parts in lean rootfs; do
+		for i in $(seq 16); do
+			rt --lean=$parts run -b "$BUNDLE" "p$i" >"out.$i" 2>&1 </dev/null &
+		done
+		for i in 1 2 3; do rt pool drain >/dev/null 2>&1 || true; done
+		wait
+		for i in $(seq 16); do assert_eq "$(cat "out.$i")" ""; done
+		sleeper a1
+		assert_eq "$(loops_of "$BUNDLE/root" | wc -l)" 1
+		rt delete -f a1
+		rt pool drain
+		wait_until no_loops_of "$BUNDLE/root"
+	done
+}
+
+@test "lean rootfs: a starter of an image killed at 20 moments" {
+	needs_images squashfs erofs
+	make_image erofs "$BUNDLE/root.erofs"
+	make_image squashfs "$BUNDLE/root.img"
+	cfg '.root.path = "root.img"'
+	crash 20 500 --lean=rootfs run -d -b "$BUNDLE" "$ID"
+	cfg '.root.path = "root.erofs"'
+	crash 20 500 --lean run -d -b "$BUNDLE" "$ID"
+	wait_until no_loops_of "$BUNDLE/root"
 }
 
 # ---- namespaces ------------------------------------------------------------------------------------
