@@ -5,6 +5,7 @@
 load ../lib/helpers.bash
 
 setup() {
+	unset LEAN_RUNTIME_PROFILE # each test says for itself
 	lean_only "a profile of its own"
 	needs_root
 	common_setup
@@ -383,10 +384,10 @@ no_loops_of() {
 @test "lean rootfs: 16 starters of one image, with a template or without, drained meanwhile" {
 	needs_images squashfs
 	local i parts
-	sh_cfg 'exit 7'
 	make_image squashfs "$BUNDLE/root.img"
 	cfg '.root.path = "root.img"'
 	for parts in lean rootfs; do
+		sh_cfg 'exit 7'
 		for i in $(seq 16); do
 			rt --lean=$parts run -b "$BUNDLE" "p$i" >"out.$i" 2>&1 </dev/null &
 		done
