@@ -10,13 +10,13 @@ LIBC_CC ?= $(or $(shell command -v musl-gcc),cc)
 
 NINJA = ninja -C $(BUILD)
 
-.PHONY: all help deps demo check unit sanitize vm format install clean
+.PHONY: all help deps demo check check-lean unit sanitize vm format install clean
 
 all: $(BUILD)/build.ninja ## build into $(BUILD)
 	@$(NINJA)
 
 help: ## show this list
-	@sed -n 's/^\([a-z]*\):.*## /\1\t/p' $(MAKEFILE_LIST) | expand -t 12
+	@sed -n 's/^\([a-z-]*\):.*## /\1\t/p' $(MAKEFILE_LIST) | expand -t 12
 
 $(BUILD)/build.ninja:
 	@command -v meson >/dev/null || { echo "no meson: run 'make deps' first" >&2; exit 1; }
@@ -36,6 +36,9 @@ check: ## install what is missing, build, and run every test
 
 unit: all ## run the unit tests and house rules only
 	@meson test -C $(BUILD) --no-rebuild --print-errorlogs
+
+check-lean: all ## run the suite of the command line with the lean profile on
+	@tests/run-all $(BUILD) lean
 
 sanitize: ## build with ASan and UBSan into $(BUILD)-sanitize, and run every suite with that
 	@tests/sanitize $(abspath $(BUILD)-sanitize) unit bats docker podman containerd

@@ -39,7 +39,10 @@ static const struct {
 			    {{"auto", LR_LEAN_AUTO},
 			     {"template", LR_LEAN_TEMPLATE},
 			     {"config", LR_LEAN_CONFIG}}},
-	[LR_LEAN_BOUNDING] = {"bounding", {{"keep", LR_LEAN_KEEP}, {"drop", LR_LEAN_CONFIG}}},
+	[LR_LEAN_BOUNDING] = {"bounding",
+			      {{"keep", LR_LEAN_KEEP},
+			       {"drop", LR_LEAN_CONFIG},
+			       {"config", LR_LEAN_CONFIG}}},
 };
 
 static bool is(const char *word, size_t len, const char *name)

@@ -103,6 +103,7 @@ value() { # CONTROLLER V1 V2 [ID]
 }
 
 @test "cgroups: a default path of its own without cgroupsPath" {
+	lean_changes cgroup
 	cfg 'del(.linux.cgroupsPath) | .process.args = ["/bin/sleep", "300"]'
 	rt_bg run -d -b "$BUNDLE" "$ID"
 	assert_has "$(cat "/proc/$(pid_of)/cgroup")" "$ID"

@@ -129,6 +129,7 @@ userns_cfg() {
 }
 
 @test "user namespace: id maps" {
+	lean_changes rootfs
 	userns_cfg
 	sh_cfg 'cat /proc/self/uid_map /proc/self/gid_map; id -u; touch /made; stat -c %u:%g /made'
 	run -0 rt run -b "$BUNDLE" "$ID"
@@ -153,6 +154,7 @@ $(readlink "/proc/$(pid_of)/ns/user")"
 }
 
 @test "user namespace: hidden from the host's root: capabilities count inside only" {
+	lean_changes rootfs
 	userns_cfg
 	with_caps CAP_SYS_ADMIN CAP_NET_ADMIN CAP_MKNOD
 	sh_cfg 'hostname inside && hostname; mknod /tmp/x c 1 3 2>&1'

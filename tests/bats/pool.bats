@@ -5,6 +5,7 @@
 load ../lib/helpers.bash
 
 setup() {
+	unset LEAN_RUNTIME_PROFILE
 	common_setup
 	lean_only "has no pools"
 	cfg 'del(.linux.cgroupsPath)'

@@ -121,6 +121,7 @@ caps_cfg() {
 }
 
 @test "capabilities: none at all" {
+	lean_changes bounding
 	caps_cfg '{"bounding": [], "permitted": [], "effective": [], "inheritable": [], "ambient": []}'
 	run -0 rt run -b "$BUNDLE" "$ID"
 	local set
@@ -130,6 +131,7 @@ caps_cfg() {
 }
 
 @test "capabilities: root gets its bounding set on exec" {
+	lean_changes bounding
 	caps_cfg '{"bounding": ["CAP_KILL", "CAP_CHOWN"], "permitted": ["CAP_KILL", "CAP_CHOWN"], "effective": ["CAP_KILL", "CAP_CHOWN"]}'
 	run -0 rt run -b "$BUNDLE" "$ID"
 	assert_match "$output" 'CapEff:.0000000000000021'

@@ -240,6 +240,7 @@ v1_file() {
 }
 
 @test "linux.seccomp: errnoRet, defaultErrnoRet, and every action" {
+	lean_changes rootfs
 	cfg '.process.args = ["mkdir", "/tmp/x"]'
 	local a
 	cfg '.linux.seccomp = {defaultAction: "SCMP_ACT_ALLOW", syscalls: [{names: ["mkdir", "mkdirat"], action: "SCMP_ACT_ERRNO", errnoRet: 28}]}'
@@ -460,6 +461,7 @@ mnt() {
 }
 
 @test "root.readonly, root.path absolute and relative" {
+	lean_changes rootfs
 	cfg --arg p "$BUNDLE/rootfs" '.root.path = $p'
 	ran 'touch /x && echo writable' '.root.readonly = false'
 	assert_eq "$output" writable

@@ -210,6 +210,7 @@ UP,"
 }
 
 @test "rootless: a range of ids by newuidmap and newgidmap" {
+	lean_changes rootfs
 	command -v newuidmap >/dev/null || skip "needs newuidmap (package uidmap)"
 	user_bundle
 	cfg '.linux.uidMappings = [{containerID: 0, hostID: 1234, size: 1}, {containerID: 1, hostID: 200000, size: 1000}]
@@ -239,6 +240,7 @@ userns_bundle() {
 }
 
 @test "user namespace: the rootfs below a directory that only root may search" {
+	lean_changes rootfs
 	userns_bundle
 	mkdir -m 700 "$HOMEDIR/closed"
 	mkdir "$HOMEDIR/closed/volume"
@@ -256,6 +258,7 @@ from-volume
 }
 
 @test "user namespace: the same with every rootfsPropagation, --no-pivot, and a read-only root" {
+	lean_changes rootfs
 	userns_bundle
 	mkdir -m 700 "$HOMEDIR/closed"
 	mv "$BUNDLE" "$HOMEDIR/closed/bundle"

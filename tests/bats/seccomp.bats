@@ -19,6 +19,7 @@ ENOUGH=$(printf '"%s",' accept access arch_prctl brk capget capset chdir clock_g
 	set_tid_address setgid setgroups setsid setuid setresuid setresgid sigaltstack socket stat statfs statx sysinfo tgkill uname vfork wait4 waitid write writev umask getgroups getxattr lgetxattr epoll_create1 epoll_ctl epoll_pwait epoll_wait eventfd2 gettid)
 
 @test "seccomp: errno" {
+	lean_changes rootfs
 	seccomp '{"defaultAction": "SCMP_ACT_ALLOW", "architectures": ["SCMP_ARCH_X86_64", "SCMP_ARCH_AARCH64"],
 		"syscalls": [{"names": ["mkdir", "mkdirat"], "action": "SCMP_ACT_ERRNO"}, {"names": ["unlink", "unlinkat"], "action": "SCMP_ACT_ERRNO", "errnoRet": 28}]}'
 	sh_cfg 'mkdir /tmp/x; touch /tmp/y; rm /tmp/y; grep "Seccomp:" /proc/self/status'

@@ -247,6 +247,7 @@ overwrite_the_runtime() {
 }
 
 @test "a container can't reach another's root through its own" {
+	lean_changes rootfs
 	with_caps CAP_SYS_CHROOT CAP_SYS_ADMIN
 	sh_cfg 'mkdir -p /tmp/j; cat >/tmp/e.sh <<E
 cd /; i=0; while [ \$i -lt 40 ]; do cd ..; i=\$((i + 1)); done; ls -di . /

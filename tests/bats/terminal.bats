@@ -202,6 +202,7 @@ while True:
 }
 
 @test "terminal: a megabyte of input goes through whole, and its end is seen" {
+	lean_changes rootfs
 	sh_cfg 'stty -echo; echo ready >/tmp/ready; cat | md5sum; sleep 0.2'
 	mkfifo in
 	{
@@ -215,6 +216,7 @@ while True:
 }
 
 @test "terminal: the end of input in the middle of a line" {
+	lean_changes rootfs
 	sh_cfg 'stty -echo; echo ready >/tmp/ready; cat; echo "<end>"; sleep 0.2'
 	mkfifo in
 	{

@@ -39,6 +39,17 @@ lean_only() {
 	is_lean || skip "stand-in runtime: ${1:-not a feature of it}"
 }
 
+# The whole suite runs with the lean profile, too: LEAN_RUNTIME_PROFILE=lean bats tests/bats.
+lean_profile() {
+	case ${LEAN_RUNTIME_PROFILE-} in "" | none) return 1 ;; esac
+}
+
+# lean_changes PART: this test is about what that part of the profile changes, as docs/lean-profile.md
+# says it does: it runs with the other parts.
+lean_changes() {
+	! lean_profile || export LEAN_RUNTIME_PROFILE=$LEAN_RUNTIME_PROFILE,$1=config
+}
+
 # --- set up and tear down ---------------------------------------------------------------------
 
 # One root file system per bats run, copied for each test.
@@ -270,8 +281,17 @@ whats_left() {
 	left_state
 }
 
+# What the lean profile keeps ready is not left behind, but has to go when it is asked to.
+drain_pools() {
+	local home
+	for home in $(find "$BATS_TEST_TMPDIR" -maxdepth 3 -type d -name .lean); do
+		"$LEAN_RUNTIME" --root "${home%/.lean}" pool drain >/dev/null 2>&1 3>&- || true
+	done
+}
+
 assert_nothing_left() {
 	local left _
+	! lean_profile || drain_pools
 	for _ in $(seq 60); do
 		left=$(whats_left)
 		[ -n "$left" ] || return 0
