@@ -88,6 +88,25 @@ char *lr_strdup(struct lr_arena *a, const char *s)
 	return lr_strndup(a, s, strlen(s));
 }
 
+char *lr_concat(struct lr_arena *a, const char *first, ...)
+{
+	size_t len = 0;
+	va_list ap;
+
+	va_start(ap, first);
+	for (const char *s = first; s; s = va_arg(ap, const char *))
+		len += strlen(s);
+	va_end(ap);
+	char *text = lr_alloc(a, len + 1), *end = text;
+	if (!text)
+		return NULL;
+	va_start(ap, first);
+	for (const char *s = first; s; s = va_arg(ap, const char *))
+		end = stpcpy(end, s);
+	va_end(ap);
+	return text;
+}
+
 char *lr_strfv(struct lr_arena *a, const char *fmt, va_list ap)
 {
 	/* Nearly always it fits into what is left of the chunk, and is formatted once. */

@@ -767,10 +767,10 @@ void lr_json_raw(struct lr_json_writer *w, const char *text, size_t len)
 
 void lr_json_uint(struct lr_json_writer *w, uint64_t v)
 {
-	char digits[24];
-	int n = snprintf(digits, sizeof(digits), "%" PRIu64, v);
+	char buf[LR_DIGITS];
+	const char *digits = lr_digits(buf, v);
 
-	lr_json_raw(w, digits, (size_t)n);
+	lr_json_raw(w, digits, strlen(digits));
 }
 
 void lr_json_bool(struct lr_json_writer *w, bool v)

@@ -56,6 +56,17 @@ int lr_parse_u32(const char *s, uint32_t *ret)
 	return 0;
 }
 
+const char *lr_digits(char buf[LR_DIGITS], uint64_t v)
+{
+	char *p = buf + LR_DIGITS - 1;
+
+	*p = '\0';
+	do
+		*--p = (char)('0' + v % 10);
+	while (v /= 10);
+	return p;
+}
+
 const struct lr_name *lr_name_find(const struct lr_name *table, size_t n, const char *name)
 {
 	size_t low = 0, high = n;

@@ -26,6 +26,10 @@ int lr_parse_u64(const char *s, uint64_t *ret) LR_MUST_CHECK;
 int lr_parse_i64(const char *s, int64_t *ret) LR_MUST_CHECK;
 int lr_parse_u32(const char *s, uint32_t *ret) LR_MUST_CHECK;
 
+/* Decimal digits, NUL-terminated; returns where they begin in buf. */
+#define LR_DIGITS 21
+const char *lr_digits(char buf[LR_DIGITS], uint64_t v);
+
 /*
  * A name -> value table, sorted by name (strcmp order; checked in the unit tests), searched by
  * bisection. NULL when unknown.

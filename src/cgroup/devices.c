@@ -226,17 +226,16 @@ int lr_cgroup_devs_flatten(const struct lr_cgroup_devs *in, struct lr_arena *are
 	return 0;
 }
 
-static const char *number(char buf[24], int64_t n)
+static const char *number(char buf[LR_DIGITS], int64_t n)
 {
-	snprintf(buf, 24, "%" PRIi64, n);
-	return n < 0 ? "*" : buf;
+	return n < 0 ? "*" : lr_digits(buf, (uint64_t)n);
 }
 
 void lr_cgroup_gen_devices_v1(struct lr_cgroup_gen *g, const struct lr_cgroup_devs *flat)
 {
 	const char *def = flat->allow_rest ? "devices.allow" : "devices.deny";
 	const char *exc = flat->allow_rest ? "devices.deny" : "devices.allow";
-	char major[24], minor[24];
+	char major[LR_DIGITS], minor[LR_DIGITS];
 
 	/*
 	 * "a" forgets all exceptions. Below a restricted parent nobody may allow all (EPERM); a new

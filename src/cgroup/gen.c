@@ -84,7 +84,7 @@ void lr_cgroup_emit(struct lr_cgroup_gen *g, enum lr_cgroup_ctrl c, unsigned fla
 	va_start(ap, fmt);
 	v[g->n] = (struct lr_cgroup_write){
 		/* The same file again: the same pointer, so that one open serves both. */
-		.file = lr_strf(g->arena, "%s/%s", dir, file),
+		.file = lr_concat(g->arena, dir, "/", file, NULL),
 		.value = lr_strfv(g->arena, fmt, ap),
 		.where = where,
 		.flags = flags,

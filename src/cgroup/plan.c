@@ -69,8 +69,9 @@ static int make_places(struct lr_cgroup_plan *p, const struct lr_cgroup_layout *
 	for (size_t i = 0; i < l->n; i++) {
 		const struct lr_cgroup_hierarchy *h = &l->hierarchies[i];
 		size_t base = relative ? base_len(h, l->mode) : 0;
-		char *path = lr_strf(arena, "%s%.*s%s", h->mountpoint, (int)base,
-				     base ? h->own : "", p->ref.relative);
+		char *path = base ? lr_strf(arena, "%s%.*s%s", h->mountpoint, (int)base, h->own,
+					    p->ref.relative)
+				  : lr_concat(arena, h->mountpoint, p->ref.relative, NULL);
 
 		if (!path)
 			return no_memory(err);

@@ -151,7 +151,7 @@ static int hierarchy_bind(struct lr_mount_plan *plan, const struct lr_mount_cgro
 		if (tree >= 0) {
 			r = lr_mount_attach(tree, d);
 			if (r == 0)
-				return lr_mount_change_apply(plan, tree, &change, env, err);
+				return 0; /* attributes: by apply_v1, for all at once */
 		} else {
 			r = tree;
 		}
@@ -225,8 +225,9 @@ static int apply_v1(struct lr_mount_plan *plan, struct lr_mount_op *op,
 			r = add_hierarchy(plan, op, &view->v[i], top, env, err);
 	if (r < 0)
 		return r;
-	if (op->attr & MOUNT_ATTR_RDONLY)
-		r = lr_mount_change_apply(plan, top, &read_only, env, err);
+	struct lr_mount_change attr = {.set = V1_ATTR | (op->attr & MOUNT_ATTR_RDONLY),
+				       .rec = true};
+	r = lr_mount_change_apply(plan, top, &attr, env, err);
 	for (size_t i = 0; i < op->n_props && r >= 0; i++) {
 		struct lr_mount_change c = {.prop = op->props[i].prop, .rec = op->o.props[i].rec};
 		r = lr_mount_change_apply(plan, top, &c, env, err);

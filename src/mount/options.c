@@ -234,7 +234,7 @@ int lr_mount_options_add(struct lr_mount_options *o, const char *key, const char
 			 const char *text, struct lr_arena *arena)
 {
 	struct lr_mount_param *v = lr_grow(arena, o->params, o->n_params, sizeof(*v));
-	char *data = lr_strf(arena, "%s%s%s", o->data, *o->data ? "," : "", text);
+	char *data = lr_concat(arena, o->data, *o->data ? "," : "", text, NULL);
 
 	if (!v || !data)
 		return -ENOMEM;

@@ -75,6 +75,31 @@ TEST(strings)
 	CHECK_INT(strlen(big), 100000);
 }
 
+TEST(strings_one_after_the_other)
+{
+	struct lr_arena *a = lr_arena_new();
+
+	CHECK_STR(lr_concat(a, "one", "", "/", "two", NULL), "one/two");
+	CHECK_STR(lr_concat(a, "", NULL), "");
+	lr_arena_free(a);
+}
+
+/* Formatted into the end of a chunk: what did not fit there leaves it zeroed. */
+TEST(a_string_that_does_not_fit_leaves_no_trace)
+{
+	for (size_t left = 1; left < 200; left += 7) {
+		struct lr_arena *a = lr_arena_new();
+		const size_t chunk = 32u << 10;
+
+		CHECK(lr_alloc(a, chunk - left) != NULL);
+		CHECK_STR(lr_strf(a, "%0100d", 7) + 98, "07");
+		const unsigned char *p = lr_alloc(a, 150);
+		for (size_t i = 0; i < 150; i++)
+			CHECK_INT(p[i], 0);
+		lr_arena_free(a);
+	}
+}
+
 TEST(a_growing_array_keeps_its_elements)
 {
 	LR_CLEANUP_ARENA struct lr_arena *a = lr_arena_new();

@@ -44,6 +44,15 @@ TEST(numbers_are_whole_and_in_range)
 	CHECK(lr_parse_i64("-0", &i) == 0 && i == 0);
 }
 
+TEST(digits)
+{
+	char buf[LR_DIGITS];
+
+	CHECK_STR(lr_digits(buf, 0), "0");
+	CHECK_STR(lr_digits(buf, 1234567890), "1234567890");
+	CHECK_STR(lr_digits(buf, UINT64_MAX), "18446744073709551615");
+}
+
 TEST(tables_are_searched_by_name_and_value)
 {
 	static const struct lr_name t[] = {{"a", 1}, {"b", 2}, {"bb", 3}, {"c", 2}, {"z", 9}};
