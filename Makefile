@@ -10,13 +10,13 @@ LIBC_CC ?= $(or $(shell command -v musl-gcc),cc)
 
 NINJA = ninja -C $(BUILD)
 
-.PHONY: all help deps demo check check-lean unit sanitize vm format install clean
+.PHONY: all help deps demo check check-lean check-denied unit sanitize vm pristine format install clean
 
 all: $(BUILD)/build.ninja ## build into $(BUILD)
 	@$(NINJA)
 
 help: ## show this list
-	@sed -n 's/^\([a-z-]*\):.*## /\1\t/p' $(MAKEFILE_LIST) | expand -t 12
+	@sed -n 's/^\([a-z-]*\):.*## /\1\t/p' $(MAKEFILE_LIST) | expand -t 16
 
 $(BUILD)/build.ninja:
 	@command -v meson >/dev/null || { echo "no meson: run 'make deps' first" >&2; exit 1; }
@@ -34,6 +34,9 @@ check: ## install what is missing, build, and run every test
 	@$(MAKE) --no-print-directory all
 	@tests/run-all $(BUILD)
 
+check-denied: all ## run the whole suite with each system call denied that there is a fallback for (most of an hour)
+	@LEAN_RUNTIME=$(BUILD)/src/cli/lean-runtime tests/denied/run -w $(BUILD)/tests/denied/deny
+
 unit: all ## run the unit tests and house rules only
 	@meson test -C $(BUILD) --no-rebuild --print-errorlogs
 
@@ -41,10 +44,13 @@ check-lean: all ## run the suite of the command line with the lean profile on
 	@tests/run-all $(BUILD) lean
 
 sanitize: ## build with ASan and UBSan into $(BUILD)-sanitize, and run every suite with that
-	@tests/sanitize $(abspath $(BUILD)-sanitize) unit bats docker podman containerd
+	@tests/sanitize $(abspath $(BUILD)-sanitize) unit bats docker podman buildah containerd
 
 vm: all ## test on a host with systemd and cgroup v2, which is a virtual machine (qemu, mmdebstrap)
 	@LEAN_RUNTIME=$(BUILD)/src/cli/lean-runtime tests/vm/run $(VM_TESTS)
+
+pristine: ## prove that a fresh Debian needs nothing but make (mmdebstrap; PRISTINE_TARGETS=check for more than demo)
+	@tests/pristine $(PRISTINE_TARGETS)
 
 format: ## lay out the C files
 	@tools/check-format --fix

@@ -5,6 +5,7 @@
 
 #include <errno.h>
 #include <linux/capability.h>
+#include <stdio.h>
 #include <sys/prctl.h>
 #include <sys/syscall.h>
 #include <unistd.h>
@@ -30,12 +31,20 @@ static uint64_t mask_of(const struct oci_strv *set, const char *which)
 	return mask;
 }
 
-static void warn_each(uint64_t mask, const char *set, const char *why)
+/* One line, however many they are: Buildah asks for eleven such in each RUN. */
+static void warn_of(uint64_t mask, const char *set, const char *why)
 {
-	for (int i = 0; mask; i++, mask >>= 1)
-		if (mask & 1)
-			lr_warn("process.capabilities.%s: %s %s", set,
-				lr_caps_name(i) ? lr_caps_name(i) : "a capability", why);
+	char names[64 * 24];
+	size_t len = 0;
+
+	if (!mask)
+		return;
+	for (int i = 0; i < 64; i++)
+		if (mask & LR_CAPS_BIT(i))
+			len += (size_t)snprintf(names + len, sizeof(names) - len, "%s%s",
+						len ? ", " : "",
+						lr_caps_name(i) ? lr_caps_name(i) : "a new one");
+	lr_warn("process.capabilities.%s: %s: %s", set, why, names);
 }
 
 void lr_caps_plan(const struct oci_capabilities *caps, struct lr_caps_plan *ret)
@@ -51,10 +60,10 @@ void lr_caps_plan(const struct oci_capabilities *caps, struct lr_caps_plan *ret)
 
 	/* The kernel refuses effective ones that aren't permitted, and ambient ones that aren't
 	 * both permitted and inheritable (capabilities(7)). */
-	warn_each(ret->effective & ~ret->permitted, "effective", "is not permitted: left out");
+	warn_of(ret->effective & ~ret->permitted, "effective", "left out, not permitted");
 	ret->effective &= ret->permitted;
-	warn_each(ret->ambient & ~(ret->permitted & ret->inheritable), "ambient",
-		  "is not both permitted and inheritable: left out");
+	warn_of(ret->ambient & ~(ret->permitted & ret->inheritable), "ambient",
+		"left out, not both permitted and inheritable");
 	ret->ambient &= ret->permitted & ret->inheritable;
 }
 
@@ -93,7 +102,7 @@ static void warn_unknown_to_kernel(const struct lr_caps_plan *p)
 	/* 37, CAP_AUDIT_READ, came with 3.16: older kernels cannot run this program anyway. */
 	if (top <= CAP_AUDIT_READ || prctl(PR_CAPBSET_READ, top, 0, 0, 0) >= 0)
 		return;
-	warn_each(all & ~((UINT64_C(2) << lr_caps_last()) - 1), "*", "is unknown to this kernel");
+	warn_of(all & ~((UINT64_C(2) << lr_caps_last()) - 1), "*", "unknown to this kernel");
 }
 
 int lr_caps_apply_bounding(const struct lr_caps_plan *plan, struct lr_err *err)
@@ -170,8 +179,8 @@ static int capset_what_can_be(struct lr_caps_plan *p, struct lr_err *err)
 
 	uint64_t can_inherit = inheritable | (permitted & bounding);
 
-	warn_each(p->permitted & ~permitted, "permitted", "cannot be granted: left out");
-	warn_each(p->inheritable & ~can_inherit, "inheritable", "cannot be granted: left out");
+	warn_of(p->permitted & ~permitted, "permitted", "left out, cannot be granted");
+	warn_of(p->inheritable & ~can_inherit, "inheritable", "left out, cannot be granted");
 	p->permitted &= permitted;
 	p->effective &= p->permitted;
 	p->inheritable &= can_inherit;
@@ -205,7 +214,7 @@ static int apply_ambient(const struct lr_caps_plan *p, struct lr_err *err)
 		/* EINVAL: unknown to the kernel, warned about before. EPERM: a securebit forbids.
 		 */
 		if (errno == EPERM)
-			warn_each(LR_CAPS_BIT(i), "ambient", "cannot be raised: left out");
+			warn_of(LR_CAPS_BIT(i), "ambient", "left out, cannot be raised");
 		else if (errno != EINVAL)
 			return lr_fail(err, errno, "cannot raise ambient %s", lr_caps_name(i));
 	}

@@ -354,12 +354,8 @@ int lr_mount_options_parse(const struct oci_strv *options, const char *type, siz
 	for (size_t i = 0; i < options->n; i++) {
 		const char *text = options->v[i];
 
-		if (!*text) {
-			lr_refuse(err, EINVAL, "empty mount option");
-			lr_err_at(err, "mounts[%zu].options[%zu]", index, i);
-			return -EINVAL;
-		}
-		if (take_idmap_spec(ret, text))
+		/* Buildah writes an empty one for each volume; runc and crun say nothing. */
+		if (!*text || take_idmap_spec(ret, text))
 			continue;
 		int r = take(ret, text, type, arena);
 		if (r < 0) {

@@ -1,7 +1,7 @@
 #!/usr/bin/env bats
 # SPDX-License-Identifier: Apache-2.0
-# What Docker, containerd, Podman, conmon and BuildKit call, parse and rely on: one test a line of
-# docs/callers.md, named by it. The managers' own suites are in tests/docker, containerd and podman; these
+# What Docker, containerd, Podman, conmon, Buildah and BuildKit call, parse and rely on: one test a line of
+# docs/callers.md, named by it. The managers' own suites are in tests/docker, containerd, podman and buildah; these
 # here say which promise was broken.
 
 load ../lib/helpers
@@ -425,6 +425,28 @@ last_error() {
 }
 
 # --- what everyone does as runc does ---------------------------------------------------------------
+
+@test "Buildah: create, start, state and delete without any option in front" {
+	# Its ids are long and have dots and dashes of the temporary directory's name.
+	new_id
+	ID=buildah-$ID
+	cfg '.process.args = ["sh", "-c", "echo built; exit 3"]'
+	rt_bg create --bundle "$BUNDLE" --pid-file "$PWD/pid" "$ID"
+	run -0 rt start "$ID"
+	wait_for_status stopped "$ID"
+	assert_eq "$(rt state "$ID" | jq -r .status)" stopped
+	run -0 rt delete "$ID"
+	assert_eq "$output" ""
+	assert_eq "$(cat "$OUT")" built
+}
+
+@test "Buildah: an empty mount option is none" {
+	mkdir volume
+	cfg --arg s "$PWD/volume" '.mounts += [{destination: "/v", type: "bind", source: $s, options: ["", "rbind", "rprivate", "rw"]}]
+		| .process.args = ["touch", "/v/x"]'
+	run -0 rt run -b "$BUNDLE" "$ID"
+	[ -e volume/x ]
+}
 
 @test "runc: exit codes: 1 for a failure, 255 for exec's, the program's own, 128 and the signal" {
 	run -1 rt run -b /no/such "$ID"

@@ -79,9 +79,9 @@ TEST(plan_warns_and_ignores_the_unknown)
 
 TEST(plan_keeps_sets_consistent)
 {
-	const char *two[] = {"CAP_CHOWN", "CAP_KILL"}, *one[] = {"CAP_KILL"};
+	const char *three[] = {"CAP_CHOWN", "CAP_KILL", "CAP_BPF"}, *one[] = {"CAP_KILL"};
 	struct oci_capabilities c = {
-		.effective = {two, 2}, .permitted = {one, 1}, .ambient = {one, 1}};
+		.effective = {three, 3}, .permitted = {one, 1}, .ambient = {three, 3}};
 	struct lr_caps_plan p;
 
 	lr_log_set_sink(sink, NULL);
@@ -89,7 +89,8 @@ TEST(plan_keeps_sets_consistent)
 	lr_caps_plan(&c, &p);
 	CHECK_INT(p.effective, LR_CAPS_BIT(CAP_KILL));
 	CHECK_INT(p.ambient, 0);
-	CHECK_INT(warnings, 2);
+	CHECK_INT(warnings, 2); /* a line for each set */
+	CHECK_HAS(last_warning, "CAP_CHOWN, CAP_KILL, CAP_BPF");
 
 	c.inheritable = c.permitted;
 	lr_caps_plan(&c, &p);
