@@ -93,9 +93,7 @@ static int stage_procfs(struct lr_child *c, struct lr_err *err)
 	if (!p->sysctl.n && !lr_process_wants_procfs(&p->process))
 		return 0;
 	c->becoming.procfd = lr_procfs_open(err);
-	if (c->becoming.procfd < 0)
-		return c->becoming.procfd;
-	return c->staged ? 0 : lr_process_early(&c->plan->process, &c->becoming, err);
+	return c->becoming.procfd < 0 ? c->becoming.procfd : 0;
 }
 
 static int stage_identity(struct lr_child *c, struct lr_err *err)
@@ -106,6 +104,8 @@ static int stage_identity(struct lr_child *c, struct lr_err *err)
 	if (lr_child_waits_mapped(c->plan))
 		r = lr_sync_wait(c->becoming.sync, LR_STEP_MAPPED, &pid, err);
 	c->host_pid = pid;
+	if (r >= 0 && !c->staged && c->becoming.procfd >= 0)
+		r = lr_process_early(&c->plan->process, &c->becoming, err);
 	if (r >= 0 && c->plan->ns.create & CLONE_NEWUSER && !c->staged)
 		r = lr_ns_become_root(err);
 	/* Nobody in the container may look into this process (its descriptors lead to the host)

@@ -99,9 +99,7 @@ pid_t lr_clone(struct lr_clone *c, struct lr_err *err)
 	}
 	if (pid == -ENOSYS || pid == -EPERM || pid == -EINVAL) {
 		c->reset = MAY_BE_IGNORED;
-		pid_t old = clone_old(c, &pidfd);
-		if (old >= 0 || pid == -ENOSYS)
-			pid = old;
+		pid = clone_old(c, &pidfd);
 	}
 	if (pid < 0)
 		return explain(-pid, c->flags, err);

@@ -160,6 +160,8 @@ static int prepare_member(struct lr_init_exec *p, const struct lr_clone *born,
 			lr_limits_affinity_reset(0);
 		r = lr_limits_affinity_apply(&p->process.affinity, true, 0, err);
 	}
+	if (r >= 0 && p->namespaces & CLONE_NEWUSER)
+		lr_limits_grant(&p->process.rlimits, NULL, 0);
 	if (r >= 0 && lr_process_wants_procfs(&p->process)) {
 		b->procfd = lr_procfs_open(err);
 		r = b->procfd < 0 ? b->procfd : lr_process_early(&p->process, b, err);

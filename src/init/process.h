@@ -72,7 +72,8 @@ bool lr_process_wants_procfs(const struct lr_init_process *p);
 int lr_process_reset_signals(uint64_t which, struct lr_err *err) LR_MUST_CHECK;
 
 /*
- * Second, with the caller's own credentials: in a user namespace /proc/self/oom_score_adj belongs
+ * Second, once whoever bore this process has granted what it may not take (lr_limits_grant), but
+ * still with the caller's own credentials: in a user namespace /proc/self/oom_score_adj belongs
  * to somebody else.
  */
 int lr_process_early(struct lr_init_process *p, struct lr_becoming *b,

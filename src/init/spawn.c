@@ -121,6 +121,16 @@ static int spawn_direct(struct lr_init_plan *p, struct lr_ns_fds *ns, int sv[2],
 	return 0;
 }
 
+/* What a process in a new user namespace cannot do for itself: it waits for MAPPED. */
+static int prepare_user_ns(const struct lr_init_plan *p, pid_t pid, struct lr_err *err)
+{
+	int r = lr_ns_write_maps(&p->ns, pid, err);
+
+	if (r >= 0)
+		lr_limits_grant(&p->process.rlimits, p->process.oom_score_adj, pid);
+	return r;
+}
+
 /* The process in between: enters what nobody returns from, and bears the child as its sister. */
 static _Noreturn void middle_main(struct lr_init_plan *p, struct lr_ns_fds *ns, int sync,
 				  bool in_cgroup)
@@ -133,14 +143,16 @@ static _Noreturn void middle_main(struct lr_init_plan *p, struct lr_ns_fds *ns, 
 
 	lr_selfexe_let_go();
 	int r = lr_cgroup_join_self(p->cgroup, in_cgroup, &err);
+	if (r >= 0 && new_user)
+		r = lr_sync_wait(sync, LR_STEP_MAPPED, NULL, &err);
 	if (r >= 0 && p->process.oom_score_adj) { /* the child inherits it */
 		c.becoming.procfd = lr_procfs_open(&err);
 		r = c.becoming.procfd < 0 ? c.becoming.procfd
 					  : lr_process_early(&p->process, &c.becoming, &err);
 		c.becoming.procfd = lr_close(c.becoming.procfd);
 	}
-	if (r >= 0 && new_user)
-		r = lr_sync_wait(sync, LR_STEP_MAPPED, NULL, &err);
+	if (r >= 0 && ns->join[LR_NS_USER] >= 0)
+		lr_limits_grant(&p->process.rlimits, NULL, 0);
 	if (r >= 0 && new_user)
 		r = lr_ns_become_root(&err);
 	/* Others may be in the namespaces that are joined, and must not look into this process
@@ -192,7 +204,7 @@ static int spawn_staged(struct lr_init_plan *p, struct lr_ns_fds *ns, int sv[2],
 	lr_close(clone.pidfd);
 	int r = 0;
 	if (p->ns.create & CLONE_NEWUSER) {
-		r = lr_ns_write_maps(&p->ns, middle, err);
+		r = prepare_user_ns(p, middle, err);
 		if (r >= 0)
 			r = lr_sync_tell(sv[0], LR_STEP_MAPPED, middle, err);
 	}
@@ -295,7 +307,7 @@ int lr_init_attend(struct lr_init_plan *p, struct lr_init_child *c, struct lr_er
 	int r = 0;
 
 	if (p->ns.create & CLONE_NEWUSER && !p->ns.staged)
-		r = lr_ns_write_maps(&p->ns, c->pid, err);
+		r = prepare_user_ns(p, c->pid, err);
 	if (r >= 0 && p->parent_work)
 		r = p->parent_work(p->work_arg, c->pid, err);
 	if (r >= 0 && lr_child_waits_mapped(p))

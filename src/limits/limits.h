@@ -75,6 +75,17 @@ int lr_limits_oom_check(const int32_t *adj, struct lr_err *err) LR_MUST_CHECK;
 int lr_limits_oom_apply(const int32_t *adj, int procfd, bool rootless,
 			struct lr_err *err) LR_MUST_CHECK;
 
+/* ---- in a user namespace ------------------------------------------------------------------- */
+
+/*
+ * Hard limits are raised, and the OOM score is lowered, with CAP_SYS_RESOURCE of the *initial* user
+ * namespace only (kernel: do_prlimit, __set_oom_adj). Whoever still has it grants both to a process
+ * in another one (or, with pid 0 and without a score, to itself before it enters), which may then
+ * apply them. What cannot be granted is told by the apply functions.
+ */
+void lr_limits_grant(const struct lr_limits_rlimits *rlimits, const int32_t *oom_score_adj,
+		     pid_t pid);
+
 /* ---- scheduler and I/O priority ---------------------------------------------------------- */
 
 /* struct sched_attr of sched_setattr(2), version 1 (5.3), which libc has only since 2.41. */

@@ -139,9 +139,9 @@ static void explain(const struct lr_mount_plan *plan, const struct lr_mount_op *
 		lr_err_hint(err, "drop \"gid=5\", or map that group in linux.gidMappings");
 	else if (r == -EINVAL && op->o.n_params)
 		lr_err_hint(err,
-			    "what is no mount option is handed to %s as it is: see %s(5) or the "
-			    "kernel's documentation",
-			    op->type, op->type);
+			    "what is no mount option (%s) is handed to %s as it is: see %s(5) or "
+			    "the kernel's documentation",
+			    op->o.data, op->type, op->type);
 	else if (r == -ENOENT && op->o.n_params)
 		lr_err_hint(err, "a directory or device in its options or source is missing");
 	else if (r == -EPERM)

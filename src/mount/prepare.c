@@ -47,14 +47,13 @@ static int keep_link(struct lr_mount_op *op, struct lr_err *err)
 
 static int fail_idmap(const struct lr_mount_op *op, int r, struct lr_err *err)
 {
-	long magic = lr_fs_magic(op->tree);
-
-	lr_fail(err, -r, "id-map the mount of %s (file system 0x%lx)", op->source, magic);
+	lr_fail(err, -r, "id-map the mount of %s", op->source);
 	lr_err_at(err, "mounts[%zu]", op->index);
 	if (r == -EINVAL)
 		lr_err_hint(err,
-			    "the file system must support id-mapped mounts in this kernel "
-			    "(ext4, xfs: 5.12; btrfs: 5.15; tmpfs: 6.3), and not be mapped yet");
+			    "its file system (0x%lx) must support id-mapped mounts in this kernel "
+			    "(ext4, xfs: 5.12; btrfs: 5.15; tmpfs: 6.3), and not be mapped yet",
+			    lr_fs_magic(op->tree));
 	else if (r == -ENOSYS)
 		lr_err_hint(err, "id-mapped mounts need Linux 5.12");
 	else if (r == -EPERM)

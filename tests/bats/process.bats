@@ -86,6 +86,32 @@ teardown() { common_teardown; }
 	assert_has "$output" "operation not permitted"
 }
 
+@test "rlimits and oomScoreAdj beyond the runtime's own, in a user namespace; the runtime keeps its own" {
+	lean_only "another way to the same"
+	needs_root
+	has_cap 24 || skip "CAP_SYS_RESOURCE is missing"
+	chmod 755 "$BATS_TEST_TMPDIR" "$BUNDLE"
+	cfg '.linux.namespaces += [{"type": "user"}]
+		| .linux.uidMappings = [{"containerID": 0, "hostID": 100000, "size": 65536}] | .linux.gidMappings = .linux.uidMappings
+		| .process.rlimits = [{"type": "RLIMIT_NOFILE", "soft": 1000, "hard": 50000}] | .process.oomScoreAdj = -500'
+	local script='ulimit -n; ulimit -H -n; cat /proc/self/oom_score_adj' first
+	sh_cfg "$script; exec sleep 300"
+	ulimit -n 2000
+	rt_bg run -d -b "$BUNDLE" "$ID"
+	wait_until grep -q -e -500 "$OUT"
+	assert_eq "$(cat "$OUT")" $'1000\n50000\n-500'
+	run -0 rt exec "$ID" sh -c "$script"
+	assert_eq "$output" $'1000\n50000\n-500'
+	# Another container that joins the user namespace.
+	first=$ID
+	new_id
+	cfg --arg p "/proc/$(pid_of "$first")/ns/user" '.process.args[2] |= sub("; exec .*"; "")
+		| .linux.namespaces |= map(if .type == "user" then .path = $p else . end) | del(.linux.uidMappings, .linux.gidMappings)
+		| .linux.cgroupsPath += "-b"'
+	run -0 rt run -b "$BUNDLE" "$ID"
+	assert_eq "$output" $'1000\n50000\n-500'
+}
+
 @test "oomScoreAdj" {
 	cfg '.process.oomScoreAdj = 321'
 	sh_cfg 'cat /proc/self/oom_score_adj'

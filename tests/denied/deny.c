@@ -28,8 +28,8 @@ int main(int argc, char **argv)
 						    : 0;
 	if (!error)
 		return usage("unknown error");
-	/* Set-user-id programs (newuidmap) have to stay what they are. */
-	if (!filter || seccomp_attr_set(filter, SCMP_FLTATR_CTL_NNP, 0) < 0)
+	/* Set-user-id programs (newuidmap) have to stay what they are, where the kernel lets us. */
+	if (!filter || seccomp_attr_set(filter, SCMP_FLTATR_CTL_NNP, geteuid() != 0) < 0)
 		return usage("no filter");
 	for (char *save = NULL, *name = strtok_r(argv[2], ",", &save); name;
 	     name = strtok_r(NULL, ",", &save)) {
