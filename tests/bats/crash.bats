@@ -153,9 +153,9 @@ crash() { # VERB ROUNDS
 		timeout 20 bash -c 'ulimit -n '$n'; LR_TEST_TAG=$TAG exec "$LEAN_RUNTIME" --root "$ROOT" run -b "$BUNDLE" "$ID"' </dev/null >o 2>&1 3>&- || status=$?
 		[ "$status" -ne 124 ] || fail "hangs with $n descriptors"
 		is_lean || { rt delete --force "$ID" || true; continue; }
-		run rt state "$ID"
-		[ "$status" -ne 0 ] || fail "with $n descriptors it failed, and left $output"
-		# Without descriptors it may not even be able to clean up: then this must.
+		# Without descriptors it may not be able to clean up (a cgroup that is not empty at once takes
+		# more of them): what it then leaves is no process, and a record by which this finds the rest.
+		assert_match "$(status_of 2>/dev/null)" '^(stopped)?$'
 		rt delete --force "$ID"
 		left=$(left_state)
 		assert_eq "with $n: $left" "with $n: "

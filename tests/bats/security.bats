@@ -183,35 +183,72 @@ overwrite_the_runtime() {
 @test "a sysctl or an LSM label is never written to a file that the image offers (CVE-2025-52881)" {
 	# /proc of the container is another container's directory with plain files.
 	mkdir -p fake/self/attr fake/sys/net/ipv4
-	echo unchanged >fake/sys/net/ipv4/ip_forward
+	echo unchanged | tee fake/sys/net/ipv4/ip_forward fake/self/oom_score_adj >fake/self/attr/exec
 	cfg '.mounts |= map(select(.destination != "/proc"))'
 	mnt '{"destination": "/proc", "type": "bind", "source": "'"$BATS_TEST_TMPDIR"'/fake", "options": ["rbind"]}'
-	cfg '.linux.sysctl = {"net.ipv4.ip_forward": "1"} | .linux.maskedPaths = [] | .linux.readonlyPaths = []'
+	cfg '.linux.sysctl = {"net.ipv4.ip_forward": "1"} | .process.oomScoreAdj = 321 | .linux.maskedPaths = [] | .linux.readonlyPaths = []'
 	run rt run -b "$BUNDLE" "$ID"
-	assert_eq "$(cat fake/sys/net/ipv4/ip_forward)" unchanged
+	assert_eq "$(sort -u fake/sys/net/ipv4/ip_forward fake/self/oom_score_adj fake/self/attr/exec)" unchanged
 }
 
 @test "exec: a hostile /proc in the container is not believed" {
 	with_caps CAP_SYS_ADMIN
+	cfg '.process.oomScoreAdj = 321'
 	rt_sleeper
-	run rt exec "$ID" sh -c 'mount -t tmpfs none /proc && mkdir -p /proc/self/attr /proc/self/fd && touch /proc/self/oom_score_adj && ls /proc'
-	run rt exec "$ID" cat /proc/self/oom_score_adj
-	# Either it is refused, or the planted file was not written.
-	[ "$status" -ne 0 ] || assert_eq "$output" ""
+	run -0 rt exec "$ID" sh -c 'mount -t tmpfs none /proc && mkdir -p /proc/self/attr /proc/self/fd /proc/thread-self/attr
+		touch /proc/self/oom_score_adj /proc/self/attr/exec /proc/thread-self/attr/exec'
+	# What it has of /proc it has from one of its own: the score is set, the planted file is not written.
+	rt_bg exec --detach --pid-file "$PWD/p" "$ID" sleep 300
+	assert_eq "$(cat "/proc/$(cat p)/oom_score_adj")" 321
+	run -0 rt exec "$ID" cat /proc/self/oom_score_adj /proc/self/attr/exec
+	assert_eq "$output" ""
 }
 
-@test "the runtime is not dumpable while it is in the container's namespaces" {
-	lean_only "tested there by others"
-	with_caps CAP_SYS_PTRACE
-	without_ns user
-	sh_cfg 'n=0; while [ $n -lt 40 ]; do for p in /proc/[0-9]*; do case $(cat $p/comm) in sh|sleep|cat|true|ls|"") ;; *) ls $p/fd 2>/dev/null | grep -q . && echo "saw descriptors of $(cat $p/comm)";; esac; done; n=$((n + 1)); done'
-	rt_bg run -d -b "$BUNDLE" "$ID"
-	local i
-	for i in 1 2 3 4 5 6; do
-		rt exec -u 1000 "$ID" true </dev/null >/dev/null 2>&1 || true
-	done
-	wait_for_status stopped "$ID"
-	cat "$OUT"
+# What a process of the same user and without capabilities may read of another.
+peek() {
+	setpriv --bounding-set=-all --inh-caps=-all --ambient-caps=-all cat "/proc/$1/environ"
+}
+
+@test "init hides from the container's processes while it waits" {
+	needs_root
+	cfg '.process.capabilities = {} | .process.args = ["/bin/sleep", "300"]'
+	rt_create
+	run ! peek "$(pid_of)"
+	assert_has "$output" "Permission denied"
+	# The program itself is to be seen: what hid was the runtime.
+	rt start "$ID"
+	wait_until peek "$(pid_of)"
+}
+
+# Every process that enters a mount, network or user namespace has hidden itself before, or was born hidden.
+hidden_before_setns() { # TRACE
+	awk '/PR_SET_DUMPABLE, (0|SUID_DUMP_DISABLE)/ { hidden[$1] = 1 }
+		/(clone3?|fork)\(.*= [0-9]+$/ && hidden[$1] { hidden[$NF] = 1 }
+		/setns\(.*CLONE_NEW(NS|NET|USER|IPC)/ { n++; if (!hidden[$1]) { print; bad = 1 } }
+		END { if (!n) print "nobody entered anything"; exit bad || !n }' "$1"
+}
+
+@test "the runtime hides before it enters a container's namespaces, in exec and run" {
+	lean_only "its own order of calls"
+	needs_root
+	command -v strace >/dev/null || skip "strace is not installed"
+	rt_sleeper
+	run -0 strace -f -e trace=setns,prctl,clone,clone3 -o exec.trace "$LEAN_RUNTIME" --root "$ROOT" exec "$ID" true
+	run -0 hidden_before_setns exec.trace
+	# A user namespace that is joined is entered by a process in between.
+	new_id
+	chmod 755 "$BATS_TEST_TMPDIR" "$BUNDLE"
+	unshare --user --map-root-user sleep 300 3>&- &
+	local holder=$!
+	wait_until grep -q . "/proc/$holder/uid_map"
+	wait_until eval '[ "$(readlink /proc/'$holder'/ns/user)" != "$(readlink /proc/self/ns/user)" ]'
+	cfg --arg p "/proc/$holder/ns/user" '.process.args = ["true"] | .linux.cgroupsPath += "-b" | .mounts |= map(select(.type != "devpts"))
+		| .linux.namespaces += [{"type": "user", "path": $p}]'
+	run strace -f -e trace=setns,prctl,clone,clone3 -o run.trace "$LEAN_RUNTIME" --root "$ROOT" run -b "$BUNDLE" "$ID"
+	kill "$holder"
+	wait "$holder" || true
+	[ "$status" = 0 ] || fail "$output"
+	run -0 hidden_before_setns run.trace
 }
 
 @test "--no-pivot: the host's proc and sys are not to be found" {
@@ -267,4 +304,40 @@ sh /tmp/e.sh'
 	assert_one_error
 	assert_has "$output" "linux.readonlyPaths[0]"
 	assert_has "$output" "symbolic link"
+}
+
+@test "standard descriptors that the caller has closed are /dev/null, and no file of the runtime's" {
+	cfg '.process.args = ["/bin/sleep", "300"]'
+	local closed fd
+	for closed in 0 1 2 012; do
+		LR_TEST_TAG=$TAG bash -c 'for fd in $(fold -w 1 <<<"$1"); do eval "exec $fd>&-"; done; shift; exec "$@"' bash "$closed" \
+			"$LEAN_RUNTIME" --root "$ROOT" run -d -b "$BUNDLE" "$ID" </dev/null >out 2>&1 3>&-
+		for fd in $(fold -w 1 <<<"$closed"); do
+			assert_eq "$closed: $(readlink "/proc/$(pid_of)/fd/$fd")" "$closed: /dev/null"
+		done
+		rt delete --force "$ID"
+	done
+}
+
+@test "the CPU affinity is reset with a mask for more than 1024 CPUs" {
+	lean_only "its own call"
+	command -v strace >/dev/null || skip "strace is not installed"
+	run -0 strace -f -e trace=sched_setaffinity -o trace "$LEAN_RUNTIME" --root "$ROOT" run -b "$BUNDLE" "$ID"
+	awk -F'[ ,(]+' '/sched_setaffinity/ && $4 * 8 > 1024 { n++ } END { exit !n }' trace || fail "$(cat trace)"
+}
+
+@test "the personality is set before the filter that may forbid it" {
+	lean_only "came with 1.2"
+	cfg '.linux.personality = {"domain": "LINUX32"} | .process.args = ["uname", "-m"]
+		| .linux.seccomp = {"defaultAction": "SCMP_ACT_ALLOW", "syscalls": [{"names": ["personality"], "action": "SCMP_ACT_ERRNO"}]}'
+	run -0 rt run -b "$BUNDLE" "$ID"
+	assert_match "$output" "^i[3-6]86$"
+}
+
+@test "the lean profile is off unless asked for, and features shows what it relaxes" {
+	lean_only "its own profile"
+	run -0 rt --debug run -b "$BUNDLE" "$ID"
+	assert_hasnt "$output" "lean: "
+	run -0 rt features
+	jq -e '.potentiallyUnsafeConfigAnnotations | any(startswith("org.lean-runtime."))' <<<"$output"
 }

@@ -9,6 +9,7 @@
 #include <sys/syscall.h>
 #include <sys/un.h>
 
+#include "src/mount/internal.h"
 #include "src/sys/syscalls.h"
 #include "tests/unit/mount/fixture.h"
 
@@ -99,6 +100,21 @@ IN_NS(propagation_without_shared, 0)
 	CHECK_HAS(fx_lines[0], "/b/sub / ro,relatime master, tmpfs");
 	CHECK_HAS(fx_lines[0], "/c / rw,relatime unbindable, tmpfs");
 	CHECK_HAS(fx_lines[0], "/c/sub / rw,relatime shared, tmpfs");
+}
+
+/* What is mounted on is opened again by its path. Whoever changes that meanwhile gains nothing. */
+IN_NS(a_path_that_was_changed_is_refused, 0)
+{
+	struct lr_mount_plan *plan;
+	struct oci_mounts *mounts = MOUNTS(M("/a", "tmpfs", "tmpfs"));
+
+	REQUIRE(mkdir(ROOT "/a", 0755) == 0);
+	REQUIRE(lr_mount_plan(mounts, &fx->opts, fx->arena, &plan, &fx->err) == 0);
+	LR_CLEANUP_FD int below = open(ROOT "/a", O_PATH | O_CLOEXEC);
+	CHECK_INT(lr_mount_dest_reopen(plan, &plan->ops[0], &fx->env, below, &fx->err), -ESTALE);
+	REQUIRE(mount("tmpfs", ROOT "/a", "tmpfs", 0, NULL) == 0);
+	LR_CLEANUP_FD int fd = lr_mount_dest_reopen(plan, &plan->ops[0], &fx->env, below, &fx->err);
+	CHECK(fd >= 0);
 }
 
 IN_NS(files_and_sockets, 0)
