@@ -112,21 +112,36 @@ static int add_flag(struct parser *p, const struct lr_cli_opt *o, const char *te
 	return add(p, o, value ? "true" : "false");
 }
 
-/* -td: flags of one letter in one word, as argp takes them. False if one of them is no such flag.
- */
-static bool add_letters(struct parser *p, const char *letters)
+static int add_value(struct parser *p, const struct lr_cli_opt *o, const char *value,
+		     const char *word)
 {
-	for (const char *c = letters; *c; c++) {
-		const struct lr_cli_opt *o = lr_cli_opt_letter(p->verb, *c);
-		if (!o || o->kind != LR_KIND_FLAG)
-			return false;
+	if (!value && !(value = *p->argv)) {
+		lr_refuse(p->err, EINVAL, "flag needs an argument: %s", word);
+		return see_help(p);
 	}
-	if (strlen(letters) > LR_CLI_LETTERS_MAX)
-		return false;
-	for (const char *c = letters; *c; c++)
-		if (add_flag(p, lr_cli_opt_letter(p->verb, *c), NULL) < 0)
-			return false;
-	return true;
+	if (value == *p->argv)
+		p->argv++;
+	return add(p, o, value);
+}
+
+/* -td, -tu0, -tu 0: letters in one word, as argp takes them: flags, and at the end an option with
+ * its value. 0 if they are not that, or if there are too many. */
+static int add_letters(struct parser *p, const char *letters, const char *word)
+{
+	const struct lr_cli_opt *o = NULL;
+	size_t flags = 0;
+	int r = 0;
+
+	while (letters[flags] && (o = lr_cli_opt_letter(p->verb, letters[flags])) &&
+	       o->kind == LR_KIND_FLAG)
+		flags++;
+	if (!o || o->kind == LR_KIND_MAYBE || flags > LR_CLI_LETTERS_MAX)
+		return 0;
+	for (size_t i = 0; i < flags && r >= 0; i++)
+		r = add_flag(p, lr_cli_opt_letter(p->verb, letters[i]), NULL);
+	if (r >= 0 && letters[flags])
+		r = add_value(p, o, letters[flags + 1] ? letters + flags + 1 : NULL, word);
+	return r < 0 ? r : 1;
 }
 
 /* One word that starts with a dash (and is more than a dash); eats its value too. */
@@ -144,21 +159,14 @@ static int parse_option(struct parser *p)
 	if (!o)
 		o = lr_cli_opt_find(p->verb, name, n);
 	if (!o) {
-		if (single && n > 1 && !value && add_letters(p, name))
-			return 0;
-		return unknown_flag(p, word);
+		int r = single && n > 1 ? add_letters(p, name, word) : 0;
+		return r ? (r < 0 ? r : 0) : unknown_flag(p, word);
 	}
 	if (o->kind == LR_KIND_FLAG)
 		return add_flag(p, o, value);
 	if (o->kind == LR_KIND_MAYBE)
 		return add(p, o, value ? value : "");
-	if (!value && !(value = *p->argv)) {
-		lr_refuse(p->err, EINVAL, "flag needs an argument: %s", word);
-		return see_help(p);
-	}
-	if (value == *p->argv)
-		p->argv++;
-	return add(p, o, value);
+	return add_value(p, o, value, word);
 }
 
 static bool is_option(const char *word)
@@ -222,7 +230,7 @@ int lr_cli_parse(int argc, char **argv, struct lr_cli_args *ret, struct lr_err *
 
 	/* Each word is at most one operand, or one option, or a handful of letters. */
 	for (int i = 1; i < argc; i++)
-		if (argv[i][0] == '-' && strlen(argv[i]) <= LR_CLI_LETTERS_MAX + 1)
+		if (argv[i][0] == '-')
 			letters += LR_CLI_LETTERS_MAX;
 	size_t n_values = words + letters;
 	char *block =

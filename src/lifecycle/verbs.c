@@ -152,15 +152,14 @@ int lr_lifecycle_pids(const struct lr_runtime *rt, const char *id, struct lr_are
 	int r = lr_container_open(rt, id, false, a, &c, err);
 	if (r < 0)
 		return r;
-	if (c.status == LR_STOPPED || c.status == LR_CREATING)
-		return not_running(err);
+	/* Also of a stopped one, as runc does: without a pid namespace others may outlive init. */
 	if (c.cgroup.n)
 		return lr_cgroup_pids(&c.cgroup, a, ret, n, err);
 	*ret = lr_new(a, pid_t);
 	if (!*ret)
 		return lr_fail(err, ENOMEM, "list processes");
 	**ret = c.record.pid;
-	*n = 1;
+	*n = c.status != LR_STOPPED && c.record.pid > 0;
 	return 0;
 }
 

@@ -161,6 +161,17 @@ MESSAGE=.*container "no-such" does not exist'
 	done
 }
 
+@test "options: every one of runc's and crun's is taken, with a value where theirs has one" {
+	lean_only "compared with it"
+	local peers
+	peers=$(for p in runc crun; do command -v $p; done) || true
+	[ -n "$peers" ] || skip "neither runc nor crun is installed"
+	mkdir empty && cd empty
+	# shellcheck disable=SC2086 # one word each
+	run -0 "$LR_LIB/peer-options" "$LEAN_RUNTIME" $peers
+	assert_eq "$output" ""
+}
+
 # --- create and run -----------------------------------------------------------------------------------
 
 @test "create and run: --config, a file of another name, relative to the bundle or absolute" {

@@ -63,6 +63,13 @@ $second"
 	run -0 rt ps "$ID" -o pid,comm
 	assert_match "${lines[0]}" 'PID +COMMAND'
 	assert_has "$output" sleep
+	# Nobody is left: none, and no error, as runc has it.
+	rt kill "$ID" KILL
+	wait_for_status stopped "$ID"
+	run -0 --separate-stderr rt ps --format json "$ID"
+	assert_eq "$output" "[]"
+	run -0 rt ps "$ID"
+	assert_match "$output" '^UID +PID[^0-9]*$'
 	run rt ps "$TAG-unknown"
 	assert_one_error
 	assert_has "$output" "does not exist"
@@ -171,6 +178,13 @@ $second"
 	[ -s p ]
 	run -0 rt list -format=json
 	assert_eq "$(jq -r '.[0].id' <<<"$output")" "$ID"
+	run -0 rt exec -eONE=1 -e TWO=2 -u0:0 "$ID" sh -c 'echo $ONE$TWO'
+	assert_eq "$output" 12
+	run -0 rt list -qfjson
+	run rt exec -tZ "$ID" true
+	assert_has "$output" "flag provided but not defined"
+	run rt list -qf
+	assert_has "$output" "flag needs an argument"
 	run -0 "$LEAN_RUNTIME" --root="$ROOT" --debug=false state "$ID"
 	run -0 "$LEAN_RUNTIME" -root "$ROOT" --rootless=auto --log-format=json --systemd-cgroup=false state "$ID"
 	jq -e . <<<"$output"

@@ -80,6 +80,12 @@ TEST(flags_and_their_values)
 	CHECK_HAS(message(), "invalid boolean value");
 	CHECK_INT(parse("exec", "-td", "x", "sh", NULL), 0);
 	CHECK(lr_cli_flag(&args, LR_OPT_TTY) && lr_cli_flag(&args, LR_OPT_DETACH));
+	CHECK_INT(parse("exec", "-tdu0:0", "-eA=1", "-tu", "7", "x", "sh", NULL), 0);
+	CHECK_INT(args.n_values, 6);
+	CHECK_STR(args.values[2].text, "0:0");
+	CHECK_STR(args.values[3].text, "A=1");
+	CHECK_STR(args.values[5].text, "7");
+	CHECK_INT(parse("exec", "-tdu", NULL), -EINVAL);
 }
 
 TEST(exec_leaves_the_command_alone)
@@ -113,7 +119,7 @@ TEST(refusals)
 	CHECK_INT(parse("--foo=1", "list", NULL), -EINVAL);
 	CHECK_HAS(message(), "flag provided but not defined: -foo;");
 	CHECK_INT(err.exit_code, 1);
-	CHECK_INT(parse("run", "-foo", "x", NULL), -EINVAL);
+	CHECK_INT(parse("run", "-zoo", "x", NULL), -EINVAL);
 	CHECK_HAS(message(), "see 'lean-runtime run --help'");
 	CHECK_INT(parse("state", "--root", "/r", "x", NULL), -EINVAL);
 	CHECK_HAS(message(), "--root belongs in front of 'state'");
