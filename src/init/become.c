@@ -2,6 +2,7 @@
 /* init: the steps from a clone in the right namespaces to the program; see process.h. */
 #define LR_ROOM "process"
 #include <errno.h>
+#include <fcntl.h>
 #include <linux/capability.h>
 #include <linux/keyctl.h>
 #include <stdio.h>
@@ -137,16 +138,15 @@ static int apply_caps(struct lr_init_process *p, struct lr_err *err)
 	return lr_caps_apply_final(&now, err);
 }
 
-static int find_home(struct lr_init_process *p, struct lr_err *err)
+static int find_home(struct lr_init_process *p, struct lr_becoming *b, struct lr_err *err)
 {
-	static char home[sizeof("HOME=") + PATH_MAX] = "HOME=";
-
 	if (!p->add_home)
 		return 0;
-	int r = lr_user_home(AT_FDCWD, p->user.uid, home + strlen("HOME="), PATH_MAX);
+	memcpy(b->home, "HOME=", strlen("HOME="));
+	int r = lr_user_home(AT_FDCWD, p->user.uid, b->home + strlen("HOME="), PATH_MAX);
 	if (r < 0)
 		return lr_fail(err, -r, "look up the home directory of user %u", p->user.uid);
-	p->env[p->n_env] = home;
+	p->env[p->n_env] = b->home;
 	p->env[p->n_env + 1] = NULL;
 	return 0;
 }
@@ -182,10 +182,13 @@ static int close_rest(const struct lr_init_process *p, struct lr_becoming *b, st
 	/* The log's descriptor is one of those. */
 	lr_debug("process: closing the host's descriptors; what follows is wait, then program %s",
 		 b->program);
-	int keep[] = {b->sync, b->go, b->answer, b->hooks[0], b->hooks[1]}, r = 0;
+	int keep[] = {b->sync,     b->go,       b->answer,
+		      b->hooks[0], b->hooks[1], p->stub_argv ? p->stub : LR_NOFD},
+	    r = 0;
 	unsigned first = 3 + (unsigned)p->preserve_fds;
 
-	lr_log_set_sink(NULL, NULL);
+	if (!b->vm)
+		lr_log_set_sink(NULL, NULL);
 	b->procfd = LR_NOFD;
 	qsort(keep, LR_ARRAY_SIZE(keep), sizeof(keep[0]), ascending);
 	for (size_t i = 0; r >= 0 && i < LR_ARRAY_SIZE(keep); i++) {
@@ -197,18 +200,39 @@ static int close_rest(const struct lr_init_process *p, struct lr_becoming *b, st
 	return r < 0 ? r : close_from_to(first, ~0U, err);
 }
 
+/* The caller's descriptors may be each other's targets, so all are out of the way before the first
+ * is set. */
+static int take_stdio(const int stdio[3], struct lr_err *err)
+{
+	int from[3];
+
+	if (stdio[0] == 0 && stdio[1] == 1 && stdio[2] == 2)
+		return 0;
+	for (int i = 0; i < 3; i++) {
+		from[i] = stdio[i] > 2 ? stdio[i] : fcntl(stdio[i], F_DUPFD_CLOEXEC, 3);
+		if (from[i] < 0)
+			return lr_fail(err, errno, "descriptor %d", stdio[i]);
+	}
+	for (int i = 0; i < 3; i++)
+		if (dup2(from[i], i) < 0)
+			return lr_fail(err, errno, "descriptor %d", stdio[i]);
+	return 0;
+}
+
 int lr_process_become(struct lr_init_process *p, struct lr_becoming *b, struct lr_err *err)
 {
 	int r = make_keyring(p, b, err);
 
 	if (r >= 0 && b->slave >= 0)
 		r = lr_tty_attach(lr_take_fd(&b->slave), err);
+	if (r >= 0 && p->stdio)
+		r = take_stdio(p->stdio, err);
 	if (r >= 0)
 		r = apply_limits(p, err);
 	if (r >= 0)
 		r = lr_lsm_apply(&p->lsm, b->procfd, err);
 	if (r >= 0)
-		r = find_home(p, err);
+		r = find_home(p, b, err);
 	if (r >= 0)
 		r = become_user(p, b, err);
 	if (r >= 0)
@@ -248,6 +272,25 @@ int lr_process_load_notify(struct lr_init_process *p, struct lr_becoming *b, str
 	return r;
 }
 
+static int execute_stub(struct lr_init_process *p, struct lr_becoming *b, struct lr_err *err)
+{
+	/* lr_process_become has closed all but what this needs. */
+	snprintf(b->sync_text, sizeof(b->sync_text), "%d", b->sync);
+	p->stub_argv[0] = b->sync_text;
+	p->stub_argv[1] = b->program;
+	if (fcntl(b->sync, F_SETFD, 0) < 0)
+		return lr_fail(err, errno, "keep the sync descriptor");
+	int r = lr_execveat(p->stub, "", (char *const *)p->stub_argv, (char *const *)p->env,
+			    AT_EMPTY_PATH);
+	return lr_process_explain(b, -r, err);
+}
+
+int lr_process_explain(const struct lr_becoming *b, int why, struct lr_err *err)
+{
+	lr_program_explain(b->program, why, err);
+	return lr_err_at(err, "process.args[0]");
+}
+
 int lr_process_execute(struct lr_init_process *p, struct lr_becoming *b, struct lr_err *err)
 {
 	if (p->seccomp && !p->seccomp->notify) {
@@ -255,7 +298,9 @@ int lr_process_execute(struct lr_init_process *p, struct lr_becoming *b, struct 
 		if (r < 0)
 			return r;
 	}
-	int r = lr_program_exec(b->program, p->argv, (const char *const *)p->env, err);
+	int r = p->stub_argv
+			? execute_stub(p, b, err)
+			: lr_program_exec(b->program, p->argv, (const char *const *)p->env, err);
 	lr_err_at(err, "process.args[0]");
 	return r == -EPERM && p->seccomp
 		       ? lr_err_hint(err,

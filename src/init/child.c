@@ -18,6 +18,7 @@
 #include "src/base/str.h"
 #include "src/hook/hook.h"
 #include "src/init/sync.h"
+#include "src/init/vm.h"
 #include "src/netdev/netdev.h"
 #include "src/sys/path.h"
 #include "src/sys/procfs.h"
@@ -50,10 +51,15 @@ bool lr_child_makes_netns(const struct lr_init_plan *p)
 	return p->ns.create & CLONE_NEWNET && p->cgroup_work && !prepared && !p->parent_work;
 }
 
+/* Also: whoever goes on without his parent is in the record before he does. */
 static int stage_signals(struct lr_child *c, struct lr_err *err)
 {
 	lr_selfexe_let_go();
-	return lr_process_reset_signals(c->signals, err);
+	int r = lr_process_reset_signals(c->signals, err);
+
+	if (r >= 0 && c->vm)
+		r = c->vm->vm->record(c->vm->vm->arg, c->vm->pid, false, err);
+	return r;
 }
 
 static int join_cgroup(void *arg, struct lr_err *err)
@@ -292,8 +298,13 @@ static int stage_protect(struct lr_child *c, struct lr_err *err)
 
 static int stage_process(struct lr_child *c, struct lr_err *err)
 {
-	int r = lr_process_become(&c->plan->process, &c->becoming, err);
+	int r = 0;
 
+	/* Nobody will say START; and the record's descriptor goes with the others in a moment. */
+	if (c->vm)
+		r = c->vm->vm->record(c->vm->vm->arg, c->vm->pid, true, err);
+	if (r >= 0)
+		r = lr_process_become(&c->plan->process, &c->becoming, err);
 	if (r >= 0)
 		r = lr_process_load_notify(&c->plan->process, &c->becoming, err);
 	return r;
@@ -302,6 +313,8 @@ static int stage_process(struct lr_child *c, struct lr_err *err)
 /* create: until somebody writes into the fifo. run: until the parent has its books in order. */
 static int stage_wait(struct lr_child *c, struct lr_err *err)
 {
+	if (c->vm)
+		return 0;
 	if (c->becoming.go < 0)
 		return lr_sync_wait(c->becoming.sync, LR_STEP_START, NULL, err);
 
@@ -368,6 +381,9 @@ _Noreturn void lr_child_main(struct lr_child *c)
 			break;
 		}
 	}
-	lr_sync_send_err(c->becoming.sync, &err);
+	if (c->vm)
+		c->vm->err = err;
+	else
+		lr_sync_send_err(c->becoming.sync, &err);
 	_exit(err.code == ENOENT ? 127 : 126);
 }

@@ -15,7 +15,13 @@ struct lr_child {
 	bool joined;                 /* in all its cgroups */
 	bool staged;                 /* the user namespace was entered before */
 	pid_t host_pid;              /* for hooks; 0 until told */
+	struct lr_vm_birth *vm;      /* NULL: a process of its own */
 };
+
+void lr_child_init(struct lr_child *c, struct lr_init_plan *p, struct lr_ns_fds *ns, int sync);
+/* Parent: waits until the program was executed, and no longer by the stub. */
+int lr_init_executed(const struct lr_init_process *p, const struct lr_becoming *b,
+		     struct lr_init_child *c, struct lr_err *err) LR_MUST_CHECK;
 
 /* True if the child waits for LR_STEP_MAPPED / sends LR_STEP_ROOTED. Both sides ask this. */
 bool lr_child_waits_mapped(const struct lr_init_plan *p);

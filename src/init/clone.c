@@ -15,21 +15,13 @@
 #include "src/sys/proc.h"
 #include "src/sys/syscalls.h"
 
-#ifndef CLONE_CLEAR_SIGHAND
-#define CLONE_CLEAR_SIGHAND 0x100000000ULL /* Linux 5.5 */
-#endif
-
-/* execve resets handlers, but what the caller ignored stays ignored: nohup, supervisors, language
- * runtimes (SIGPIPE, SIGXFSZ) and threading libraries (32, 33) do that. Nobody does it to the
- * real-time signals above. */
-#define MAY_BE_IGNORED ((UINT64_C(1) << 33) - 1)
-#define ABOVE_STAT     (UINT64_C(3) << 31)
+#define ABOVE_STAT (UINT64_C(3) << 31)
 
 static uint64_t ignored(void)
 {
 	struct lr_proc_stat st;
 
-	return lr_proc_stat(getpid(), &st) < 0 ? MAY_BE_IGNORED : st.ignored | ABOVE_STAT;
+	return lr_proc_stat(getpid(), &st) < 0 ? LR_CLONE_MAY_BE_IGNORED : st.ignored | ABOVE_STAT;
 }
 
 static pid_t clone_new(const struct lr_clone *c, bool into_cgroup, int *pidfd)
@@ -98,7 +90,7 @@ pid_t lr_clone(struct lr_clone *c, struct lr_err *err)
 		pid = clone_new(c, false, &pidfd);
 	}
 	if (pid == -ENOSYS || pid == -EPERM || pid == -EINVAL) {
-		c->reset = MAY_BE_IGNORED;
+		c->reset = LR_CLONE_MAY_BE_IGNORED;
 		pid = clone_old(c, &pidfd);
 	}
 	if (pid < 0)

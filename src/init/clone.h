@@ -4,9 +4,19 @@
 #define LR_INIT_CLONE_H
 
 #include <stdbool.h>
+#include <stdint.h>
 #include <sys/types.h>
 
 #include "src/base/err.h"
+
+#ifndef CLONE_CLEAR_SIGHAND
+#define CLONE_CLEAR_SIGHAND 0x100000000ULL /* Linux 5.5 */
+#endif
+
+/* execve resets handlers, but what the caller ignored stays ignored: nohup, supervisors, language
+ * runtimes (SIGPIPE, SIGXFSZ) and threading libraries (32, 33) do that. Nobody does it to the
+ * real-time signals above. */
+#define LR_CLONE_MAY_BE_IGNORED ((UINT64_C(1) << 33) - 1)
 
 struct lr_clone {
 	unsigned flags; /* CLONE_NEW* (and CLONE_PARENT) */

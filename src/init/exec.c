@@ -15,6 +15,7 @@
 #include "src/init/child.h"
 #include "src/init/clone.h"
 #include "src/init/sync.h"
+#include "src/init/vm.h"
 #include "src/ns/ns.h"
 #include "src/sys/proc.h"
 #include "src/sys/procfs.h"
@@ -269,7 +270,63 @@ static int take_member(struct lr_init_child *c, struct lr_err *err)
 	return r;
 }
 
-int lr_init_exec(struct lr_init_exec *p, struct lr_init_child *ret, struct lr_err *err)
+/* ---- in the caller's memory ------------------------------------------------------------------ */
+
+struct vm_member {
+	struct lr_init_exec plan; /* the child's copy */
+	struct lr_clone clone;
+	struct lr_becoming b;
+	struct lr_err err;
+	pid_t pid;
+};
+
+static void member_born(void *arg)
+{
+	struct vm_member *m = arg;
+
+	int r = prepare_member(&m->plan, &m->clone, &m->b, &m->err);
+	if (r >= 0)
+		r = become_member(&m->plan, false, &m->b, &m->err);
+	if (r >= 0)
+		(void)lr_process_execute(&m->plan.process, &m->b, &m->err);
+	_exit(255);
+}
+
+/* -ENOSYS: the usual way. */
+static int exec_in_memory(struct lr_init_exec *p, int cgroup, struct lr_init_child *ret,
+			  struct lr_err *err)
+{
+	int report[2];
+
+	if (!p->vm || (p->process.seccomp && p->process.seccomp->notify))
+		return -ENOSYS;
+	struct vm_member *m = lr_new(p->arena, struct vm_member);
+	if (!m)
+		return lr_fail(err, ENOMEM, "plan");
+	if (pipe2(report, O_CLOEXEC) < 0)
+		return lr_fail(err, errno, "make a pipe");
+	m->plan = *p;
+	m->clone = (struct lr_clone){.cgroup = cgroup, .pidfd = LR_NOFD};
+	m->b = becoming(report[1]);
+	m->b.vm = true;
+	pid_t pid = lr_clone_vm(&m->clone, p->vm, member_born, m, &m->pid);
+	lr_close(report[1]);
+	ret->sync = report[0];
+	if (pid < 0) {
+		lr_init_child_close(ret);
+		return pid;
+	}
+	ret->pid = pid;
+	ret->pidfd = m->clone.pidfd;
+	int r = m->err.code ? -m->err.code : lr_init_executed(&p->process, &m->b, ret, err);
+	if (m->err.code && err)
+		*err = m->err;
+	if (r < 0)
+		lr_init_abort(ret);
+	return r;
+}
+
+static int exec_member(struct lr_init_exec *p, struct lr_init_child *ret, struct lr_err *err)
 {
 	bool sub = p->join.n > 0;
 	LR_CLEANUP_FD int cgroup = p->cgroup && !sub ? lr_cgroup_ref_clone_fd(p->cgroup) : LR_NOFD;
@@ -285,7 +342,16 @@ int lr_init_exec(struct lr_init_exec *p, struct lr_init_child *ret, struct lr_er
 	if (r >= 0)
 		r = enter(p, p->namespaces & FOR_CHILDREN, err);
 	bool staged = r == -EPERM && p->namespaces & CLONE_NEWUSER;
-	if (r >= 0 || staged)
+	if (r >= 0) {
+		r = exec_in_memory(p, cgroup, &c, err);
+		if (r >= 0)
+			*ret = c;
+		if (r != -ENOSYS) {
+			close_by_proc(p);
+			return r;
+		}
+	}
+	if (r >= 0 || r == -ENOSYS || staged)
 		r = lr_sync_pair(sv, err);
 	if (r < 0) {
 		close_by_proc(p);
@@ -310,6 +376,28 @@ int lr_init_exec(struct lr_init_exec *p, struct lr_init_child *ret, struct lr_er
 	lr_err_clear(err);
 	*ret = c;
 	return 0;
+}
+
+/* A thread of a program that goes on bears its next children where it did before. */
+static int step_back(int own, int r, struct lr_err *err)
+{
+	struct lr_err why = {0};
+
+	if (own < 0 || lr_setns(own, CLONE_NEWPID) >= 0 || r < 0)
+		return r;
+	return lr_fail(err ? err : &why, EIO, "return to the caller's pid namespace");
+}
+
+int lr_init_exec(struct lr_init_exec *p, struct lr_init_child *ret, struct lr_err *err)
+{
+	LR_CLEANUP_FD int own = LR_NOFD;
+
+	if (p->vm) {
+		own = open("/proc/thread-self/ns/pid_for_children", O_RDONLY | O_CLOEXEC);
+		if (own < 0)
+			return lr_fail(err, errno, "open the caller's pid namespace");
+	}
+	return step_back(own, exec_member(p, ret, err), err);
 }
 
 int lr_init_visit(struct lr_init_exec *p, struct lr_err *err)

@@ -30,6 +30,15 @@
 #include "src/rootfs/rootfs.h"
 #include "src/sysctl/sysctl.h"
 
+/* For a caller that is a program with threads and memory of its own; see vm.h. */
+struct lr_init_vm {
+	void *stack; /* for the child until its execve: lowest address */
+	size_t stack_size;
+	/* In the child: writes its pid, and later that its program starts, into the record. */
+	int (*record)(void *arg, pid_t pid, bool starts, struct lr_err *err);
+	void *arg;
+};
+
 struct lr_init_plan {
 	struct lr_init_process process;
 	struct lr_ns_plan ns;
@@ -46,6 +55,8 @@ struct lr_init_plan {
 	struct lr_hook_opts hook_opts;
 	struct oci_state state; /* for hooks and agents; status and pid are filled in here */
 	struct lr_arena *arena; /* for the state text */
+	/* Born in the caller's memory if it can be; NULL: a process of its own from the start. */
+	struct lr_init_vm *vm;
 	/* What was prepared for it; NULL, or descriptors that are LR_NOFD: nothing. */
 	struct lr_lean_enter *lean;
 	/* create: init waits for a byte from `go`, and tells by `answer` what goes wrong after
@@ -64,6 +75,7 @@ struct lr_init_child {
 	pid_t pid;
 	int pidfd; /* LR_NOFD where the kernel has none */
 	int sync;
+	bool runs; /* born in the caller's memory: its program was executed already */
 };
 #define LR_INIT_CHILD_NONE                                                                         \
 	{                                                                                          \
@@ -85,7 +97,8 @@ int lr_init_spawn(struct lr_init_plan *p, struct lr_init_child *ret,
 int lr_init_attend(struct lr_init_plan *p, struct lr_init_child *c,
 		   struct lr_err *err) LR_MUST_CHECK;
 
-/* run: lets the program start; returns when it has, or why it did not. */
+/* run: lets the program start; returns when it has, or why it did not. Both do nothing for a child
+ * that runs. */
 int lr_init_start(struct lr_init_child *c, struct lr_err *err) LR_MUST_CHECK;
 
 /* Kills and reaps. */
@@ -106,6 +119,7 @@ struct lr_init_exec {
 	unsigned namespaces; /* CLONE_NEW* of the container to enter */
 	int ns[LR_INIT_NAMESPACES];         /* of lr_init_exec: namespaces opened by /proc */
 	const struct lr_cgroup_ref *cgroup; /* NULL: none */
+	struct lr_init_vm *vm;              /* as for lr_init_plan; nothing is recorded */
 	struct lr_cgroup_join join;
 	struct oci_state state; /* for a seccomp agent */
 	struct lr_arena *arena;

@@ -25,7 +25,7 @@
 #include "src/tty/tty.h"
 #include "src/user/user.h"
 
-/* Compiled before clone; the child only reads it, but for env (HOME) and lsm. */
+/* Compiled before clone; the child only reads it, but for env (HOME), stub_argv and lsm. */
 struct lr_init_process {
 	const char *const *argv; /* NULL-terminated; argv[0] is the program */
 	const char **env;        /* NULL-terminated, with room for one more */
@@ -51,6 +51,11 @@ struct lr_init_process {
 	int console;         /* socket for the terminal's master, LR_NOFD: no terminal */
 	struct lr_tty_console tty;
 	const sigset_t *sigmask; /* what the program starts with */
+	const int *stdio;        /* three descriptors to be 0, 1 and 2; NULL: the caller's */
+	/* For a caller that is not a sealed copy: argv with room for two in front, and
+	 * lr_init_stub_open. NULL: execute directly */
+	const char **stub_argv;
+	int stub;
 };
 
 /* The child's own state while it becomes the process. */
@@ -61,7 +66,10 @@ struct lr_becoming {
 	int go;     /* fifos of `start`, LR_NOFD: none */
 	int answer;
 	int hooks[2]; /* where the hooks of `start` write, LR_NOFD: nowhere of their own */
+	bool vm;      /* in the caller's memory */
 	char program[PATH_MAX];
+	char home[sizeof("HOME=") + PATH_MAX];
+	char sync_text[12];
 };
 
 /* True if some step below writes to /proc. */
@@ -88,6 +96,14 @@ int lr_process_become(struct lr_init_process *p, struct lr_becoming *b,
  * No-op for other filters. */
 int lr_process_load_notify(struct lr_init_process *p, struct lr_becoming *b,
 			   struct lr_err *err) LR_MUST_CHECK;
+
+/*
+ * The program that stands between the caller's and the container's, in a sealed memfd; see stub.c.
+ * -ENOSYS on a machine that it was not written for.
+ */
+int lr_init_stub_open(struct lr_err *err) LR_MUST_CHECK;
+/* What the stub could not execute, and why. */
+int lr_process_explain(const struct lr_becoming *b, int why, struct lr_err *err);
 
 /* The filter, the last capabilities, the program. Returns only with an error. */
 int lr_process_execute(struct lr_init_process *p, struct lr_becoming *b, struct lr_err *err);

@@ -106,7 +106,11 @@ int lr_program_exec(const char *path, const char *const *argv, const char *const
 		    struct lr_err *err)
 {
 	execve(path, (char *const *)argv, (char *const *)envp);
-	int why = errno;
+	return lr_program_explain(path, errno, err);
+}
+
+int lr_program_explain(const char *path, int why, struct lr_err *err)
+{
 	lr_fail(err, why, "exec %s", path);
 	if (err)
 		err->terse = true;

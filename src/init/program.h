@@ -23,4 +23,7 @@ int lr_program_find(const char *name, const char *const *envp, char *path, size_
 int lr_program_exec(const char *path, const char *const *argv, const char *const *envp,
 		    struct lr_err *err) LR_MUST_CHECK;
 
+/* The error of an execve(2) of `path`. */
+int lr_program_explain(const char *path, int why, struct lr_err *err);
+
 #endif

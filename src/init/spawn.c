@@ -14,6 +14,7 @@
 #include "src/init/child.h"
 #include "src/init/clone.h"
 #include "src/init/sync.h"
+#include "src/init/vm.h"
 #include "src/sys/procfs.h"
 #include "src/sys/selfexe.h"
 #include "src/sys/syscalls.h"
@@ -44,11 +45,11 @@ void lr_init_abort(struct lr_init_child *c)
 	lr_init_child_close(c);
 }
 
-static struct lr_child child_of(struct lr_init_plan *p, struct lr_ns_fds *ns, int sync)
+void lr_child_init(struct lr_child *c, struct lr_init_plan *p, struct lr_ns_fds *ns, int sync)
 {
 	bool hooks = p->hooks && p->hooks->start_container.n;
 
-	return (struct lr_child){
+	*c = (struct lr_child){
 		.plan = p,
 		.ns = ns,
 		.becoming = {.sync = sync,
@@ -59,6 +60,15 @@ static struct lr_child child_of(struct lr_init_plan *p, struct lr_ns_fds *ns, in
 			     .hooks = {hooks ? p->hook_opts.stdout_fd : LR_NOFD,
 				       hooks ? p->hook_opts.stderr_fd : LR_NOFD}},
 	};
+}
+
+/* Whether the child has to wait for something that only its parent can do. */
+static bool needs_parent(const struct lr_init_plan *p)
+{
+	return p->ns.staged || p->ns.create & (CLONE_NEWUSER | CLONE_NEWTIME) || p->go >= 0 ||
+	       lr_child_waits_mapped(p) || lr_child_sends_rooted(p) || p->process.console >= 0 ||
+	       (p->hooks && p->hooks->start_container.n) ||
+	       (p->process.seccomp && p->process.seccomp->notify);
 }
 
 /* Namespaces that clone makes; cgroup comes later (where the child is then), time came before. */
@@ -99,7 +109,8 @@ static int spawn_direct(struct lr_init_plan *p, struct lr_ns_fds *ns, int sv[2],
 	int r = lr_ns_step_in(&p->ns, ns, err);
 	pid_t pid = r < 0 ? r : lr_clone(&clone, err);
 	if (pid == 0) {
-		struct lr_child c = child_of(p, ns, sv[1]);
+		struct lr_child c;
+		lr_child_init(&c, p, ns, sv[1]);
 		c.in_cgroup = clone.in_cgroup || move;
 		c.signals = clone.reset;
 		lr_close(sv[0]);
@@ -135,10 +146,12 @@ static int prepare_user_ns(const struct lr_init_plan *p, pid_t pid, struct lr_er
 static _Noreturn void middle_main(struct lr_init_plan *p, struct lr_ns_fds *ns, int sync,
 				  bool in_cgroup)
 {
-	struct lr_child c = child_of(p, ns, sync);
+	struct lr_child c;
 	struct lr_clone clone = {.flags = clone_flags(p) & ~(unsigned)CLONE_NEWUSER,
 				 .cgroup = LR_NOFD};
 	struct lr_err err = {0};
+
+	lr_child_init(&c, p, ns, sync);
 	bool new_user = p->ns.create & CLONE_NEWUSER;
 
 	lr_selfexe_let_go();
@@ -222,6 +235,29 @@ static int spawn_staged(struct lr_init_plan *p, struct lr_ns_fds *ns, int sv[2],
 	return 0;
 }
 
+/* -ENOSYS: the usual way. */
+static int spawn_in_memory(struct lr_init_plan *p, struct lr_ns_fds *ns, struct lr_init_child *ret,
+			   struct lr_err *err)
+{
+	LR_CLEANUP_FD int cgroup = lr_cgroup_clone_fd(p->cgroup);
+	struct lr_clone clone = {.flags = clone_flags(p), .cgroup = cgroup};
+	struct lr_err out = {0};
+
+	if (!p->vm || needs_parent(p))
+		return -ENOSYS;
+	int r = lr_ns_step_in(&p->ns, ns, err);
+	if (r >= 0)
+		r = lr_vm_spawn(p, ns, &clone, ret, err);
+	if (lr_ns_step_out(&p->ns, ns, &out) < 0 && r >= 0) {
+		if (err)
+			*err = out;
+		r = -out.code;
+	}
+	if (r < 0 && r != -ENOSYS)
+		lr_init_abort(ret);
+	return r;
+}
+
 int lr_init_spawn(struct lr_init_plan *p, struct lr_init_child *ret, struct lr_err *err)
 {
 	struct lr_init_child c = LR_INIT_CHILD_NONE;
@@ -234,8 +270,8 @@ int lr_init_spawn(struct lr_init_plan *p, struct lr_init_child *ret, struct lr_e
 	int r = lr_ns_open(&p->ns, &ns, err);
 	if (r < 0)
 		return r;
-	r = lr_sync_pair(sv, err);
-	if (r >= 0) {
+	r = spawn_in_memory(p, &ns, &c, err);
+	if (r == -ENOSYS && (r = lr_sync_pair(sv, err)) >= 0) {
 		r = p->ns.staged ? spawn_staged(p, &ns, sv, &c, err)
 				 : spawn_direct(p, &ns, sv, &c, err);
 		/* The child's end has to be the child's alone, or nobody would see it die. */
@@ -306,6 +342,8 @@ int lr_init_attend(struct lr_init_plan *p, struct lr_init_child *c, struct lr_er
 {
 	int r = 0;
 
+	if (c->runs)
+		return 0;
 	if (p->ns.create & CLONE_NEWUSER && !p->ns.staged)
 		r = prepare_user_ns(p, c->pid, err);
 	if (r >= 0 && p->parent_work)
@@ -340,10 +378,25 @@ int lr_init_attend(struct lr_init_plan *p, struct lr_init_child *c, struct lr_er
 
 int lr_init_start(struct lr_init_child *c, struct lr_err *err)
 {
-	int r = lr_sync_tell(c->sync, LR_STEP_START, 0, err);
+	int r = c->runs ? 0 : lr_sync_tell(c->sync, LR_STEP_START, 0, err);
 
-	if (r >= 0)
+	if (r >= 0 && !c->runs)
 		r = lr_sync_wait_exec(c->sync, err);
 	c->sync = lr_close(c->sync);
 	return r;
+}
+
+int lr_init_executed(const struct lr_init_process *p, const struct lr_becoming *b,
+		     struct lr_init_child *c, struct lr_err *err)
+{
+	int32_t why = 0;
+	ssize_t n = lr_read_full(c->sync, &why, sizeof(why));
+
+	c->sync = lr_close(c->sync);
+	if (n < 0)
+		return lr_fail(err, (int)-n, "wait for the program to be executed");
+	if (n == sizeof(why))
+		return lr_process_explain(b, why, err);
+	c->runs = true;
+	return 0;
 }

@@ -16,11 +16,10 @@
 #include "src/lifecycle/notify.h"
 #include "src/sys/syscalls.h"
 
-static int read_bundle(const struct lr_create_opts *o, struct lr_arena *a, struct lr_compiled *c,
-		       struct lr_err *err)
+int lr_compile_bundle(const struct lr_create_opts *o, struct lr_arena *a, const char **ret,
+		      struct lr_err *err)
 {
-	char real[PATH_MAX], *text;
-	size_t len;
+	char real[PATH_MAX];
 
 	/* Without a slash at the end: libc asks faccessat2 about it, which sandboxes refuse. */
 	char *dir = lr_strdup(a, o->bundle ? o->bundle : ".");
@@ -30,21 +29,35 @@ static int read_bundle(const struct lr_create_opts *o, struct lr_arena *a, struc
 		lr_fail(err, errno, "bundle %s", o->bundle ? o->bundle : ".");
 		return lr_err_hint(err, "--bundle names a directory with a config.json");
 	}
-	c->bundle = lr_strdup(a, real);
+	*ret = lr_strdup(a, real);
+	return *ret ? 0 : lr_fail(err, ENOMEM, "read the bundle");
+}
+
+int lr_compile_read(const struct lr_create_opts *o, struct lr_arena *a, const char **bundle,
+		    const struct oci_config **config, struct lr_err *err)
+{
+	char *text;
+	size_t len;
+
+	int r = lr_compile_bundle(o, a, bundle, err);
+	if (r < 0)
+		return r;
 	const char *path =
 		o->config && o->config[0] == '/'
 			? o->config
-			: lr_strf(a, "%s/%s", real, o->config ? o->config : "config.json");
-	if (!c->bundle || !path)
+			: lr_strf(a, "%s/%s", *bundle, o->config ? o->config : "config.json");
+	if (!path)
 		return lr_fail(err, ENOMEM, "read the bundle");
-	int r = oci_read_file(AT_FDCWD, path, a, &text, &len, err);
+	r = oci_read_file(AT_FDCWD, path, a, &text, &len, err);
 	if (r == -ENOENT)
 		lr_err_hint(err, "a bundle is a directory with a config.json; `lean-runtime spec` "
 				 "makes one");
-	return r < 0 ? r : oci_config_decode(text, len, a, &c->config, err);
+	if (r >= 0)
+		r = oci_config_decode(text, len, a, config, err);
+	return r < 0 ? r : lr_compile_check(*config, err);
 }
 
-static int check_config(const struct oci_config *c, struct lr_err *err)
+int lr_compile_check(const struct oci_config *c, struct lr_err *err)
 {
 	if (!c->root || !c->root->path)
 		return lr_err_at((lr_refuse(err, EINVAL, "the root file system is missing"), err),
@@ -253,17 +266,13 @@ static int compile_cgroup(const struct lr_runtime *rt, const struct lr_create_op
 			  struct lr_compiled *c, const struct oci_linux *l, struct lr_arena *a,
 			  struct lr_err *err)
 {
-	struct lr_cgroup_layout *layout;
-	const struct lr_cgroup_opts opts = {
-		.id = o->id,
-		.manager = rt->manager,
-		.rootless = lr_is_rootless(rt),
-		.terminal = c->config->process->terminal,
-	};
+	struct lr_cgroup_layout *layout = o->given ? o->given->layout : NULL;
+	const struct lr_cgroup_opts opts = cgroup_opts(rt, o, c);
 
 	if (c->lean.pool)
 		return 0; /* lr_compile_take */
-	int r = lr_cgroup_probe(a, &layout, err);
+	int r = layout ? 0 : lr_cgroup_probe(a, &layout, err);
+	c->layout = layout;
 	if (r >= 0)
 		r = lr_cgroup_plan(l->cgroups_path, l->resources, layout, &opts, a, &c->init.cgroup,
 				   err);
@@ -405,16 +414,18 @@ int lr_compile(const struct lr_runtime *given, const struct lr_create_opts *o, c
 			 .arena = a,
 			 .go = LR_NOFD,
 			 .answer = LR_NOFD},
-		.notify = getenv("NOTIFY_SOCKET") != NULL,
+		.notify = !o->given && getenv("NOTIFY_SOCKET") != NULL,
 	};
 
-	int r = c.listen_fds = lr_listen_fds(err);
+	if (o->given) {
+		c.config = o->given->config;
+		c.bundle = o->given->bundle;
+	}
+	int r = c.listen_fds = o->given ? 0 : lr_listen_fds(err);
 	if (r >= 0)
 		r = lr_check_preserve_fds(o->preserve_fds + c.listen_fds, err);
-	if (r >= 0)
-		r = read_bundle(o, a, &c, err);
-	if (r >= 0)
-		r = check_config(c.config, err);
+	if (r >= 0 && !o->given)
+		r = lr_compile_read(o, a, &c.bundle, &c.config, err);
 	if (r >= 0)
 		r = compile_lean(rt, o, root, &c, a, err);
 	if (r < 0)
@@ -433,7 +444,9 @@ int lr_compile(const struct lr_runtime *given, const struct lr_create_opts *o, c
 		r = lr_netdev_plan(&l->net_devices, &l->namespaces, a, &c.netdev, err);
 	if (r >= 0)
 		r = lr_rdt_plan(l->intel_rdt, o->id, a, &c.rdt, err);
-	if (r >= 0)
+	if (r >= 0 && o->given && o->given->seccomp)
+		c.seccomp.given = true;
+	else if (r >= 0)
 		r = lr_seccomp_plan(l->seccomp, &c.config->annotations, a, &c.seccomp, err);
 	if (r >= 0)
 		r = compile_cgroup(rt, o, &c, l, a, err);
@@ -441,8 +454,14 @@ int lr_compile(const struct lr_runtime *given, const struct lr_create_opts *o, c
 		r = compile_hooks(&c, err);
 	if (r >= 0)
 		r = fill_record(&c, o, a, err);
-	if (r >= 0)
+	if (r >= 0 && o->given) {
+		c.kept = o->given->kept;
+		c.kept_len = o->given->kept_len;
+	}
+	if (r >= 0 && !c.kept)
 		r = keep_config(&c, l, a, err);
+	if (r >= 0 && o->given)
+		r = lr_process_given(c.config->process, o->given, a, &c.init.process, err);
 	if (r >= 0)
 		*ret = c;
 	return r;

@@ -16,6 +16,7 @@ struct lr_compiled {
 	struct lr_lean_plan lean;
 	struct lr_lean_hold hold;
 	struct lr_seccomp_plan seccomp;
+	struct lr_cgroup_layout *layout; /* NULL: was not needed */
 	const struct lr_netdev_plan *netdev;
 	struct lr_rdt_plan rdt;
 	struct lr_record record; /* complete but for pid and start time */
@@ -23,6 +24,25 @@ struct lr_compiled {
 	size_t kept_len;
 	int listen_fds; /* LISTEN_FDS to be passed on */
 	bool notify;    /* NOTIFY_SOCKET is to be passed on */
+};
+
+/*
+ * What a template (template.h) has found out once, for many containers. A caller that has it is a
+ * library in somebody's program: its environment, descriptors and umask say nothing about the
+ * container.
+ */
+struct lr_given {
+	const struct oci_config *config;
+	const char *bundle;                    /* absolute */
+	const struct lr_store *store;          /* open */
+	struct lr_cgroup_layout *layout;       /* NULL: not looked at yet */
+	const struct lr_seccomp_prog *seccomp; /* NULL: none */
+	const char *kept;                      /* for the record */
+	size_t kept_len;
+	const int *stdio; /* three descriptors */
+	int stub;         /* lr_init_stub_open */
+	void *stack;
+	size_t stack_size;
 };
 
 /* Takes what the lean profile has ready; the container's directory in the store exists. */
@@ -39,6 +59,14 @@ int lr_compile_warm(const struct lr_runtime *rt, const struct lr_create_opts *o,
 int lr_compile(const struct lr_runtime *rt, const struct lr_create_opts *o, const char *root,
 	       struct lr_arena *a, struct lr_compiled *ret, struct lr_err *err) LR_MUST_CHECK;
 
+/* Absolute, without links. */
+int lr_compile_bundle(const struct lr_create_opts *o, struct lr_arena *a, const char **ret,
+		      struct lr_err *err) LR_MUST_CHECK;
+/* config.json of a bundle, decoded and checked. *bundle: absolute. */
+int lr_compile_read(const struct lr_create_opts *o, struct lr_arena *a, const char **bundle,
+		    const struct oci_config **config, struct lr_err *err) LR_MUST_CHECK;
+int lr_compile_check(const struct oci_config *c, struct lr_err *err) LR_MUST_CHECK;
+
 /* What does not come from the process object itself. */
 struct lr_process_opts {
 	const struct oci_map *annotations; /* may be NULL */
@@ -52,6 +80,10 @@ struct lr_process_opts {
 int lr_compile_process(const struct oci_process *p, const struct lr_process_opts *o,
 		       struct lr_arena *a, struct lr_init_process *ret,
 		       struct lr_err *err) LR_MUST_CHECK;
+
+/* The process of a caller that is a library: p, as it was compiled to *ret. */
+int lr_process_given(const struct oci_process *p, const struct lr_given *g, struct lr_arena *a,
+		     struct lr_init_process *ret, struct lr_err *err) LR_MUST_CHECK;
 
 /*
  * Descriptors 3 .. 3 + n - 1 must have come from the caller: all of ours are close-on-exec,

@@ -8,6 +8,9 @@
 #include "src/lifecycle/lifecycle.h"
 #include "src/store/store.h"
 
+/* For a process to be gone after SIGKILL. */
+#define LR_KILL_TIMEOUT_MS 10000
+
 /* An existing container, opened by lr_container_open. */
 struct lr_existing {
 	struct lr_store store;

@@ -31,7 +31,8 @@ void lr_birth_close(struct lr_birth *b)
 	b->c.init.go = lr_close(b->c.init.go);
 	b->c.init.answer = lr_close(b->c.init.answer);
 	lr_store_unlock(&b->entry);
-	lr_store_close(&b->store);
+	if (!b->given)
+		lr_store_close(&b->store);
 }
 
 bool lr_birth_out_of_memory(const struct lr_birth *b, struct lr_arena *a)
@@ -91,10 +92,14 @@ static int get_seccomp(struct lr_birth *b, struct lr_arena *a, struct lr_err *er
 {
 	if (!b->c.seccomp.given)
 		return 0;
-	LR_CLEANUP_FD int cache = lr_seccomp_cache_open(b->store.fd);
-	int r = lr_seccomp_get(&b->c.seccomp, cache, a, &b->seccomp, err);
-	if (r < 0)
-		return r;
+	if (b->given) {
+		b->seccomp = *b->given->seccomp;
+	} else {
+		LR_CLEANUP_FD int cache = lr_seccomp_cache_open(b->store.fd);
+		int r = lr_seccomp_get(&b->c.seccomp, cache, a, &b->seccomp, err);
+		if (r < 0)
+			return r;
+	}
 	b->c.init.process.seccomp = &b->seccomp;
 	LR_CLEANUP_FD int fd = openat(b->entry.dir, LR_STORE_SECCOMP,
 				      O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0600);
@@ -109,8 +114,9 @@ static bool cgroup_follows(const struct lr_birth *b)
 {
 	const struct lr_ns_plan *ns = &b->c.init.ns;
 
-	return !b->c.hold.cgroup && lr_cgroup_can_follow(b->c.init.cgroup) && !ns->staged &&
-	       !(ns->create & CLONE_NEWUSER) && !lr_ns_cgroup_first(ns);
+	/* A caller that is a library waits while its child works. */
+	return !b->given && !b->c.hold.cgroup && lr_cgroup_can_follow(b->c.init.cgroup) &&
+	       !ns->staged && !(ns->create & CLONE_NEWUSER) && !lr_ns_cgroup_first(ns);
 }
 
 /* After an attempt (r) to make the cgroups: what is not ours must not be taken apart with us. */
@@ -168,9 +174,6 @@ static int cgroup_work(void *arg, struct lr_err *err)
 static int prepare(struct lr_birth *b, bool with_fifo, struct lr_arena *a, struct lr_err *err)
 {
 	struct lr_record *rec = &b->c.record;
-	/* The container's users have to get into some of what is made here. */
-	mode_t mask = umask(0022);
-
 	int r = lr_store_write(&b->entry, rec, b->c.kept, b->c.kept_len, a, err);
 	if (r >= 0)
 		lr_debug("create: recorded as %s/%s", b->store.path, rec->id);
@@ -190,20 +193,32 @@ static int prepare(struct lr_birth *b, bool with_fifo, struct lr_arena *a, struc
 		b->c.init.go = f.go;
 		b->c.init.answer = f.answer;
 	}
-	umask(mask);
 	return r < 0 ? r : 0;
 }
 
-static int record_child(struct lr_birth *b, struct lr_err *err)
+static int record_pid(struct lr_birth *b, pid_t pid, struct lr_err *err)
 {
 	struct lr_proc_stat st;
 
-	int r = lr_proc_stat(b->child.pid, &st);
+	int r = lr_proc_stat(pid, &st);
 	if (r < 0)
 		return lr_fail(err, -r, "look at the new process");
-	b->c.record.pid = b->child.pid;
+	b->c.record.pid = pid;
 	b->c.record.start_time = st.start_time;
 	return lr_store_update(&b->entry, &b->c.record, err);
+}
+
+static int record_started(struct lr_birth *b, struct lr_err *err)
+{
+	b->c.record.flags &= ~(uint32_t)LR_RECORD_CREATING;
+	b->c.record.flags |= LR_RECORD_STARTED;
+	return lr_store_update(&b->entry, &b->c.record, err);
+}
+
+/* In the child, for lr_init_vm. */
+static int record_self(void *arg, pid_t pid, bool starts, struct lr_err *err)
+{
+	return starts ? record_started(arg, err) : record_pid(arg, pid, err);
 }
 
 static int spawn(struct lr_birth *b, struct lr_arena *a, struct lr_err *err)
@@ -215,11 +230,18 @@ static int spawn(struct lr_birth *b, struct lr_arena *a, struct lr_err *err)
 		p->parent_work = parent_work;
 	if (cgroup_follows(b))
 		p->cgroup_work = cgroup_work;
+	if (b->given) {
+		b->vm = (struct lr_init_vm){.stack = b->given->stack,
+					    .stack_size = b->given->stack_size,
+					    .record = record_self,
+					    .arg = b};
+		p->vm = &b->vm;
+	}
 	int r = lr_init_spawn(p, &b->child, err);
 	/* The child's end is the child's alone: it closes, we see it. */
 	p->process.console = lr_close(p->process.console);
-	if (r >= 0)
-		r = record_child(b, err);
+	if (r >= 0 && !b->child.runs)
+		r = record_pid(b, b->child.pid, err);
 	if (r >= 0)
 		r = lr_init_attend(p, &b->child, err);
 	if (r >= 0)
@@ -274,7 +296,10 @@ int lr_birth(const struct lr_runtime *rt, const struct lr_create_opts *o, enum l
 	     const sigset_t *sigmask, struct lr_arena *a, struct lr_birth *b, struct lr_err *err)
 {
 	int r = lr_store_check_id(o->id, err);
-	if (r >= 0)
+	b->given = o->given;
+	if (o->given)
+		b->store = *o->given->store;
+	else if (r >= 0)
 		r = lr_store_open(rt->root, true, a, &b->store, err);
 	if (r >= 0)
 		r = lr_compile(rt, o, b->store.path, a, &b->c, err);
@@ -294,13 +319,43 @@ int lr_birth(const struct lr_runtime *rt, const struct lr_create_opts *o, enum l
 	if (b->console >= 0)
 		lr_console_size(&b->c.init.process.tty, a);
 	r = lr_compile_take(rt, o, &b->store, a, &b->c, err);
-	if (r >= 0)
+	if (r >= 0) {
+		/* The container's users have to get into some of what is made here. A library
+		 * leaves its caller's mask alone: it is that of all threads. */
+		mode_t mask = o->given ? 0 : umask(0022);
 		r = prepare(b, kind == LR_BIRTH_CREATE, a, err);
+		if (!o->given)
+			umask(mask);
+	}
 	if (r >= 0)
 		r = spawn(b, a, err);
 	if (r < 0)
 		lr_birth_undo(b, a, err);
 	return r;
+}
+
+static int poststart(struct lr_birth *b, struct lr_arena *a, struct lr_err *err)
+{
+	const struct oci_hooks *h = b->c.config->hooks;
+
+	if (!h)
+		return 0;
+	struct oci_state st = lr_hook_state(&b->c.record, "running", b->child.pid);
+	return lr_run_hooks(&h->poststart, "poststart", false, &st, a, err);
+}
+
+int lr_birth_start(struct lr_birth *b, const struct lr_create_opts *o, struct lr_arena *a,
+		   struct lr_err *err)
+{
+	int r = b->child.runs ? 0 : record_started(b, err);
+
+	if (r >= 0)
+		r = lr_birth_hand_out(o, &b->c.config->annotations, &b->child, err);
+	if (r >= 0)
+		r = lr_init_start(&b->child, err);
+	if (r >= 0)
+		lr_debug("run: the program runs");
+	return r < 0 ? r : poststart(b, a, err);
 }
 
 int lr_birth_hand_out(const struct lr_create_opts *o, const struct oci_map *annotations,

@@ -18,6 +18,8 @@ struct lr_birth {
 	struct lr_compiled c;
 	struct lr_seccomp_prog seccomp;
 	struct lr_init_child child;
+	const struct lr_given *given;
+	struct lr_init_vm vm;
 	int console; /* our end of the console socket, foreground only */
 };
 #define LR_BIRTH_NONE                                                                              \
@@ -39,6 +41,21 @@ struct lr_birth {
 int lr_birth(const struct lr_runtime *rt, const struct lr_create_opts *o, enum lr_birth_kind kind,
 	     const sigset_t *sigmask, struct lr_arena *a, struct lr_birth *b,
 	     struct lr_err *err) LR_MUST_CHECK;
+
+/* The program of a birth that is not LR_BIRTH_CREATE runs when this returns; and poststart hooks
+ * have run. */
+int lr_birth_start(struct lr_birth *b, const struct lr_create_opts *o, struct lr_arena *a,
+		   struct lr_err *err) LR_MUST_CHECK;
+
+/* exec for a caller that stays: the process runs, *child is the caller's. i: of the container. */
+int lr_exec_in_memory(const struct lr_runtime *rt, const struct lr_exec_opts *o,
+		      const struct lr_given *given, struct lr_arena *a, struct lr_init_child *child,
+		      struct lr_err *err) LR_MUST_CHECK;
+
+/* Adds to an environment. A later NAME=value replaces an earlier one, as the caller of exec -e
+ * expects. `more`: NULL-terminated, or NULL. */
+int lr_override_env(struct oci_strv *env, const char *const *more, struct lr_arena *a,
+		    struct lr_err *err) LR_MUST_CHECK;
 
 /* --pidfd-socket (or crun's annotation run.oci.pidfd_receiver; annotations may be NULL) and
  * --pid-file. */

@@ -16,8 +16,6 @@
 #include "src/sys/proc.h"
 #include "src/sys/syscalls.h"
 
-#define KILL_TIMEOUT_MS 10000
-
 /* SIGKILL, and wait until the process is gone (or a zombie, which is its parent's business). */
 static int kill_init(const struct lr_record *r, const struct lr_cgroup_ref *cg, struct lr_err *err)
 {
@@ -35,12 +33,12 @@ static int kill_init(const struct lr_record *r, const struct lr_cgroup_ref *cg, 
 		struct pollfd p = {.fd = pidfd, .events = POLLIN};
 		int n;
 		do
-			n = poll(&p, 1, KILL_TIMEOUT_MS);
+			n = poll(&p, 1, LR_KILL_TIMEOUT_MS);
 		while (n < 0 && errno == EINTR);
 		if (n > 0)
 			return 0;
 	}
-	for (int ms = 0; ms < KILL_TIMEOUT_MS; ms += 10) {
+	for (int ms = 0; ms < LR_KILL_TIMEOUT_MS; ms += 10) {
 		if (lr_proc_alive(r->pid, r->start_time) <= 0)
 			return 0;
 		nanosleep(&(struct timespec){.tv_nsec = 10000000}, NULL);

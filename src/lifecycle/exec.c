@@ -26,6 +26,7 @@ struct exec {
 	struct lr_seccomp_prog seccomp;
 	struct lr_init_exec plan;
 	struct lr_init_child child;
+	struct lr_init_vm vm;
 	int console;
 };
 
@@ -68,9 +69,8 @@ static int append(struct oci_strv *list, const char *const *more, struct lr_aren
 	return 0;
 }
 
-/* A later NAME=value replaces an earlier one, as the caller of -e expects. */
-static int override_env(struct oci_strv *env, const char *const *more, struct lr_arena *a,
-			struct lr_err *err)
+int lr_override_env(struct oci_strv *env, const char *const *more, struct lr_arena *a,
+		    struct lr_err *err)
 {
 	size_t kept = 0;
 
@@ -149,7 +149,7 @@ static int make_process(struct exec *e, const struct lr_exec_opts *o, struct lr_
 		e->process.no_new_privileges = true;
 	r = append(&e->process.args, o->args, a, err);
 	if (r >= 0)
-		r = override_env(&e->process.env, o->env, a, err);
+		r = lr_override_env(&e->process.env, o->env, a, err);
 	return r < 0 ? r : set_user(e, o, a, err);
 }
 
@@ -268,17 +268,53 @@ static int spawn(struct exec *e, const struct lr_exec_opts *o, const sigset_t *s
 	return r;
 }
 
+static const struct exec nothing = {
+	.c = LR_EXISTING_NONE,
+	.child = LR_INIT_CHILD_NONE,
+	.console = LR_NOFD,
+	.plan = {.pidfd = LR_NOFD, .process.console = LR_NOFD},
+};
+
+static int prepare(const struct lr_runtime *rt, const struct lr_exec_opts *o, struct exec *e,
+		   struct lr_arena *a, struct lr_err *err)
+{
+	int r = lr_container_open(rt, o->id, false, a, &e->c, err);
+
+	if (r >= 0)
+		r = check_status(e, o, err);
+	return r < 0 ? r : compile(rt, o, e, a, err);
+}
+
+int lr_exec_in_memory(const struct lr_runtime *rt, const struct lr_exec_opts *o,
+		      const struct lr_given *given, struct lr_arena *a, struct lr_init_child *child,
+		      struct lr_err *err)
+{
+	static const sigset_t none;
+	struct exec e = nothing;
+
+	int r = prepare(rt, o, &e, a, err);
+	if (r >= 0)
+		r = lr_process_given(&e.process, given, a, &e.plan.process, err);
+	e.vm = (struct lr_init_vm){.stack = given->stack, .stack_size = given->stack_size};
+	e.plan.vm = &e.vm;
+	if (r >= 0)
+		r = spawn(&e, o, &none, err);
+	if (r >= 0) {
+		*child = e.child;
+		e.child = (struct lr_init_child)LR_INIT_CHILD_NONE;
+	}
+	lr_init_child_close(&e.child);
+	lr_container_close(&e.c);
+	return r;
+}
+
 static int exec(const struct lr_runtime *rt, const struct lr_exec_opts *o, struct exec *e,
 		const struct lr_tty_signals *signals, struct lr_arena *a, int *status,
 		struct lr_err *err)
 {
 	int r = lr_check_preserve_fds(o->preserve_fds, err);
 	if (r >= 0)
-		r = lr_container_open(rt, o->id, false, a, &e->c, err);
-	if (r >= 0)
-		r = check_status(e, o, err);
-	if (r >= 0)
-		r = compile(rt, o, e, a, err);
+		r = prepare(rt, o, e, a, err);
 	if (r >= 0)
 		r = spawn(e, o, signals ? &signals->old : NULL, err);
 	if (r < 0)
@@ -293,12 +329,7 @@ int lr_lifecycle_exec(const struct lr_runtime *rt, const struct lr_exec_opts *o,
 		      struct lr_err *err)
 {
 	LR_CLEANUP_ARENA struct lr_arena *a = lr_arena_new();
-	struct exec e = {
-		.c = LR_EXISTING_NONE,
-		.child = LR_INIT_CHILD_NONE,
-		.console = LR_NOFD,
-		.plan = {.pidfd = LR_NOFD, .process.console = LR_NOFD},
-	};
+	struct exec e = nothing;
 	struct lr_tty_signals signals = {.fd = LR_NOFD};
 
 	if (!o->detach) {

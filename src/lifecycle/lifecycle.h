@@ -48,6 +48,7 @@ struct lr_create_opts {
 	bool detach;
 	bool keep; /* do not delete when the process is gone */
 	bool no_subreaper;
+	const struct lr_given *given; /* compile.h; NULL: the bundle has to be read */
 };
 
 int lr_lifecycle_create(const struct lr_runtime *rt, const struct lr_create_opts *o,

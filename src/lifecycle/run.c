@@ -15,32 +15,6 @@
 #include "src/lifecycle/foreground.h"
 #include "src/lifecycle/notify.h"
 
-static int poststart(struct lr_birth *b, struct lr_arena *a, struct lr_err *err)
-{
-	const struct oci_hooks *h = b->c.config->hooks;
-
-	if (!h)
-		return 0;
-	struct oci_state st = lr_hook_state(&b->c.record, "running", b->child.pid);
-	return lr_run_hooks(&h->poststart, "poststart", false, &st, a, err);
-}
-
-/* The program is running when this returns. */
-static int start(struct lr_birth *b, const struct lr_create_opts *o, struct lr_arena *a,
-		 struct lr_err *err)
-{
-	b->c.record.flags &= ~(uint32_t)LR_RECORD_CREATING;
-	b->c.record.flags |= LR_RECORD_STARTED;
-	int r = lr_store_update(&b->entry, &b->c.record, err);
-	if (r >= 0)
-		r = lr_birth_hand_out(o, &b->c.config->annotations, &b->child, err);
-	if (r >= 0)
-		r = lr_init_start(&b->child, err);
-	if (r >= 0)
-		lr_debug("run: the program runs");
-	return r < 0 ? r : poststart(b, a, err);
-}
-
 static int stay(struct lr_birth *b, const struct lr_tty_signals *signals, int notify, int *status,
 		struct lr_err *err)
 {
@@ -89,7 +63,7 @@ static int run(const struct lr_runtime *rt, const struct lr_create_opts *o,
 		r = notify < 0 ? notify : 0;
 	}
 	if (r >= 0)
-		r = start(b, o, a, err);
+		r = lr_birth_start(b, o, a, err);
 	if (r < 0) {
 		lr_birth_undo(b, a, err);
 		return r;

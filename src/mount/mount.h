@@ -92,6 +92,10 @@ int lr_mount_finish(struct lr_mount_plan *plan, const struct lr_mount_env *env,
 int lr_mount_remove(const struct lr_mount_plan *plan, int rootfd, struct lr_err *err) LR_MUST_CHECK;
 void lr_mount_release(struct lr_mount_plan *plan); /* NULL-safe, may be called twice */
 
+/* The same plan with a state of its own: what is done to it leaves this one alone. NULL: no memory.
+ */
+struct lr_mount_plan *lr_mount_copy(const struct lr_mount_plan *plan, struct lr_arena *arena);
+
 /* True if some mount is of type cgroup or cgroup2: apply will want env->cgroup. */
 bool lr_mount_wants_cgroup(const struct lr_mount_plan *plan);
 

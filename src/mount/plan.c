@@ -399,6 +399,24 @@ int lr_mount_plan(const struct oci_mounts *mounts, const struct lr_mount_opts *o
 	return 0;
 }
 
+struct lr_mount_plan *lr_mount_copy(const struct lr_mount_plan *plan, struct lr_arena *arena)
+{
+	struct lr_mount_plan *p = lr_new(arena, struct lr_mount_plan);
+
+	if (!p)
+		return NULL;
+	*p = *plan;
+	p->ops = lr_new_n(arena, plan->n, struct lr_mount_op);
+	p->maps = lr_new_n(arena, plan->n_maps, struct lr_mount_map);
+	if (!p->ops || !p->maps)
+		return NULL;
+	if (plan->n)
+		memcpy(p->ops, plan->ops, plan->n * sizeof(*p->ops));
+	if (plan->n_maps)
+		memcpy(p->maps, plan->maps, plan->n_maps * sizeof(*p->maps));
+	return p;
+}
+
 bool lr_mount_wants_cgroup(const struct lr_mount_plan *plan)
 {
 	for (size_t i = 0; i < plan->n; i++)

@@ -15,7 +15,7 @@
 #include "src/sys/procfs.h"
 #include "src/sys/syscalls.h"
 
-/* Names below /proc/self/ns of what children are born into. */
+/* Names below /proc/thread-self/ns of what children are born into. */
 static const char *const own_names[LR_NS_KINDS] = {
 	[LR_NS_USER] = "user",
 	[LR_NS_TIME] = "time_for_children",
@@ -82,7 +82,7 @@ int lr_ns_open(const struct lr_ns_plan *p, struct lr_ns_fds *fds, struct lr_err 
 		int r = p->join[k] ? open_joined(p, k, &fds->join[k], err) : 0;
 		if (r >= 0 && (make_time || (p->join[k] && parent_enters(p, k) && !p->staged))) {
 			char path[64];
-			snprintf(path, sizeof(path), "/proc/self/ns/%s", own_names[k]);
+			snprintf(path, sizeof(path), "/proc/thread-self/ns/%s", own_names[k]);
 			fds->own[k] = lr_open(path, O_RDONLY | O_CLOEXEC);
 			if (fds->own[k] < 0)
 				r = lr_fail(err, errno, "open %s", path);

@@ -1,0 +1,40 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* init: the program of stub.c as a sealed file. */
+#define LR_ROOM "stub"
+#include <errno.h>
+#include <fcntl.h>
+#include <sys/mman.h>
+
+#include "src/base/fd.h"
+#include "src/init/process.h"
+#include "src/init/stub.h" /* made by the build */
+#include "src/sys/syscalls.h"
+
+#define SEALS (F_SEAL_SEAL | F_SEAL_SHRINK | F_SEAL_GROW | F_SEAL_WRITE)
+
+#ifndef LR_NO_STUB
+
+int lr_init_stub_open(struct lr_err *err)
+{
+	LR_CLEANUP_FD int fd =
+		lr_memfd_create("lean-stub", MFD_ALLOW_SEALING | MFD_CLOEXEC | MFD_EXEC);
+	if (fd == -EINVAL) /* before Linux 6.3: executable anyway */
+		fd = lr_memfd_create("lean-stub", MFD_ALLOW_SEALING | MFD_CLOEXEC);
+	ssize_t n = fd < 0 ? fd : lr_write_full(fd, stub, sizeof(stub));
+	if (n >= 0 && fcntl(fd, F_ADD_SEALS, SEALS) < 0)
+		n = -errno;
+	if (n >= 0)
+		return lr_take_fd(&fd);
+	lr_fail(err, (int)-n, "make the sealed program that executes the container's");
+	return lr_err_hint(err,
+			   "memfd_create must be allowed, with sysctl vm.memfd_noexec below 2");
+}
+
+#else
+
+int lr_init_stub_open(struct lr_err *err)
+{
+	return lr_refuse(err, ENOSYS, "liblean is not ported to this machine (src/init/stub.c)");
+}
+
+#endif

@@ -1,0 +1,199 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* init: births in the caller's memory; see vm.h. */
+#define LR_ROOM "clone"
+#include "src/init/vm.h"
+
+#include <errno.h>
+#include <pthread.h>
+#include <sched.h>
+#include <signal.h>
+#include <stdint.h>
+#include <sys/prctl.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+
+#include "src/base/fd.h"
+#include "src/base/log.h"
+#include "src/init/sync.h"
+#include "src/sys/syscalls.h"
+
+/* ---- what is the memory's ------------------------------------------------------------------ */
+
+static struct {
+	pthread_mutex_t lock;
+	unsigned births; /* between clone and execve, in this process */
+	int dumpable;    /* before the first of them */
+} window = {.lock = PTHREAD_MUTEX_INITIALIZER};
+
+static void window_open(void)
+{
+	pthread_mutex_lock(&window.lock);
+	if (window.births++ == 0)
+		window.dumpable = prctl(PR_GET_DUMPABLE, 0, 0, 0, 0);
+	pthread_mutex_unlock(&window.lock);
+}
+
+static void window_close(void)
+{
+	pthread_mutex_lock(&window.lock);
+	/* 2 (suid_dumpable) cannot be set, and was not ours to change. */
+	if (--window.births == 0 && window.dumpable == 1)
+		(void)prctl(PR_SET_DUMPABLE, 1, 0, 0, 0);
+	pthread_mutex_unlock(&window.lock);
+}
+
+/* ---- the clone ------------------------------------------------------------------------------- */
+
+/*
+ * clone3 whose child goes on in fn(arg) on the stack in *args. In assembler, because the child has
+ * no frame to return to; libc's clone(3) cannot say CLONE_INTO_CGROUP.
+ */
+static long clone3_call(struct clone_args *args, void (*fn)(void *), void *arg)
+{
+#if defined(__x86_64__)
+	register void (*r8)(void *) __asm__("r8") = fn;
+	register void *r9 __asm__("r9") = arg;
+	long r;
+
+	__asm__ volatile("syscall\n\t"
+			 "test %%rax, %%rax\n\t"
+			 "jnz 1f\n\t"
+			 "xor %%ebp, %%ebp\n\t"
+			 "mov %%r9, %%rdi\n\t"
+			 "call *%%r8\n\t"
+			 "hlt\n"
+			 "1:"
+			 : "=a"(r)
+			 : "0"((long)SYS_clone3), "D"(args), "S"(sizeof(*args)), "r"(r8), "r"(r9)
+			 : "rcx", "r11", "memory");
+	return r;
+#elif defined(__aarch64__)
+	register long x8 __asm__("x8") = SYS_clone3;
+	register long x0 __asm__("x0") = (long)args, x1 __asm__("x1") = sizeof(*args);
+	register void (*x2)(void *) __asm__("x2") = fn;
+	register void *x3 __asm__("x3") = arg;
+
+	__asm__ volatile("svc 0\n\t"
+			 "cbnz x0, 1f\n\t"
+			 "mov x29, 0\n\t"
+			 "mov x0, x3\n\t"
+			 "blr x2\n\t"
+			 "brk 1\n"
+			 "1:"
+			 : "+r"(x0)
+			 : "r"(x8), "r"(x1), "r"(x2), "r"(x3)
+			 : "memory");
+	return x0;
+#else
+	(void)args, (void)fn, (void)arg;
+	return -ENOSYS;
+#endif
+}
+
+/* Every signal, also those that libc keeps for itself: its handlers would run in the child. */
+static void mask_signals(uint64_t set, uint64_t *old)
+{
+	(void)syscall(SYS_rt_sigprocmask, SIG_SETMASK, &set, old, sizeof(set));
+}
+
+pid_t lr_clone_vm(struct lr_clone *c, const struct lr_init_vm *vm, void (*fn)(void *), void *arg,
+		  pid_t *pid)
+{
+	int pidfd = LR_NOFD;
+	uint64_t old;
+	struct clone_args args = {
+		.flags = c->flags | CLONE_VM | CLONE_VFORK | CLONE_PIDFD | CLONE_PARENT_SETTID |
+			 CLONE_CLEAR_SIGHAND,
+		.pidfd = (uintptr_t)&pidfd,
+		.parent_tid = (uintptr_t)pid,
+		.exit_signal = SIGCHLD,
+		.stack = (uintptr_t)vm->stack,
+		.stack_size = vm->stack_size,
+	};
+
+	window_open();
+	mask_signals(~0ULL, &old);
+	/* Set before clone, so that both sides have it. */
+	c->in_cgroup = c->cgroup >= 0;
+	c->reset = LR_CLONE_MAY_BE_IGNORED;
+	long r = -EAGAIN;
+	if (c->in_cgroup) {
+		args.flags |= CLONE_INTO_CGROUP;
+		args.cgroup = (unsigned)c->cgroup;
+		r = clone3_call(&args, fn, arg);
+	}
+	if (r < 0) {
+		c->in_cgroup = false;
+		args.flags &= ~(uint64_t)CLONE_INTO_CGROUP;
+		args.cgroup = 0;
+		r = clone3_call(&args, fn, arg);
+	}
+	mask_signals(old, NULL);
+	window_close();
+	/* Linux before 5.5, or a sandbox that refuses clone3 as a whole. Where it is only this
+	 * clone that is refused, the usual one finds the words. */
+	if (r < 0)
+		return -ENOSYS;
+	c->pidfd = pidfd;
+	return (pid_t)r;
+}
+
+/* ---- the container's first process ------------------------------------------------------- */
+
+static void born(void *arg)
+{
+	struct lr_vm_birth *b = arg;
+
+	b->child.in_cgroup = b->clone->in_cgroup;
+	b->child.signals = b->clone->reset;
+	lr_child_main(&b->child);
+}
+
+static struct lr_vm_birth *make_birth(struct lr_init_plan *p, struct lr_ns_fds *ns)
+{
+	struct lr_vm_birth *b = lr_new(p->arena, struct lr_vm_birth);
+
+	if (!b)
+		return NULL;
+	b->vm = p->vm;
+	b->plan = *p;
+	b->ns = *ns;
+	b->plan.mounts = lr_mount_copy(p->mounts, p->arena);
+	if (!b->plan.mounts)
+		return NULL;
+	if (p->lean) {
+		b->lean = *p->lean;
+		b->plan.lean = &b->lean;
+	}
+	return b;
+}
+
+int lr_vm_spawn(struct lr_init_plan *p, struct lr_ns_fds *ns, struct lr_clone *clone,
+		struct lr_init_child *ret, struct lr_err *err)
+{
+	struct lr_vm_birth *b = make_birth(p, ns);
+	int report[2];
+
+	if (!b)
+		return lr_fail(err, ENOMEM, "plan");
+	if (pipe2(report, O_CLOEXEC) < 0)
+		return lr_fail(err, errno, "make a pipe");
+	lr_child_init(&b->child, &b->plan, &b->ns, report[1]);
+	b->clone = clone;
+	b->child.vm = b;
+	b->child.becoming.vm = true;
+	pid_t pid = lr_clone_vm(clone, p->vm, born, b, &b->pid);
+	lr_close(report[1]);
+	if (pid < 0) {
+		lr_close(report[0]);
+		return pid;
+	}
+	ret->pid = pid;
+	ret->pidfd = clone->pidfd;
+	ret->sync = report[0];
+	if (b->err.code == 0)
+		return lr_init_executed(&p->process, &b->child.becoming, ret, err);
+	if (err)
+		*err = b->err;
+	return -b->err.code;
+}
