@@ -101,6 +101,7 @@ int lr_process_load_notify(struct lr_init_process *p, struct lr_becoming *b,
  * The program that stands between the caller's and the container's, in a sealed memfd; see stub.c.
  * -ENOSYS on a machine that it was not written for.
  */
+#define LR_STUB_NAME "lean-stub" /* of the memfd */
 int lr_init_stub_open(struct lr_err *err) LR_MUST_CHECK;
 /* What the stub could not execute, and why. */
 int lr_process_explain(const struct lr_becoming *b, int why, struct lr_err *err);

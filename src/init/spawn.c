@@ -2,7 +2,9 @@
 /* init: the parent's side of the birth of a container; see init.h. */
 #define LR_ROOM "init"
 #include <errno.h>
+#include <poll.h>
 #include <signal.h>
+#include <stdio.h>
 #include <sys/prctl.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -10,6 +12,7 @@
 #include "libocispec/ocispec.h"
 #include "src/base/fd.h"
 #include "src/base/log.h"
+#include "src/base/str.h"
 #include "src/hook/hook.h"
 #include "src/init/child.h"
 #include "src/init/clone.h"
@@ -386,12 +389,38 @@ int lr_init_start(struct lr_init_child *c, struct lr_err *err)
 	return r;
 }
 
+/* How long to wait for the end of file before looking what is executed. */
+#define LOOK_MS 20
+
+/*
+ * The end of file comes when the stub's descriptor is closed; but the caller may have forked just
+ * now, in another thread, and that child may keep a copy for ever. Then /proc tells.
+ */
+static int wait_report(const struct lr_init_child *c)
+{
+	struct pollfd p = {.fd = c->sync, .events = POLLIN};
+	char path[40], exe[64];
+
+	for (;;) {
+		int n = poll(&p, 1, LOOK_MS);
+		if (n > 0 || (n < 0 && errno != EINTR))
+			return n < 0 ? -errno : 1;
+		snprintf(path, sizeof(path), "/proc/%d/exe", c->pid);
+		ssize_t len = readlink(path, exe, sizeof(exe) - 1);
+		exe[len < 0 ? 0 : len] = '\0';
+		if (n == 0 && !lr_has_prefix(exe, "/memfd:" LR_STUB_NAME))
+			return 0;
+	}
+}
+
 int lr_init_executed(const struct lr_init_process *p, const struct lr_becoming *b,
 		     struct lr_init_child *c, struct lr_err *err)
 {
 	int32_t why = 0;
-	ssize_t n = lr_read_full(c->sync, &why, sizeof(why));
+	ssize_t n = wait_report(c);
 
+	if (n > 0)
+		n = lr_read_full(c->sync, &why, sizeof(why));
 	c->sync = lr_close(c->sync);
 	if (n < 0)
 		return lr_fail(err, (int)-n, "wait for the program to be executed");

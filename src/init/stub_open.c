@@ -17,9 +17,9 @@
 int lr_init_stub_open(struct lr_err *err)
 {
 	LR_CLEANUP_FD int fd =
-		lr_memfd_create("lean-stub", MFD_ALLOW_SEALING | MFD_CLOEXEC | MFD_EXEC);
+		lr_memfd_create(LR_STUB_NAME, MFD_ALLOW_SEALING | MFD_CLOEXEC | MFD_EXEC);
 	if (fd == -EINVAL) /* before Linux 6.3: executable anyway */
-		fd = lr_memfd_create("lean-stub", MFD_ALLOW_SEALING | MFD_CLOEXEC);
+		fd = lr_memfd_create(LR_STUB_NAME, MFD_ALLOW_SEALING | MFD_CLOEXEC);
 	ssize_t n = fd < 0 ? fd : lr_write_full(fd, stub, sizeof(stub));
 	if (n >= 0 && fcntl(fd, F_ADD_SEALS, SEALS) < 0)
 		n = -errno;

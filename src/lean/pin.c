@@ -65,7 +65,9 @@ static _Noreturn void child(const struct lr_lean_maker *m, int sock)
 	if (m->make(m->arg, &why) < 0 && !why.code)
 		why.code = EIO;
 	(void)!write(sock, &why, sizeof(why));
-	(void)!read(sock, &byte, 1); /* until it is pinned, or the parent is gone */
+	/* Until it is pinned, or the parent is gone (see above). Not until the end of file: a
+	 * sister that another thread has made meanwhile would hold the parent's end, too. */
+	(void)!read(sock, &byte, 1);
 	_exit(0);
 }
 
@@ -105,6 +107,7 @@ static int make_once(const struct lr_lean_maker *m, int cpu, bool *pinning, stru
 		r = m->pin(m->arg, pid, err);
 		*pinning = r < 0;
 	}
+	(void)!write(sv[0], "", 1);
 	lr_close(sv[0]);
 	while (waitpid(pid, &status, 0) < 0 && errno == EINTR)
 		;
