@@ -8,12 +8,17 @@ MESON_OPTIONS ?=
 # musl starts half a millisecond sooner than glibc; meson.build says why. LIBC_CC=cc for glibc.
 LIBC_CC ?= $(or $(shell command -v musl-gcc),cc)
 
+# liblean is for programs of this system and its libc, so it has a compiler and a directory of its own
+# where the program is built by musl-gcc.
+LIB_BUILD = $(if $(filter musl-gcc,$(notdir $(LIBC_CC))),$(BUILD)-lib)
+
 NINJA = ninja -C $(BUILD)
 
 .PHONY: all help deps demo check check-lean check-denied unit sanitize vm pristine format install clean
 
-all: $(BUILD)/build.ninja ## build into $(BUILD)
+all: $(BUILD)/build.ninja $(LIB_BUILD:=/build.ninja) ## build into $(BUILD)
 	@$(NINJA)
+	@$(if $(LIB_BUILD),ninja -C $(LIB_BUILD))
 
 help: ## show this list
 	@sed -n 's/^\([a-z-]*\):.*## /\1\t/p' $(MAKEFILE_LIST) | expand -t 16
@@ -21,6 +26,9 @@ help: ## show this list
 $(BUILD)/build.ninja:
 	@command -v meson >/dev/null || { echo "no meson: run 'make deps' first" >&2; exit 1; }
 	CC=$(LIBC_CC) meson setup --prefix $(PREFIX) $(MESON_OPTIONS) $(BUILD)
+
+$(BUILD)-lib/build.ninja:
+	CC=cc meson setup --prefix $(PREFIX) $(MESON_OPTIONS) -Dprogram=false $(BUILD)-lib
 
 deps: ## install the packages that building needs (Debian; as root or by sudo)
 	@tools/install-deps build
@@ -57,6 +65,7 @@ format: ## lay out the C files
 
 install: all ## install below $(DESTDIR)$(PREFIX)
 	@DESTDIR=$(DESTDIR) meson install -C $(BUILD) --no-rebuild
+	@$(if $(LIB_BUILD),DESTDIR=$(DESTDIR) meson install -C $(LIB_BUILD) --no-rebuild)
 
 clean: ## remove what was built
-	@rm -rf $(BUILD) $(BUILD)-sanitize demo
+	@rm -rf $(BUILD) $(BUILD)-lib $(BUILD)-sanitize demo

@@ -1,0 +1,150 @@
+#!/usr/bin/env bats
+# SPDX-License-Identifier: Apache-2.0
+# liblean as its users meet it: installed, found by pkg-config, linked either way; and what it starts,
+# as the command line sees it. Its functions one by one: tests/unit/liblean.
+
+load ../lib/helpers.bash
+
+TOP=$(cd "$BATS_TEST_DIRNAME/../.." && pwd)
+
+# The build directory that has the library: `make` has a second one where the program is built by
+# musl-gcc.
+library_build() {
+	local dir
+	for dir in ${LIBLEAN_BUILD-} "${LEAN_RUNTIME%/src/cli/*}-lib" "${LEAN_RUNTIME%/src/cli/*}" \
+		"$TOP/build-lib" "$TOP/build"; do
+		[ ! -e "$dir/src/liblean/liblean.so" ] || { echo "$dir"; return; }
+	done
+}
+
+setup_file() {
+	local build
+	build=$(library_build)
+	[ -n "$build" ] && command -v meson >/dev/null && command -v pkg-config >/dev/null || return 0
+	INSTALLED=$BATS_FILE_TMPDIR/installed
+	DESTDIR=$INSTALLED meson install -C "$build" --no-rebuild --quiet >&2 || return 1
+	local pc
+	pc=$(find "$INSTALLED" -name lean.pc)
+	export INSTALLED PKG_CONFIG_PATH=${pc%/*} PKG_CONFIG_SYSROOT_DIR=$INSTALLED
+	LIBDIR=$(pkg-config --variable=libdir lean)
+	export LIBDIR=$INSTALLED${LIBDIR#"$INSTALLED"}
+}
+
+setup() {
+	lean_only "has no library"
+	[ -n "${INSTALLED-}" ] || skip "no library was built, or no meson, or no pkg-config"
+	common_setup
+	cfg 'del(.linux.cgroupsPath)'
+	export LD_LIBRARY_PATH=$LIBDIR
+}
+
+teardown() {
+	[ -z "${HOST-}" ] || kill -9 "$HOST" 2>/dev/null || true
+	[ -z "${ROOT-}" ] || rt pool drain || true
+	[ -z "${INSTALLED-}" ] || common_teardown
+}
+
+# build OUTPUT SOURCE [shared|static|all-static]
+build() {
+	local libs
+	read -ra libs <<<"$(pkg-config --cflags --libs lean)"
+	case ${3-shared} in
+	shared) cc -o "$1" "$TOP/$2" "${libs[@]}" ;;
+	static) cc -o "$1" "$TOP/$2" "${libs[@]/-llean/-l:liblean.a}" ;;
+	all-static) cc -static -o "$1" "$TOP/$2" "${libs[@]}" ;;
+	esac
+}
+
+ready_or_gone() {
+	grep -q ready host.out || ! kill -0 "$HOST"
+}
+
+start_host() { # [PROFILE]
+	build host tests/liblean/host.c
+	./host "$BUNDLE" "$ROOT" "$ID" "$@" >host.out 2>&1 3>&- &
+	HOST=$!
+	wait_until ready_or_gone
+	grep -q ready host.out || { cat host.out >&2; return 1; }
+}
+
+@test "liblean: the example, by the shared library" {
+	build hello examples/hello.c
+	LEAN_ROOT=$ROOT run -0 ./hello "$BUNDLE" 3 none
+	assert_has "$output" "3 containers, the last one ended with status 0"
+	LEAN_ROOT=$ROOT run -0 ./hello "$BUNDLE" 3 lean
+	assert_has "$output" "3 containers, the last one ended with status 0"
+}
+
+@test "liblean: the example, by the archive" {
+	for how in static all-static; do
+		build hello examples/hello.c $how
+		LEAN_ROOT=$ROOT run -0 ./hello "$BUNDLE" 2 none
+		assert_has "$output" "2 containers, the last one ended with status 0"
+	done
+}
+
+@test "liblean: the archive clashes with nothing" {
+	build host tests/liblean/host.c all-static
+	run -0 nm -g --defined-only "$LIBDIR/liblean.a"
+	assert_hasnt "$output" " lr_"
+	assert_hasnt "$output" " seccomp_"
+}
+
+@test "liblean: what the header declares is exported, and nothing else" {
+	local header declared exported pages
+	header=$(find "$INSTALLED" -name lean.h)
+	declared=$(sed -n 's/^[a-z].*\b\(lean_[a-z_]*\)(.*/\1/p' "$header" | sort)
+	exported=$(nm -D --defined-only "$LIBDIR/liblean.so" | sed -n 's/.* T \([^@]*\).*/\1/p' | sort)
+	assert_eq "$exported" "$declared"
+	assert_eq "$(nm -g --defined-only "$LIBDIR/liblean.a" | sed -n 's/.* [TDBR] //p' | sort)" "$declared"
+	pages=$(find "$INSTALLED" -name 'lean_*.3' -printf '%f\n' | sed 's/\.3$//' | sort)
+	assert_eq "$pages" "$declared"
+}
+
+@test "liblean: the header is C and C++" {
+	echo '#include <lean/lean.h>' >h.c
+	cp h.c h.cc
+	local flags
+	read -ra flags <<<"$(pkg-config --cflags lean)"
+	cc -std=c99 -Wall -Wextra -Werror -pedantic "${flags[@]}" -c h.c -o /dev/null
+	! command -v c++ >/dev/null || c++ -Wall -Werror "${flags[@]}" -c h.cc -o /dev/null
+}
+
+@test "liblean: the command line works on its containers" {
+	sh_cfg 'sleep 600'
+	start_host
+	assert_eq "$(status_of "$ID")" running
+	run -0 rt list -q
+	assert_has "$output" "$ID"
+	run -0 rt exec "$ID" echo inside
+	assert_has "$output" inside
+	run -0 rt pause "$ID"
+	run -0 rt resume "$ID"
+	run -0 rt kill "$ID" KILL
+	wait_for_status stopped "$ID"
+	run -0 rt delete "$ID"
+}
+
+@test "liblean: a program that is killed leaves what delete --force removes" {
+	sh_cfg 'sleep 600'
+	for profile in none lean; do
+		start_host $profile
+		kill -9 "$HOST"
+		wait "$HOST" || true
+		assert_eq "$(status_of "$ID")" running
+		run -0 rt delete --force "$ID"
+		run ! rt state "$ID"
+		new_id
+	done
+}
+
+@test "liblean: a program that is killed while it starts one leaves what delete --force removes" {
+	build hello examples/hello.c
+	for delay in 0.005 0.01 0.02 0.03 0.05 0.08; do
+		LEAN_ROOT=$ROOT timeout -s KILL $delay ./hello "$BUNDLE" 100000 none >/dev/null 2>&1 || true
+	done
+	# What was let go goes on, and ends by itself.
+	for id in "$ROOT"/*; do
+		[ ! -e "$id" ] || run -0 rt delete --force "${id##*/}"
+	done
+}
