@@ -31,8 +31,9 @@ int yajl_parse(void)
 
 int main(int argc, char **argv)
 {
-	struct lean_start_options s = {
-		.size = sizeof(s), .id = argv[3], .fds = {LEAN_FD_NULL, LEAN_FD_NULL, LEAN_FD_NULL}};
+	struct lean_start_options s = {.size = sizeof(s),
+				       .id = argv[3],
+				       .fds = {LEAN_FD_NULL, LEAN_FD_NULL, LEAN_FD_NULL}};
 	struct lean_options o = {.size = sizeof(o),
 				 .bundle = argv[1],
 				 .root = argv[2],
