@@ -41,7 +41,9 @@ def _columns(doc):
         yield key + " us", ("wall_us", key), lambda v: f"{v:.0f}"
     yield from (("/first", "ratio_p50", lambda v: f"{v:.2f}"), ("syscalls", "syscalls", str),
                 ("user instr", "instructions_user", str), ("RSS kB", "max_rss_kb", str),
-                ("per second", "per_second", str), ("", "error", lambda v: v[:100]))
+                ("per second", "per_second", str), ("kernel kB", "kernel_kb", str),
+                ("cgroups", "cgroups", str), ("mounts", "mounts", str),
+                ("processes", "processes", str), ("", "what", str), ("", "error", lambda v: v[:100]))
 
 
 def _cell(row, key, show):
