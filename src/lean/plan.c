@@ -137,7 +137,10 @@ static bool counts(const struct oci_resources *r)
 	if (c && (c->shares || c->quota || c->burst || c->period || c->realtime_runtime ||
 		  c->realtime_period || c->idle))
 		return true;
-	return r->memory || r->block_io || r->hugepage_limits.n || r->unified.n;
+	/* Processes: v1 remembers the most there were, pids.peak, since Linux 6.11. */
+	if (r->pids && r->pids->limit && *r->pids->limit != -1)
+		return true;
+	return r->memory || r->block_io || r->hugepage_limits.n || r->rdma.n || r->unified.n;
 }
 
 static bool wants_pool(const struct lr_lean_profile *p, const struct oci_config *c,

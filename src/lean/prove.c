@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * lean: is a network namespace as it was when it was new? Its traces in /proc/net are compared with
- * those it had then: devices and what went through them (also counters: they would tell of the
- * container before), addresses, routes, sockets of all kinds, abstract ones too, and TIME_WAIT.
+ * those it had then: devices and what went through them, the counters of all protocols (they would
+ * tell of the container before), addresses, routes, flow labels, sockets of all kinds, abstract
+ * ones too, and TIME_WAIT.
  *
  * What is not looked at (rules of netfilter, sysctls) needs CAP_NET_ADMIN or a writable /proc/sys,
  * with which no container gets a namespace of the pool (plan.c), and which marks one that exec
@@ -22,6 +23,7 @@
 #define NET "/proc/thread-self/net/"
 
 static const char *const files[] = {"dev",  "if_inet6", "fib_trie", "route",
+				    "snmp", "snmp6",    "netstat",  "ip6_flowlabel",
 				    "unix", "packet",   "raw"};
 
 /* "sockets: used 0" and "TCP: ... tw 0 ...": the rest counts for the whole host. */

@@ -5,7 +5,7 @@
 
 #include "src/lean/internal.h"
 
-#define LR_LEAN_PRINT_MAX 8192
+#define LR_LEAN_PRINT_MAX 16384
 
 /* Of the caller's namespace. Its length, or -errno. */
 int lr_lean_net_print(char *buf, size_t size) LR_MUST_CHECK;

@@ -39,17 +39,18 @@ void lr_lean_hold_close(struct lr_lean_hold *h)
 
 /* ---- control groups of a slot ---------------------------------------------------------------- */
 
-/* Whoever is not limited does not need to be counted either: v1 asks for a directory, and a move
- * of the process, in each hierarchy. Devices are always limited; freezing is how to pause. */
+/*
+ * Whoever is not limited does not need to be counted either: v1 asks for a directory, and a move of
+ * the process, in each hierarchy. Devices are always limited; freezing is how to pause. In the v2
+ * tree of a hybrid host, which counts and does nothing else, the container is where the caller is.
+ */
 static bool wanted(const char *hierarchy, const struct oci_resources *r)
 {
-	if (!*hierarchy || strstr(hierarchy, "devices") || strstr(hierarchy, "freezer"))
+	if (strstr(hierarchy, "devices") || strstr(hierarchy, "freezer"))
 		return true;
 	if (!r || !lr_cgroup_recyclable(hierarchy))
 		return false;
-	return (r->cpu && strstr(hierarchy, "cpuset")) || (r->pids && strstr(hierarchy, "pids")) ||
-	       (r->network && strstr(hierarchy, "net_")) ||
-	       (r->rdma.n && strstr(hierarchy, "rdma"));
+	return (r->cpu && strstr(hierarchy, "cpuset")) || (r->network && strstr(hierarchy, "net_"));
 }
 
 static int find_layout(struct taking *t, struct lr_err *err)

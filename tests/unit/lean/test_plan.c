@@ -122,13 +122,15 @@ TEST(control_groups_that_count_are_not_used_again)
 		",\"resources\":{\"memory\":{\"limit\":1000000}}",
 		",\"resources\":{\"cpu\":{\"shares\":100}}",
 		",\"resources\":{\"blockIO\":{}}",
+		",\"resources\":{\"pids\":{\"limit\":7}}",
+		",\"resources\":{\"rdma\":{\"mlx5_0\":{\"hcaHandles\":1}}}",
 		",\"cgroupsPath\":\"/x\"",
 	};
 	struct lr_lean_facts facts = usual;
 
 	for (size_t i = 0; i < LR_ARRAY_SIZE(no); i++)
 		CHECK(!plan("", "", no[i]).pool);
-	CHECK(plan("", "", ",\"resources\":{\"pids\":{\"limit\":7},\"cpu\":{\"cpus\":\"0\"}}")
+	CHECK(plan("", "", ",\"resources\":{\"pids\":{\"limit\":-1},\"cpu\":{\"cpus\":\"0\"}}")
 		      .pool);
 	CHECK(plan_with("cgroup=pool", &usual, "", "", MOUNTS, NS, ",\"cgroupsPath\":\"/x\"").pool);
 	CHECK(!plan(",\"capabilities\":{\"bounding\":[\"CAP_SYS_ADMIN\"]}", "", "").pool);
