@@ -75,6 +75,7 @@ enum lr_cgroup_manager { LR_CGROUP_CGROUPFS, LR_CGROUP_SYSTEMD, LR_CGROUP_DISABL
 struct lr_cgroup_opts {
 	const char *id; /* the container's */
 	enum lr_cgroup_manager manager;
+	const struct oci_map *annotations; /* those for systemd are looked at; may be NULL */
 	bool rootless; /* hierarchies that cannot be written are left out when nothing asks for them
 			*/
 	bool terminal; /* process.terminal: /dev/console (5:1) stays usable */
@@ -92,6 +93,8 @@ struct lr_cgroup_ref {
 	size_t n;
 	struct lr_cgroup_place *v;
 	const char *relative; /* the cgroupsPath as resolved: "/docker/<id>" */
+	const char *unit;     /* systemd's, "docker-<id>.scope"; NULL: another manager made it */
+	bool user;            /* the unit is the user's systemd's, not the host's */
 };
 
 struct lr_cgroup_plan; /* in the arena */
@@ -100,9 +103,10 @@ struct lr_cgroup_plan; /* in the arena */
  * Compiles linux.cgroupsPath (NULL or "": "/<id>", rootless: "<id>" below the caller's own cgroup)
  * and linux.resources (may be NULL). Absolute paths start at each hierarchy's mount point,
  * relative ones at the caller's own cgroup there (on v2 at its parent, as a cgroup with processes
- * cannot have controllers for its children); ".." is refused. Pure, but for lr_cgroup_probe_own
- * when a path is relative and the layout does not have it yet, and a look for systemd with that
- * manager.
+ * cannot have controllers for its children); ".." is refused. With the systemd manager it is
+ * "slice:prefix:name" instead (NULL or "": ":lean-runtime:<id>", and an empty slice is system.slice
+ * or user.slice). Pure, but for lr_cgroup_probe_own when a path is relative and the layout does not
+ * have it yet, and a question to systemd with that manager.
  */
 int lr_cgroup_plan(const char *cgroups_path, const struct oci_resources *resources,
 		   struct lr_cgroup_layout *layout, const struct lr_cgroup_opts *opts,
@@ -133,6 +137,13 @@ bool lr_cgroup_can_follow(const struct lr_cgroup_plan *plan);
 int lr_cgroup_create_first(struct lr_cgroup_plan *plan, struct lr_err *err) LR_MUST_CHECK;
 int lr_cgroup_create_rest(struct lr_cgroup_plan *plan, struct lr_err *err) LR_MUST_CHECK;
 void lr_cgroup_uncreate(struct lr_cgroup_plan *plan);
+
+/*
+ * Once the container's first process is cloned: what kept the cgroup alive (a process in a systemd
+ * scope) ends when that process has joined, and is waited for here; also after a failure. Nothing
+ * to do with other managers, or without a plan.
+ */
+void lr_cgroup_settle(struct lr_cgroup_plan *plan);
 
 /*
  * A directory descriptor for CLONE_INTO_CGROUP in the v2 tree, or LR_NOFD when there is none (v1)

@@ -105,8 +105,8 @@ static int make_place(const struct lr_cgroup_plan *plan, size_t i, struct lr_err
 
 	if (r == -EEXIST && plan->rootless && !t->wanted && access(p->path, W_OK) < 0)
 		r = -errno; /* somebody else's of that name: as if it could not be made */
-	if (r == -EEXIST)
-		r = reuse(p, err) < 0 ? -err->code : 0;
+	if (r == -EEXIST)   /* a unit is ours: systemd would have refused another of that name */
+		r = plan->unit || reuse(p, err) == 0 ? 0 : -err->code;
 	else if ((r == -EACCES || r == -EPERM || r == -EROFS) && !t->wanted &&
 		 (plan->rootless || spare)) {
 		lr_debug("cgroup: %s left out: %s", p->path, lr_strerror(-r));

@@ -8,42 +8,13 @@
 
 #include "src/cgroup/internal.h"
 
-#include <unistd.h>
-
-static int systemd_refuse(struct lr_err *err)
-{
-	/* sd_booted(3): what every other caller looks at. */
-	if (access("/run/systemd/system", F_OK) < 0)
-		lr_refuse(
-			err, EOPNOTSUPP,
-			"the systemd cgroup manager was asked for, but systemd does not run here");
-	else
-		lr_refuse(err, EOPNOTSUPP,
-			  "the systemd cgroup manager is not supported by this version");
-	return lr_err_hint(err, "use the cgroupfs manager: leave --systemd-cgroup out; for Docker "
-				"set \"exec-opts\": [\"native.cgroupdriver=cgroupfs\"], for Podman "
-				"cgroup_manager = \"cgroupfs\"");
-}
-
-static int systemd_create(struct lr_cgroup_plan *plan, struct lr_err *err)
-{
-	return systemd_refuse(err);
-}
-
-static int systemd_update(const struct lr_cgroup_ref *ref, const struct oci_resources *r,
-			  struct lr_arena *arena, struct lr_err *err)
-{
-	return systemd_refuse(err);
-}
-
 static const struct lr_cgroup_driver drivers[] = {
-	[LR_CGROUP_CGROUPFS] = {"cgroupfs", NULL, lr_cgroup_fs_create, lr_cgroup_fs_update,
+	[LR_CGROUP_CGROUPFS] = {"cgroupfs", lr_cgroup_fs_create, lr_cgroup_fs_update,
 				lr_cgroup_fs_destroy},
-	/* Directories can always be removed: systemd forgets a scope that has become empty. */
-	[LR_CGROUP_SYSTEMD] = {"systemd", systemd_refuse, systemd_create, systemd_update,
-			       lr_cgroup_fs_destroy},
+	[LR_CGROUP_SYSTEMD] = {"systemd", lr_cgroup_systemd_create, lr_cgroup_systemd_update,
+			       lr_cgroup_systemd_destroy},
 	/* Its plans have no places: nothing is done. */
-	[LR_CGROUP_DISABLED] = {"disabled", NULL, lr_cgroup_fs_create, lr_cgroup_fs_update,
+	[LR_CGROUP_DISABLED] = {"disabled", lr_cgroup_fs_create, lr_cgroup_fs_update,
 				lr_cgroup_fs_destroy},
 };
 

@@ -177,9 +177,14 @@ struct lr_cgroup_target {
 
 struct lr_cgroup_driver;
 
+struct lr_cgroup_unit;
+
 struct lr_cgroup_plan {
 	const struct lr_cgroup_driver *driver;
 	struct lr_cgroup_ref ref;
+	struct lr_cgroup_unit *unit; /* systemd's (unit.h); NULL: none */
+	pid_t holder;                /* keeps a scope alive until the container is in it */
+	int hold;                    /* closed by whoever has joined (systemd.c); LR_NOFD: none */
 	struct lr_cgroup_target *targets; /* ref.n of them */
 	const struct lr_cgroup_write *writes;
 	size_t n_writes;
@@ -194,7 +199,6 @@ struct lr_cgroup_plan {
 /* Who makes and changes cgroups. Everything else works on directories, whoever made them. */
 struct lr_cgroup_driver {
 	const char *name;
-	int (*check)(struct lr_err *err); /* usable on this host? */
 	int (*create)(struct lr_cgroup_plan *plan, struct lr_err *err);
 	int (*update)(const struct lr_cgroup_ref *ref, const struct oci_resources *r,
 		      struct lr_arena *arena, struct lr_err *err);
@@ -205,7 +209,23 @@ const struct lr_cgroup_driver *lr_cgroup_driver_of(enum lr_cgroup_manager m);
 int lr_cgroup_fs_create(struct lr_cgroup_plan *plan, struct lr_err *err);
 int lr_cgroup_fs_update(const struct lr_cgroup_ref *ref, const struct oci_resources *r,
 			struct lr_arena *arena, struct lr_err *err);
+/* Its two halves; *g has arena, ref, err and update set. */
+int lr_cgroup_gen_update(struct lr_cgroup_gen *g, const struct oci_resources *r);
+int lr_cgroup_write_update(const struct lr_cgroup_gen *g);
 int lr_cgroup_fs_destroy(const struct lr_cgroup_ref *ref, bool kill, struct lr_err *err);
+
+/* Finds the name and the place of the unit; asks systemd where it is itself. */
+int lr_cgroup_systemd_locate(struct lr_cgroup_plan *plan, const char *cgroups_path,
+			     const struct lr_cgroup_opts *o, struct lr_arena *arena,
+			     struct lr_err *err);
+int lr_cgroup_systemd_create(struct lr_cgroup_plan *plan, struct lr_err *err);
+int lr_cgroup_systemd_update(const struct lr_cgroup_ref *ref, const struct oci_resources *r,
+			     struct lr_arena *arena, struct lr_err *err);
+int lr_cgroup_systemd_destroy(const struct lr_cgroup_ref *ref, bool kill, struct lr_err *err);
+/* Has systemd move a process (0: the caller) into a directory of the unit: an ordinary user may not
+ * do so himself, unless he is in a cgroup of his own systemd already. */
+int lr_cgroup_systemd_attach(const struct lr_cgroup_ref *ref, const char *dir, pid_t pid,
+			     struct lr_err *err);
 
 /* Makes the controllers of `need` (and those that statistics want) usable in `dir`: enable.c. */
 int lr_cgroup_enable(const char *mountpoint, const char *dir, unsigned need,

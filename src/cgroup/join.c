@@ -57,6 +57,12 @@ static int enter(const char *dir, bool v2, const char *pid)
 	return r;
 }
 
+/* From a cgroup that is not the user's (a login session's), he cannot move himself to his own. */
+static bool needs_systemd(const struct lr_cgroup_ref *ref, int r)
+{
+	return (r == -EACCES || r == -EPERM) && ref->unit && ref->user;
+}
+
 static int join_all(const struct lr_cgroup_ref *ref, bool skip_v2, const char *pid,
 		    struct lr_err *err)
 {
@@ -65,15 +71,23 @@ static int join_all(const struct lr_cgroup_ref *ref, bool skip_v2, const char *p
 		bool v2 = p->hierarchy[0] == '\0';
 		int r = v2 && skip_v2 ? 0 : enter(p->path, v2, pid);
 
+		if (v2 && needs_systemd(ref, r))
+			r = lr_cgroup_systemd_attach(ref, p->path, atoi(pid), err);
+		else if (r < 0)
+			explain(p->path, p->hierarchy, r, err);
 		if (r < 0)
-			return explain(p->path, p->hierarchy, r, err);
+			return r;
 	}
 	return 0;
 }
 
 int lr_cgroup_join_self(const struct lr_cgroup_plan *plan, bool already_in_v2, struct lr_err *err)
 {
-	return join_all(&plan->ref, already_in_v2, "0", err);
+	int r = join_all(&plan->ref, already_in_v2, "0", err);
+
+	/* The holder of the cgroup may go. In our copy of the plan nobody looks at it again. */
+	lr_close(plan->hold);
+	return r;
 }
 
 int lr_cgroup_join_pid(const struct lr_cgroup_ref *ref, pid_t pid, struct lr_err *err)
@@ -197,6 +211,8 @@ static int join_v2(const struct lr_cgroup_ref *ref, const struct lr_cgroup_place
 	r = enter(dir, true, "0");
 	if (r == 0)
 		return 0;
+	if (needs_systemd(ref, r))
+		return lr_cgroup_systemd_attach(ref, dir, 0, err);
 	if (sub == 0 && how->init_pid > 0 && (r == -EBUSY || r == -ENOENT || r == -EOPNOTSUPP) &&
 	    init_dir(ref, p->path, how->init_pid, init) == 0 && !lr_streq(init, dir)) {
 		lr_debug("cgroup: joining init's own %s", init);

@@ -2,7 +2,7 @@
 /* cgroup: from config.json to directories, writes and device rules. */
 #define LR_ROOM "cgroup"
 
-#include "src/cgroup/internal.h"
+#include "src/cgroup/unit.h"
 
 #include <sys/stat.h>
 
@@ -185,7 +185,7 @@ int lr_cgroup_plan(const char *cgroups_path, const struct oci_resources *resourc
 {
 	static struct lr_cgroup_layout nothing = {.mode = LR_CGROUP_NONE};
 	struct lr_cgroup_plan *p = lr_new(arena, struct lr_cgroup_plan);
-	bool relative;
+	bool relative = false;
 	int r;
 
 	if (!p)
@@ -193,18 +193,21 @@ int lr_cgroup_plan(const char *cgroups_path, const struct oci_resources *resourc
 	p->driver = lr_cgroup_driver_of(opts->manager);
 	p->rootless = opts->rootless;
 	p->ref.manager = opts->manager;
-	r = p->driver->check ? p->driver->check(err) : 0;
-	if (r < 0)
-		return r;
+	p->hold = LR_NOFD;
 	if (opts->manager == LR_CGROUP_DISABLED)
 		layout = &nothing;
-	r = resolve(cgroups_path, opts, arena, &p->ref.relative, &relative, err);
+	if (opts->manager == LR_CGROUP_SYSTEMD)
+		r = lr_cgroup_systemd_locate(p, cgroups_path, opts, arena, err);
+	else
+		r = resolve(cgroups_path, opts, arena, &p->ref.relative, &relative, err);
 	if (r == 0 && relative && layout->n && !layout->hierarchies[0].own)
 		r = lr_cgroup_probe_own(arena, layout, err);
 	if (r == 0)
 		r = make_places(p, layout, relative, arena, err);
 	if (r == 0)
 		r = plan_limits(p, resources, opts, arena, err);
+	if (r == 0 && p->unit)
+		r = lr_cgroup_unit_describe(p, opts, arena, err);
 	if (r < 0)
 		return r;
 	*ret = p;

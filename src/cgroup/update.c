@@ -27,19 +27,29 @@ static int enable(const struct lr_cgroup_ref *ref, const struct lr_cgroup_gen *g
 	return lr_cgroup_enable(top, path, g->need, g->where, err);
 }
 
+int lr_cgroup_gen_update(struct lr_cgroup_gen *g, const struct oci_resources *r)
+{
+	if (g->ref->mode == LR_CGROUP_V2)
+		lr_cgroup_gen_v2(g, r);
+	else
+		lr_cgroup_gen_v1(g, r);
+	return g->r;
+}
+
+int lr_cgroup_write_update(const struct lr_cgroup_gen *g)
+{
+	int r = g->ref->mode == LR_CGROUP_V2 ? enable(g->ref, g, g->err) : 0;
+
+	return r < 0 ? r : lr_cgroup_write_all(g->v, g->n, false, g->err);
+}
+
 int lr_cgroup_fs_update(const struct lr_cgroup_ref *ref, const struct oci_resources *r,
 			struct lr_arena *arena, struct lr_err *err)
 {
 	struct lr_cgroup_gen g = {.arena = arena, .ref = ref, .err = err, .update = true};
+	int rc = lr_cgroup_gen_update(&g, r);
 
-	if (ref->mode == LR_CGROUP_V2)
-		lr_cgroup_gen_v2(&g, r);
-	else
-		lr_cgroup_gen_v1(&g, r);
-	int rc = g.r;
-	if (rc >= 0 && ref->mode == LR_CGROUP_V2)
-		rc = enable(ref, &g, err);
-	return rc < 0 ? rc : lr_cgroup_write_all(g.v, g.n, false, err);
+	return rc < 0 ? rc : lr_cgroup_write_update(&g);
 }
 
 int lr_cgroup_update_devices(const struct lr_cgroup_ref *ref,

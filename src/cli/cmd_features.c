@@ -117,8 +117,11 @@ int lr_cmd_features(const struct lr_cli_args *args, struct lr_err *err)
 		.hooks = hooks,
 		.linux_ =
 			{
-				/* No systemd driver in this version. */
-				.cgroup = {.v1 = true, .v2 = true, .rdma = true},
+				.cgroup = {.v1 = true,
+					   .v2 = true,
+					   .systemd = true,
+					   .systemd_user = true,
+					   .rdma = true},
 				.apparmor_enabled = true,
 				.selinux_enabled = true,
 				.intel_rdt = {.enabled = true,

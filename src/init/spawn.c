@@ -345,6 +345,7 @@ int lr_init_attend(struct lr_init_plan *p, struct lr_init_child *c, struct lr_er
 {
 	int r = 0;
 
+	lr_cgroup_settle(p->cgroup);
 	if (c->runs)
 		return 0;
 	if (p->ns.create & CLONE_NEWUSER && !p->ns.staged)

@@ -225,6 +225,7 @@ static struct lr_cgroup_opts cgroup_opts(const struct lr_runtime *rt,
 	return (struct lr_cgroup_opts){
 		.id = o->id,
 		.manager = rt->manager,
+		.annotations = &c->config->annotations,
 		.rootless = lr_is_rootless(rt),
 		.terminal = c->config->process->terminal,
 	};
@@ -290,15 +291,25 @@ static int compile_cgroup(const struct lr_runtime *rt, const struct lr_create_op
 /* Annotations are wishes; one that cannot be granted is told, and no error. */
 static void check_annotations(const struct lr_runtime *rt, const struct oci_config *c)
 {
-	static const char *const systemd[] = {"run.oci.systemd.subgroup",
-					      "run.oci.systemd.force_cgroup_v1",
-					      "run.oci.delegate-cgroup"};
+	static const struct {
+		const char *key;
+		bool known; /* to the systemd manager */
+	} systemd[] = {
+		{"run.oci.systemd.subgroup", true},
+		{"run.oci.systemd.force_cgroup_v1", false},
+		{"run.oci.delegate-cgroup", false},
+	};
 
-	for (size_t i = 0; rt->manager != LR_CGROUP_SYSTEMD && i < LR_ARRAY_SIZE(systemd); i++)
-		if (lr_annotation(&c->annotations, systemd[i]))
+	for (size_t i = 0; i < LR_ARRAY_SIZE(systemd); i++) {
+		if (!lr_annotation(&c->annotations, systemd[i].key))
+			continue;
+		if (rt->manager != LR_CGROUP_SYSTEMD)
 			lr_warn("annotation %s is ignored: it is for the systemd cgroup manager "
 				"(--systemd-cgroup)",
-				systemd[i]);
+				systemd[i].key);
+		else if (!systemd[i].known)
+			lr_warn("annotation %s is ignored: it is not supported", systemd[i].key);
+	}
 	for (size_t i = 0; i < c->annotations.n; i++)
 		if (rt->manager != LR_CGROUP_SYSTEMD &&
 		    lr_has_prefix(c->annotations.v[i].key, "org.systemd.property."))

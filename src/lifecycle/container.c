@@ -23,7 +23,10 @@ int lr_cgroup_of_record(const struct lr_record *r, struct lr_arena *a, struct lr
 {
 	struct lr_cgroup_ref cg = {
 		.mode = (enum lr_cgroup_mode)r->cgroup_mode,
+		.manager = r->cgroup_unit ? LR_CGROUP_SYSTEMD : LR_CGROUP_CGROUPFS,
 		.relative = r->cgroup_path,
+		.unit = r->cgroup_unit,
+		.user = r->cgroup_user,
 		.n = r->cgroups.n,
 		.v = lr_new_n(a, r->cgroups.n + 1, struct lr_cgroup_place),
 	};
@@ -48,6 +51,8 @@ int lr_cgroup_to_record(const struct lr_cgroup_ref *cg, struct lr_arena *a, stru
 	r->cgroup_mode = cg->mode;
 	r->cgroup_path = cg->relative;
 	r->cgroups = places;
+	r->cgroup_unit = cg->unit;
+	r->cgroup_user = cg->user;
 	return 0;
 }
 

@@ -60,6 +60,7 @@ void lr_birth_undo(struct lr_birth *b, struct lr_arena *a, struct lr_err *err)
 	}
 
 	lr_init_abort(&b->child);
+	lr_cgroup_settle(b->c.init.cgroup);
 	/* With poststop: runtime.md runs those after a creation that failed, too. */
 	if (lr_container_destroy(&b->entry, &b->c.record, b->c.kept, b->c.kept_len, true, a, &why) <
 	    0)

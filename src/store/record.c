@@ -35,6 +35,8 @@ static const struct oci_field fields[] = {
 	OCI_I32(struct lr_record, "cgroupMode", cgroup_mode, 0),
 	OCI_STR(struct lr_record, "cgroupPath", cgroup_path, 0),
 	OCI_MAP(struct lr_record, "cgroups", cgroups, 0),
+	OCI_STR(struct lr_record, "cgroupUnit", cgroup_unit, 0),
+	OCI_BOOL(struct lr_record, "cgroupUser", cgroup_user, 0),
 	OCI_I32(struct lr_record, "rdtMade", rdt_made, 0),
 	OCI_U32(struct lr_record, "hooks", hooks, 0),
 	OCI_BOOL(struct lr_record, "seccomp", has_seccomp, 0),

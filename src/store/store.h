@@ -60,6 +60,8 @@ struct lr_record {
 	int32_t cgroup_mode;     /* enum lr_cgroup_mode */
 	const char *cgroup_path; /* cgroupsPath as resolved; NULL: no cgroup */
 	struct oci_map cgroups;  /* hierarchy -> absolute directory */
+	const char *cgroup_unit; /* systemd's unit; NULL: the cgroup was made without systemd */
+	bool cgroup_user;        /* the unit is the user's systemd's */
 	int32_t rdt_made;        /* what src/rdt made (LR_RDT_MADE_*), for its removal */
 	uint32_t hooks; /* LR_RECORD_POSTSTART, LR_RECORD_POSTSTOP: decode config for them */
 	bool has_seccomp;

@@ -186,6 +186,13 @@ print(base64.b64encode(b"".join(struct.pack("HBBI", *i) for i in p)).decode())')
 	[ ! -s log.json ]
 }
 
+@test "annotations for systemd: with its manager, those that are not supported are told" {
+	annotate run.oci.systemd.force_cgroup_v1 /sys/fs/cgroup/systemd
+	run unshare -m sh -c 'mount -t tmpfs none /run && mkdir -p /run/systemd/system && exec "$@"' - \
+		"$LEAN_RUNTIME" --root "$ROOT" --systemd-cgroup run -b "$BUNDLE" "$ID"
+	assert_has "$output" "run.oci.systemd.force_cgroup_v1 is ignored: it is not supported"
+}
+
 @test "annotations org.systemd.property.*: no word about them but with --debug" {
 	annotate org.systemd.property.CollectMode "'inactive-or-failed'"
 	run -0 --separate-stderr rt run -b "$BUNDLE" "$ID"

@@ -382,6 +382,29 @@ fails() {
 	told "systemd does not run here" - "use the cgroupfs manager"
 }
 
+# A host that looks as if systemd ran there; sockets there are none.
+with_systemd() {
+	unshare -m sh -c 'mount -t tmpfs none /run && mkdir -p /run/systemd/system && exec "$@"' - "$LEAN_RUNTIME" --root "$ROOT" "$@"
+}
+
+@test "error: systemd runs and nobody listens" {
+	cfg '.linux.cgroupsPath = ":lr:x"'
+	run with_systemd --systemd-cgroup run -b "$BUNDLE" "$ID"
+	told "cannot reach the host's systemd by unix:path=/run/dbus/system_bus_socket" - "is the D-Bus daemon running"
+}
+
+@test "error: systemd of a user without a session" {
+	cfg '.linux.cgroupsPath = ":lr:x"'
+	run with_systemd --rootless=true --systemd-cgroup run -b "$BUNDLE" "$ID"
+	told "there is no way to the systemd of this user" - "XDG_RUNTIME_DIR=/run/user/UID"
+}
+
+@test "error: a path where systemd wants a unit" {
+	cfg '.linux.cgroupsPath = "/x"'
+	run with_systemd --systemd-cgroup run -b "$BUNDLE" "$ID"
+	told 'not the name of a systemd unit: "/x"' linux.cgroupsPath "slice:prefix:name"
+}
+
 @test "error: an option that there is not" {
 	run rt run --no-such-option -b "$BUNDLE" "$ID"
 	told "flag provided but not defined: -no-such-option" - "see 'lean-runtime run --help'"

@@ -7,96 +7,14 @@
 
 #include "src/base/fd.h"
 #include "src/dbus/dbus.h"
+#include "tests/unit/dbus/peer.h"
 #include "tests/unit/test.h"
 
 static struct lr_dbus conn;
 static struct lr_dbus_msg msg;
 static struct lr_err err;
-static int peer; /* the other end, in the peer */
 
 static const struct lr_dbus_method method = {"d", "/p", "i.f", "Method", ""};
-
-/* ---- the peer's side ------------------------------------------------------------------------- */
-
-static void say(const char *text)
-{
-	(void)!write(peer, text, strlen(text));
-}
-
-/* Ends the peer with a failure if something else comes. */
-static void expect(const char *text, size_t n)
-{
-	char got[256] = "";
-
-	if (lr_read_full(peer, got, n) != (ssize_t)n || memcmp(got, text, n) != 0)
-		_exit(1);
-}
-
-static void authenticate(void)
-{
-	expect("\0AUTH EXTERNAL\r\n", 16);
-	say("DATA\r\n");
-	expect("DATA\r\n", 6);
-	say("OK 1234deadbeef\r\n");
-	expect("BEGIN\r\n", 7);
-}
-
-static uint32_t take_call(void)
-{
-	uint8_t buf[4096];
-	struct lr_dbus_msg m;
-	size_t len;
-
-	if (lr_read_full(peer, buf, LR_DBUS_HEAD) != LR_DBUS_HEAD ||
-	    lr_dbus_length(buf, &len) < 0 ||
-	    lr_read_full(peer, buf + LR_DBUS_HEAD, len - LR_DBUS_HEAD) < 0 ||
-	    lr_dbus_parse(buf, len, &m) < 0)
-		_exit(1);
-	return m.serial;
-}
-
-/* An answer: a call turned into something else by hand. */
-static void answer(uint8_t type, uint32_t to, const char *error, const char *text)
-{
-	uint8_t buf[1024], body_buf[256];
-	struct lr_dbus_out o = {.buf = buf, .cap = sizeof(buf)};
-	struct lr_dbus_out body = {.buf = body_buf, .cap = sizeof(body_buf)};
-	struct lr_dbus_array fields;
-
-	lr_dbus_put_string(&body, text);
-	lr_dbus_put_byte(&o, *(const uint8_t *)&(uint16_t){1} ? 'l' : 'B');
-	lr_dbus_put_byte(&o, type);
-	lr_dbus_put_byte(&o, 0);
-	lr_dbus_put_byte(&o, 1);
-	lr_dbus_put_u32(&o, (uint32_t)body.len);
-	lr_dbus_put_u32(&o, 99);
-	fields = lr_dbus_put_array(&o, 8);
-	if (to) {
-		lr_dbus_put_byte(&o, 5);
-		lr_dbus_put_signature(&o, "u");
-		lr_dbus_put_u32(&o, to);
-		lr_dbus_put_align(&o, 8);
-	}
-	for (int code = 1; code <= 3 && type == LR_DBUS_SIGNAL; code++) {
-		lr_dbus_put_byte(&o, (uint8_t)code);
-		lr_dbus_put_signature(&o, code == 1 ? "o" : "s");
-		lr_dbus_put_string(&o, "/signal");
-		lr_dbus_put_align(&o, 8);
-	}
-	if (error) {
-		lr_dbus_put_byte(&o, 4);
-		lr_dbus_put_signature(&o, "s");
-		lr_dbus_put_string(&o, error);
-		lr_dbus_put_align(&o, 8);
-	}
-	lr_dbus_put_byte(&o, 8);
-	lr_dbus_put_signature(&o, "g");
-	lr_dbus_put_signature(&o, "s");
-	lr_dbus_end_array(&o, fields);
-	lr_dbus_put_align(&o, 8);
-	(void)!write(peer, o.buf, o.len);
-	(void)!write(peer, body.buf, body.len);
-}
 
 /* ---- our side ---------------------------------------------------------------------------------
  */
@@ -138,13 +56,13 @@ static void polite(void)
 {
 	uint32_t to;
 
-	authenticate();
-	answer(LR_DBUS_RETURN, take_call(), NULL, ":1.7"); /* Hello */
-	to = take_call();
-	answer(LR_DBUS_SIGNAL, 0, NULL, "of no interest");
-	answer(LR_DBUS_RETURN, to + 5, NULL, "to somebody else");
-	answer(LR_DBUS_RETURN, to, NULL, "yes");
-	answer(LR_DBUS_SIGNAL, 0, NULL, "later");
+	peer_authenticate();
+	peer_answer(LR_DBUS_RETURN, peer_take(NULL), NULL, ":1.7"); /* Hello */
+	to = peer_take(NULL);
+	peer_answer(LR_DBUS_SIGNAL, 0, NULL, "of no interest");
+	peer_answer(LR_DBUS_RETURN, to + 5, NULL, "to somebody else");
+	peer_answer(LR_DBUS_RETURN, to, NULL, "yes");
+	peer_answer(LR_DBUS_SIGNAL, 0, NULL, "later");
 }
 
 TEST(a_conversation)
@@ -161,13 +79,13 @@ TEST(a_conversation)
 /* systemd up to 245 takes EXTERNAL as it is, and what is sent with it is not a word more. */
 static void curt(void)
 {
-	expect("\0AUTH EXTERNAL\r\n", 16);
-	say("OK x\r\n");
-	expect("BEGIN\r\n", 7);
+	peer_expect("\0AUTH EXTERNAL\r\n", 16);
+	peer_say("OK x\r\n");
+	peer_expect("BEGIN\r\n", 7);
 	/* No bus in between: no Hello, and signals come at once. */
-	answer(LR_DBUS_SIGNAL, 0, NULL, "unasked");
-	answer(LR_DBUS_ERROR, take_call(), "org.x.Error.NoSuchUnit", "Unit x not loaded.");
-	answer(LR_DBUS_ERROR, take_call(), "org.x.Error.Mute", "");
+	peer_answer(LR_DBUS_SIGNAL, 0, NULL, "unasked");
+	peer_answer(LR_DBUS_ERROR, peer_take(NULL), "org.x.Error.NoSuchUnit", "Unit x not loaded.");
+	peer_answer(LR_DBUS_ERROR, peer_take(NULL), "org.x.Error.Mute", "");
 }
 
 TEST(an_error_has_a_name_and_a_reason)
@@ -184,19 +102,19 @@ TEST(an_error_has_a_name_and_a_reason)
 
 static void rejecting(void)
 {
-	expect("\0AUTH EXTERNAL\r\n", 16);
-	say("REJECTED EXTERNAL ANONYMOUS\r\n");
+	peer_expect("\0AUTH EXTERNAL\r\n", 16);
+	peer_say("REJECTED EXTERNAL ANONYMOUS\r\n");
 }
 
 static void endless_line(void)
 {
 	for (int i = 0; i < 100; i++)
-		say("DATADATADATA");
+		peer_say("DATADATADATA");
 }
 
 static void no_line(void)
 {
-	say("OK\n");
+	peer_say("OK\n");
 }
 
 static void hangs_up(void)
@@ -220,25 +138,25 @@ TEST(refused_at_the_door)
 
 static void garbage(void)
 {
-	authenticate();
-	take_call();
-	say("What is this? Certainly no message of D-Bus.");
+	peer_authenticate();
+	peer_take(NULL);
+	peer_say("What is this? Certainly no message of D-Bus.");
 }
 
 static void too_long(void)
 {
 	static const uint8_t head[LR_DBUS_HEAD] = {'l', 2, 0, 1, 0, 0, 0, 0x7f, 1};
 
-	authenticate();
-	take_call();
+	peer_authenticate();
+	peer_take(NULL);
 	(void)!write(peer, head, sizeof(head));
 }
 
 static void cut_off(void)
 {
-	authenticate();
-	take_call();
-	say("l\2");
+	peer_authenticate();
+	peer_take(NULL);
+	peer_say("l\2");
 	_exit(0);
 }
 
@@ -259,8 +177,8 @@ TEST(malformed_answers_end_it)
 
 static void silent(void)
 {
-	authenticate();
-	take_call();
+	peer_authenticate();
+	peer_take(NULL);
 }
 
 TEST(silence_is_not_waited_for_forever)

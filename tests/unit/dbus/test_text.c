@@ -78,6 +78,7 @@ TEST(what_is_no_value_is_refused)
 		"[1,]",
 		"[1, 'a']",
 		"[1, true]",
+		"[uint32 1, int32 2]",
 		"(1",
 		"()",
 		"byte 256",

@@ -97,6 +97,9 @@ TEST(malformed_messages_are_refused)
 	CHECK_INT(parse_with(23, 0xff), -EBADMSG);
 	CHECK_INT(parse_with(30, 0), -EBADMSG); /* a NUL inside */
 	CHECK_INT(parse_with(46, 1), -EBADMSG); /* padding */
+	const uint8_t *member = memmem(buf, out.len, "Hello", 6);
+	REQUIRE(member);
+	CHECK_INT(parse_with((size_t)(member + 5 - buf), 'x'), -EBADMSG); /* no NUL after it */
 	CHECK_INT(lr_dbus_parse(buf, out.len - 1, &msg), -EBADMSG);
 	CHECK_INT(lr_dbus_parse(buf, 3, &msg), -EBADMSG);
 	buf[6] = 1; /* 64 KiB of body */
