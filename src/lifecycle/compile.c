@@ -411,13 +411,10 @@ static int compile_process(const struct lr_runtime *rt, const struct lr_create_o
 	return r;
 }
 
-int lr_compile(const struct lr_runtime *given, const struct lr_create_opts *o, const char *root,
+int lr_compile(const struct lr_runtime *rt, const struct lr_create_opts *o, const char *root,
 	       struct lr_arena *a, struct lr_compiled *ret, struct lr_err *err)
 {
 	static const struct oci_linux nothing;
-	/* To find out costs a look at /proc. */
-	struct lr_runtime known = *given, *rt = &known;
-	known.rootless = lr_is_rootless(given);
 	const struct lr_ns_caller caller = {geteuid(), getegid()};
 	struct lr_compiled c = {
 		.hold = LR_LEAN_HOLD_NONE,

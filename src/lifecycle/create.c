@@ -293,9 +293,14 @@ void lr_console_size(struct lr_tty_console *tty, struct lr_arena *a)
 		tty->size = size;
 }
 
-int lr_birth(const struct lr_runtime *rt, const struct lr_create_opts *o, enum lr_birth_kind kind,
-	     const sigset_t *sigmask, struct lr_arena *a, struct lr_birth *b, struct lr_err *err)
+int lr_birth(const struct lr_runtime *caller, const struct lr_create_opts *o,
+	     enum lr_birth_kind kind, const sigset_t *sigmask, struct lr_arena *a,
+	     struct lr_birth *b, struct lr_err *err)
 {
+	/* Asked often, and to find out costs a look at /proc. */
+	struct lr_runtime known = *caller, *rt = &known;
+	known.rootless = lr_is_rootless(caller);
+
 	int r = lr_store_check_id(o->id, err);
 	b->given = o->given;
 	if (o->given)
