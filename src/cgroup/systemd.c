@@ -448,7 +448,7 @@ static int set_properties(const struct lr_cgroup_ref *ref, const struct lr_cgrou
 	struct lr_dbus_msg reply;
 	int r = lr_dbus_open(ref->user, &c, err);
 
-	for (int newer = 1; r == 0 && newer >= 0; newer--) {
+	for (bool newer = true; r == 0; newer = false) {
 		struct lr_dbus_out body = {.buf = buf, .cap = sizeof(buf)};
 
 		lr_dbus_put_string(&body, ref->unit);
@@ -456,12 +456,14 @@ static int set_properties(const struct lr_cgroup_ref *ref, const struct lr_cgrou
 		r = put_props(&body, props, 0, newer, err);
 		if (r == 0)
 			r = lr_dbus_call(&c, &m, &body, &reply, err);
-		if (r != -EREMOTEIO || !newer || !is_unknown_property(&c))
-			break;
+		if (r != -EREMOTEIO)
+			return r;
+		if (!newer || !is_unknown_property(&c))
+			return blame(&c, props, err);
 		lr_err_clear(err);
 		r = 0;
 	}
-	return r == -EREMOTEIO ? blame(&c, props, err) : r;
+	return r;
 }
 
 int lr_cgroup_systemd_update(const struct lr_cgroup_ref *ref, const struct oci_resources *res,
@@ -522,9 +524,10 @@ int lr_cgroup_systemd_destroy(const struct lr_cgroup_ref *ref, bool kill, struct
 		lr_debug("cgroup: %s", lr_err_format(&why, line, sizeof(line)));
 	/* Above a sub-cgroup, in hierarchies that systemd does not care about. */
 	for (size_t i = 0; i < ref->n; i++) {
-		snprintf(dir, sizeof(dir), "%.*s", (int)unit_len(ref, ref->v[i].path),
-			 ref->v[i].path);
-		if (rmdir(dir) < 0 && errno != ENOENT)
+		size_t len = unit_len(ref, ref->v[i].path);
+
+		snprintf(dir, sizeof(dir), "%.*s", (int)len, ref->v[i].path);
+		if (ref->v[i].path[len] && rmdir(dir) < 0 && errno != ENOENT)
 			lr_debug("cgroup: %s stays: %s", dir, lr_strerror(errno));
 	}
 	return 0;

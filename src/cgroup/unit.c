@@ -110,7 +110,7 @@ static int set_subgroup(const struct lr_cgroup_opts *o, struct lr_cgroup_unit *u
 
 	if (!sub || !*sub)
 		return 0;
-	if (strchr(sub, '/') || sub[0] == '.' || strlen(sub) > NAME_MAX) {
+	if (strpbrk(sub, "/\n\r") || sub[0] == '.' || strlen(sub) > NAME_MAX) {
 		lr_refuse(err, EINVAL, "not the name of a sub-cgroup: \"%.100s\"", sub);
 		return lr_err_at(err, "annotations[\"" SUBGROUP "\"]");
 	}

@@ -421,3 +421,27 @@ user_bundle() {
 	pod rm -f -t 0 "$TAG"
 	assert_eq "$(prop LoadState "$unit")" not-found
 }
+
+@test "systemd: rootless Podman with its default cgroup manager" {
+	command -v podman >/dev/null || skip "no podman"
+	user_bundle
+	# Without the tag: a process that keeps the user's namespaces stays.
+	pod() {
+		setpriv --reuid 1000 --regid 1000 --init-groups env -i PATH="$PATH" HOME=/home/tester XDG_RUNTIME_DIR=/run/user/1000 \
+			DBUS_SESSION_BUS_ADDRESS=unix:path=/run/user/1000/bus podman --root "$HOMEDIR/store" --runtime "$HOMEDIR/lr" "$@" 3>&-
+	}
+	tar -C "$BUNDLE/rootfs" -c . | pod import -q - "$TAG" >/dev/null
+	assert_eq "$(pod info --format '{{.Host.CgroupManager}}')" systemd
+	pod run -d --name "$TAG" --network none --memory 64m --pids-limit 33 "$TAG" sleep 300
+	local unit
+	unit=libpod-$(pod inspect "$TAG" --format '{{.Id}}').scope
+	assert_eq "$(as_tester systemctl --user show "$unit" -P MemoryMax)" 67108864
+	run -0 pod exec "$TAG" echo hi
+	assert_eq "$output" hi
+	pod update --memory 80m "$TAG"
+	assert_eq "$(as_tester systemctl --user show "$unit" -P MemoryMax)" 83886080
+	pod rm -f -t 0 "$TAG"
+	assert_eq "$(as_tester systemctl --user show "$unit" -P LoadState)" not-found
+	pod system migrate
+	rm -rf "$HOMEDIR/store"
+}
