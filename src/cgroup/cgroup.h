@@ -79,7 +79,13 @@ struct lr_cgroup_opts {
 	bool rootless; /* hierarchies that cannot be written are left out when nothing asks for them
 			*/
 	bool terminal; /* process.terminal: /dev/console (5:1) stays usable */
+	const char *delegate; /* LR_CGROUP_DELEGATE of the container, or NULL */
+	uid_t root_uid;       /* the container's root on the host, to whom that is given */
+	gid_t root_gid;
 };
+
+/* Annotation: the processes live in this sub-cgroup, which the container manages itself. */
+#define LR_CGROUP_DELEGATE "run.oci.delegate-cgroup"
 
 /* Where a container's processes are: strings only, kept in its record. n == 0: nowhere. */
 struct lr_cgroup_place {
@@ -153,6 +159,10 @@ void lr_cgroup_settle(struct lr_cgroup_plan *plan);
  */
 int lr_cgroup_clone_fd(const struct lr_cgroup_plan *plan);
 int lr_cgroup_ref_clone_fd(const struct lr_cgroup_ref *ref);
+
+/* For LR_CGROUP_DELEGATE, in the container's first process once its cgroup namespace is made, whose
+ * root is then the cgroup above. No-op without. */
+int lr_cgroup_enter_delegate(const struct lr_cgroup_plan *plan, struct lr_err *err) LR_MUST_CHECK;
 
 /*
  * The calling process, which must have one thread, enters the cgroup in every hierarchy. Needs

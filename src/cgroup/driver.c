@@ -25,7 +25,14 @@ const struct lr_cgroup_driver *lr_cgroup_driver_of(enum lr_cgroup_manager m)
 
 int lr_cgroup_create(struct lr_cgroup_plan *plan, struct lr_err *err)
 {
-	return plan->driver->create(plan, err);
+	int r = plan->driver->create(plan, err);
+
+	if (r < 0 || !plan->delegate)
+		return r;
+	r = lr_cgroup_make_delegate(plan, err);
+	if (r < 0 && lr_cgroup_destroy(&plan->ref, false, NULL) < 0)
+		lr_debug("cgroup: what was made for %s is left", plan->delegate);
+	return r;
 }
 
 int lr_cgroup_update(const struct lr_cgroup_ref *ref, const struct oci_resources *resources,

@@ -193,7 +193,11 @@ struct lr_cgroup_plan {
 	unsigned need; /* controllers with limits */
 	const char *where[LR_CTRL_N];
 	bool rootless;
-	bool no_birth; /* pids.limit 0: a process can join, none can be born there */
+	bool no_birth;        /* pids.limit 0: a process can join, none can be born there */
+	const char *delegate; /* directory below the v2 one for the processes; NULL: none */
+	uid_t delegate_uid;
+	gid_t delegate_gid;
+	int delegate_fd; /* its cgroup.procs, once made */
 };
 
 /* Who makes and changes cgroups. Everything else works on directories, whoever made them. */
@@ -204,6 +208,10 @@ struct lr_cgroup_driver {
 		      struct lr_arena *arena, struct lr_err *err);
 	int (*destroy)(const struct lr_cgroup_ref *ref, bool kill, struct lr_err *err);
 };
+
+int lr_cgroup_plan_delegate(struct lr_cgroup_plan *p, const struct lr_cgroup_opts *o,
+			    struct lr_arena *arena, struct lr_err *err);
+int lr_cgroup_make_delegate(struct lr_cgroup_plan *p, struct lr_err *err);
 
 const struct lr_cgroup_driver *lr_cgroup_driver_of(enum lr_cgroup_manager m);
 int lr_cgroup_fs_create(struct lr_cgroup_plan *plan, struct lr_err *err);

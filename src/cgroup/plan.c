@@ -208,6 +208,8 @@ int lr_cgroup_plan(const char *cgroups_path, const struct oci_resources *resourc
 		r = plan_limits(p, resources, opts, arena, err);
 	if (r == 0 && p->unit)
 		r = lr_cgroup_unit_describe(p, opts, arena, err);
+	if (r == 0)
+		r = lr_cgroup_plan_delegate(p, opts, arena, err);
 	if (r < 0)
 		return r;
 	*ret = p;

@@ -129,6 +129,8 @@ static int stage_namespaces(struct lr_child *c, struct lr_err *err)
 		r = lr_ns_enter_rest(&c->plan->ns, c->ns, err);
 
 	lr_ns_close(c->ns);
+	if (r >= 0)
+		r = lr_cgroup_enter_delegate(c->plan->cgroup, err);
 	if (r >= 0 && lr_child_makes_netns(c->plan) && unshare(CLONE_NEWNET) < 0)
 		r = lr_fail(err, errno, "make a network namespace");
 	if (r >= 0 && setsid() < 0)

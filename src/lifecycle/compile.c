@@ -218,16 +218,30 @@ static int compile_lean(const struct lr_runtime *rt, const struct lr_create_opts
 	return r;
 }
 
+/* The host's id of the container's root. */
+static uint32_t root_on_host(const struct oci_id_mappings *m, uint32_t own)
+{
+	for (size_t i = 0; i < m->n; i++)
+		if (m->v[i].container_id == 0 && m->v[i].size > 0)
+			return m->v[i].host_id;
+	return own;
+}
+
 static struct lr_cgroup_opts cgroup_opts(const struct lr_runtime *rt,
 					 const struct lr_create_opts *o,
 					 const struct lr_compiled *c)
 {
+	const struct oci_linux *l = c->config->linux_;
+
 	return (struct lr_cgroup_opts){
 		.id = o->id,
 		.manager = rt->manager,
 		.annotations = &c->config->annotations,
 		.rootless = lr_is_rootless(rt),
 		.terminal = c->config->process->terminal,
+		.delegate = lr_annotation(&c->config->annotations, LR_CGROUP_DELEGATE),
+		.root_uid = l ? root_on_host(&l->uid_mappings, geteuid()) : geteuid(),
+		.root_gid = l ? root_on_host(&l->gid_mappings, getegid()) : getegid(),
 	};
 }
 
@@ -288,33 +302,38 @@ static int compile_cgroup(const struct lr_runtime *rt, const struct lr_create_op
 	return lr_cgroup_to_record(ref, a, &c->record, err);
 }
 
-/* Annotations are wishes; one that cannot be granted is told, and no error. */
-static void check_annotations(const struct lr_runtime *rt, const struct oci_config *c)
+/* Annotations are wishes; one that cannot be granted is told, and no error. But a program for
+ * another kind of machine had better not be executed on this one. */
+static int check_annotations(const struct lr_runtime *rt, const struct oci_config *c,
+			     struct lr_err *err)
 {
-	static const struct {
-		const char *key;
-		bool known; /* to the systemd manager */
-	} systemd[] = {
-		{"run.oci.systemd.subgroup", true},
-		{"run.oci.systemd.force_cgroup_v1", false},
-		{"run.oci.delegate-cgroup", false},
+	static const char *const ignored[][2] = {
+		{"run.oci.seccomp.plugins", "have an agent listen at linux.seccomp.listenerPath"},
+		{"run.oci.systemd.force_cgroup_v1", "it is not supported"},
+		{"run.oci.timens_offset", "use linux.timeOffsets"},
 	};
+	static const char subgroup[] = "run.oci.systemd.subgroup";
 
-	for (size_t i = 0; i < LR_ARRAY_SIZE(systemd); i++) {
-		if (!lr_annotation(&c->annotations, systemd[i].key))
-			continue;
-		if (rt->manager != LR_CGROUP_SYSTEMD)
-			lr_warn("annotation %s is ignored: it is for the systemd cgroup manager "
-				"(--systemd-cgroup)",
-				systemd[i].key);
-		else if (!systemd[i].known)
-			lr_warn("annotation %s is ignored: it is not supported", systemd[i].key);
-	}
+	for (size_t i = 0; i < LR_ARRAY_SIZE(ignored); i++)
+		if (lr_annotation(&c->annotations, ignored[i][0]))
+			lr_warn("annotation %s is ignored: %s", ignored[i][0], ignored[i][1]);
+	if (rt->manager != LR_CGROUP_SYSTEMD && lr_annotation(&c->annotations, subgroup))
+		lr_warn("annotation %s is ignored: it is for the systemd cgroup manager "
+			"(--systemd-cgroup)",
+			subgroup);
 	for (size_t i = 0; i < c->annotations.n; i++)
 		if (rt->manager != LR_CGROUP_SYSTEMD &&
 		    lr_has_prefix(c->annotations.v[i].key, "org.systemd.property."))
 			lr_debug("annotation %s is for the systemd cgroup manager: ignored",
 				 c->annotations.v[i].key);
+	const char *const handler = lr_annotation(&c->annotations, "run.oci.handler");
+	if (!handler || !*handler)
+		return 0;
+	lr_refuse(err, EOPNOTSUPP, "there is no handler \"%s\" to run the program with", handler);
+	lr_err_hint(
+		err,
+		"programs are executed by the kernel; binfmt_misc can give them an interpreter");
+	return lr_err_at(err, "annotations[\"run.oci.handler\"]");
 }
 
 static int compile_hooks(struct lr_compiled *c, struct lr_err *err)
@@ -438,9 +457,10 @@ int lr_compile(const struct lr_runtime *rt, const struct lr_create_opts *o, cons
 		r = compile_lean(rt, o, root, &c, a, err);
 	if (r < 0)
 		return r;
-	check_annotations(rt, c.config);
 	const struct oci_linux *l = c.config->linux_ ? c.config->linux_ : &nothing;
-	r = lr_ns_plan(l, &caller, a, &c.init.ns, err);
+	r = check_annotations(rt, c.config, err);
+	if (r >= 0)
+		r = lr_ns_plan(l, &caller, a, &c.init.ns, err);
 	if (r >= 0)
 		r = compile_files(&c, l, o, root, a, err);
 	if (r >= 0)

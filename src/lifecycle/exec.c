@@ -27,6 +27,7 @@ struct exec {
 	struct lr_init_exec plan;
 	struct lr_init_child child;
 	struct lr_init_vm vm;
+	const char *delegate; /* sub-cgroup that init lives in */
 	int console;
 };
 
@@ -180,6 +181,20 @@ static int load_seccomp(struct exec *e, struct lr_arena *a, struct lr_err *err)
 	return r;
 }
 
+/* Unless the caller names one, the process joins the sub-cgroup that init was put into; the one
+ * above may have to be without processes. A pooled cgroup has none. */
+static void join_delegate(struct exec *e)
+{
+	const struct lr_record *rec = &e->c.record;
+
+	if (e->plan.join.n || !e->c.cgroup.n || e->c.cgroup.mode != LR_CGROUP_V2 ||
+	    rec->lean_cgroup)
+		return;
+	e->delegate = lr_annotation(&rec->annotations, LR_CGROUP_DELEGATE);
+	e->plan.join.subpaths = &e->delegate;
+	e->plan.join.n = e->delegate != NULL;
+}
+
 static int compile(const struct lr_runtime *rt, const struct lr_exec_opts *o, struct exec *e,
 		   struct lr_arena *a, struct lr_err *err)
 {
@@ -211,6 +226,7 @@ static int compile(const struct lr_runtime *rt, const struct lr_exec_opts *o, st
 	e->plan.cgroup = e->c.cgroup.n ? &e->c.cgroup : NULL;
 	e->plan.join = (struct lr_cgroup_join){
 		.subpaths = o->cgroups, .n = o->n_cgroups, .init_pid = rec->pid};
+	join_delegate(e);
 	e->plan.state = lr_hook_state(rec, lr_status_name(e->c.status), rec->pid);
 	e->plan.arena = a;
 	return 0;

@@ -171,26 +171,50 @@ print(base64.b64encode(b"".join(struct.pack("HBBI", *i) for i in p)).decode())')
 	assert_has "$output" rootcontext
 }
 
-@test "annotations run.oci.systemd.subgroup and run.oci.delegate-cgroup: ignored, and told so" {
+@test "annotations run.oci.systemd.subgroup and .force_cgroup_v1: ignored without systemd and always, and told so" {
 	annotate run.oci.systemd.subgroup sub
 	run -0 --separate-stderr rt run -b "$BUNDLE" "$ID"
 	assert_eq "$output" hello
 	assert_match "$stderr" 'level=warning .*run.oci.systemd.subgroup is ignored.*--systemd-cgroup'
 	cfg 'del(.annotations)'
-	annotate run.oci.delegate-cgroup sub
+	annotate run.oci.systemd.force_cgroup_v1 /sys/fs/cgroup/systemd
 	run -0 --separate-stderr rt run -b "$BUNDLE" "$ID"
-	assert_match "$stderr" 'run.oci.delegate-cgroup is ignored'
+	assert_match "$stderr" 'run.oci.systemd.force_cgroup_v1 is ignored'
 	# What a manager parses stays clean.
 	run -0 --separate-stderr rt --log "$PWD/log.json" --log-format json run -b "$BUNDLE" "$ID"
 	assert_eq "$stderr" ""
 	[ ! -s log.json ]
 }
 
-@test "annotations for systemd: with its manager, those that are not supported are told" {
-	annotate run.oci.systemd.force_cgroup_v1 /sys/fs/cgroup/systemd
-	run unshare -m sh -c 'mount -t tmpfs none /run && mkdir -p /run/systemd/system && exec "$@"' - \
-		"$LEAN_RUNTIME" --root "$ROOT" --systemd-cgroup run -b "$BUNDLE" "$ID"
-	assert_has "$output" "run.oci.systemd.force_cgroup_v1 is ignored: it is not supported"
+@test "annotation run.oci.delegate-cgroup: needs cgroup v2, and tells so" {
+	cgroup_v2 && skip "tests/vm/conformance.bats tests it"
+	annotate run.oci.delegate-cgroup sub
+	run -0 --separate-stderr rt run -b "$BUNDLE" "$ID"
+	assert_eq "$output" hello
+	assert_match "$stderr" 'run.oci.delegate-cgroup is ignored: it needs cgroup v2'
+}
+
+@test "annotation run.oci.handler: refused" {
+	annotate run.oci.handler wasm
+	run rt run -b "$BUNDLE" "$ID"
+	assert_one_error
+	assert_has "$output" 'run.oci.handler'
+	assert_has "$output" binfmt_misc
+	annotate run.oci.handler ""
+	run -0 rt run -b "$BUNDLE" "$ID"
+}
+
+@test "annotation run.oci.seccomp.plugins: ignored, and told what to do instead" {
+	annotate run.oci.seccomp.plugins /no/such/plugin.so
+	run -0 --separate-stderr rt run -b "$BUNDLE" "$ID"
+	assert_eq "$output" hello
+	assert_match "$stderr" 'run.oci.seccomp.plugins is ignored: .*listenerPath'
+}
+
+@test "annotation run.oci.timens_offset: ignored, and told what to do instead" {
+	annotate run.oci.timens_offset "monotonic 1000 0"
+	run -0 --separate-stderr rt run -b "$BUNDLE" "$ID"
+	assert_match "$stderr" 'run.oci.timens_offset is ignored: .*linux.timeOffsets'
 }
 
 @test "annotations org.systemd.property.*: no word about them but with --debug" {
