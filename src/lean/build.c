@@ -112,6 +112,10 @@ static int close_tree(const struct lr_lean_plan *p, struct lr_err *err)
 
 	/* Shared by containers: not even root of one may change it for the others. */
 	int r = lr_mount_setattr(AT_FDCWD, all ? "/" : "/dev", all ? AT_RECURSIVE : 0, &attr);
+	if (r == -ENOSYS)
+		return lr_err_hint(
+			(lr_fail(err, ENOSYS, "make the template read-only"), err),
+			"templates need Linux 5.12; --lean=lean,mounts=config does without");
 	return r < 0 ? lr_fail(err, -r, "make the template read-only") : 0;
 }
 

@@ -152,14 +152,12 @@ struct lr_lean_hold {
 		.enter = {.mntns = LR_NOFD, .netns = LR_NOFD, .empty = LR_NOFD }                   \
 	}
 
-/*
- * Gets, or makes, what the plan asks for. Where it cannot (root.path is a mount of somebody's, the
- * kernel refuses), the plan is changed to the usual way; only what is broken is an error.
- */
-int lr_lean_take(struct lr_lean_plan *plan, const struct lr_lean_env *env, struct lr_arena *arena,
-		 struct lr_lean_hold *ret, struct lr_err *err) LR_MUST_CHECK;
+/* Gets, or makes, what the plan asks for. */
+int lr_lean_take(const struct lr_lean_plan *plan, const struct lr_lean_env *env,
+		 struct lr_arena *arena, struct lr_lean_hold *ret,
+		 struct lr_err *err) LR_MUST_CHECK;
 /* Makes n slots ready for containers of that plan. env->id: a name that no container can have. */
-int lr_lean_warm(struct lr_lean_plan *plan, const struct lr_lean_env *env, unsigned n,
+int lr_lean_warm(const struct lr_lean_plan *plan, const struct lr_lean_env *env, unsigned n,
 		 struct lr_arena *arena, struct lr_err *err) LR_MUST_CHECK;
 void lr_lean_hold_close(struct lr_lean_hold *h); /* descriptors only */
 

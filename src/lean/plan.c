@@ -367,6 +367,8 @@ static bool may_have_image(const struct lr_lean_plan *p, const struct lr_lean_fa
 {
 	if (f->rootless)
 		lr_refuse(err, EPERM, "%s: only root may mount an image", p->rootfs);
+	else if (p->why_not)
+		lr_refuse(err, ENOSYS, "%s: an image needs Linux 5.8", p->rootfs);
 	else if (!fits(f))
 		lr_refuse(err, ENAMETOOLONG, "%s: an image needs a shorter container id",
 			  p->rootfs);
@@ -393,6 +395,15 @@ static int plan_image(struct lr_lean_plan *p, const struct lr_lean_facts *f, con
 	return 0;
 }
 
+/* What is ready is kept by mounts. */
+static void keep_nothing(struct lr_lean_plan *p, const char *why)
+{
+	p->pool = false;
+	if (p->network != LR_LEAN_HOST)
+		p->network = LR_LEAN_CONFIG;
+	p->why_not = why;
+}
+
 /*
  * A root that is a mount of its own (a manager's overlay) is that container's alone, and a template
  * would keep it busy after its end.
@@ -410,9 +421,11 @@ static int look_at_root(struct lr_lean_plan *p, const struct lr_lean_facts *f,
 		if (p->profile.image)
 			return lr_err_at((lr_fail(err, errno, "%s", path), err),
 					 "annotations.org.lean-runtime.image");
-		p->why_not = "no root directory"; /* whoever attaches it says why */
+		keep_nothing(p, "no root directory"); /* whoever attaches it says why */
 		return 0;
 	}
+	if (!(st.stx_attributes_mask & STATX_ATTR_MOUNT_ROOT))
+		keep_nothing(p, "a kernel before 5.8, which does not tell what is a mount");
 	p->dev = (uint64_t)st.stx_dev_major << 32 | st.stx_dev_minor;
 	p->ino = st.stx_ino;
 	if (S_ISREG(st.stx_mode))

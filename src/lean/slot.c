@@ -19,7 +19,7 @@
 
 /* Everything that taking a slot needs. */
 struct taking {
-	struct lr_lean_plan *plan;
+	const struct lr_lean_plan *plan;
 	const struct lr_lean_env *env;
 	struct lr_arena *arena;
 	struct lr_lean_home home;
@@ -319,8 +319,8 @@ static int take(struct taking *t, bool again, struct lr_lean_hold *h, struct lr_
 	return r;
 }
 
-int lr_lean_take(struct lr_lean_plan *plan, const struct lr_lean_env *env, struct lr_arena *arena,
-		 struct lr_lean_hold *ret, struct lr_err *err)
+int lr_lean_take(const struct lr_lean_plan *plan, const struct lr_lean_env *env,
+		 struct lr_arena *arena, struct lr_lean_hold *ret, struct lr_err *err)
 {
 	int r = 0;
 
@@ -345,7 +345,7 @@ int lr_lean_take(struct lr_lean_plan *plan, const struct lr_lean_env *env, struc
 	return r < 0 ? lr_fail(err, EBUSY, "the pool is being drained again and again") : 0;
 }
 
-int lr_lean_warm(struct lr_lean_plan *plan, const struct lr_lean_env *env, unsigned n,
+int lr_lean_warm(const struct lr_lean_plan *plan, const struct lr_lean_env *env, unsigned n,
 		 struct lr_arena *arena, struct lr_err *err)
 {
 	struct lr_lean_env fresh = *env;
