@@ -209,3 +209,34 @@ int lr_lean_home_named(int store, const char *store_path, const char *in_record,
 	*ret = h;
 	return 0;
 }
+
+/* The inode of the first pid namespace, fixed in the kernel (PROC_PID_INIT_INO). */
+#define FIRST_PIDNS 0xEFFFFFFCU
+
+/* Only the first pid namespace sees all processes. */
+static bool sees_all(int proc)
+{
+	struct stat st;
+
+	return fstatat(proc, "self/ns/pid", &st, 0) == 0 && st.st_ino == FIRST_PIDNS;
+}
+
+bool lr_lean_home_is_orphan(const char *name)
+{
+	uint64_t inode;
+	int fd = openat(AT_FDCWD, "/proc", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+	LR_CLEANUP_DIR DIR *d = fd < 0 ? NULL : fdopendir(fd);
+
+	if (!d || name[0] != 'm' || lr_parse_u64(name + 1, &inode) < 0 || !sees_all(fd))
+		return false;
+	for (struct dirent *e; (e = readdir(d));) {
+		char path[280];
+		struct stat st;
+		if (e->d_name[0] < '0' || e->d_name[0] > '9')
+			continue;
+		snprintf(path, sizeof(path), "%s/ns/mnt", e->d_name);
+		if (fstatat(fd, path, &st, 0) == 0 && st.st_ino == inode)
+			return false;
+	}
+	return true;
+}

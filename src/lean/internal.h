@@ -45,6 +45,8 @@ int lr_lean_home_named(int store, const char *store_path, const char *in_record,
 int lr_lean_home_lock(const struct lr_lean_home *h, int how, struct lr_err *err) LR_MUST_CHECK;
 /* Makes the directory a mount that propagates to nobody, which the kernel wants for pins. */
 int lr_lean_home_fit(struct lr_lean_home *h, struct lr_err *err) LR_MUST_CHECK;
+/* No process is in the mount namespace that it is named by (any more). */
+bool lr_lean_home_is_orphan(const char *name);
 /* Under LOCK_EX, when nothing is left in it. */
 int lr_lean_home_remove(int store, struct lr_lean_home *h, struct lr_err *err) LR_MUST_CHECK;
 

@@ -120,31 +120,68 @@ static void remove_parents(const struct lr_lean_home *h, struct lr_arena *a)
 	}
 }
 
+static int drain_home(int store, struct lr_lean_home *h, unsigned *left, struct lr_arena *a,
+		      struct lr_err *err)
+{
+	unsigned slots;
+	LR_CLEANUP_FD int lock = lr_lean_home_lock(h, LOCK_EX, err);
+
+	if (lock < 0)
+		return lock == -ESTALE ? 0 : lock;
+	int r = lr_lean_sweep(h, store, true, a, err);
+	if (r < 0)
+		return r;
+	/* Containers that are in it stay in it. */
+	r = lr_lean_pin_remove(h, "net/" LR_LEAN_NET_SHARED);
+	if (r < 0)
+		return lr_fail(err, -r, "remove %s/net/" LR_LEAN_NET_SHARED, h->path);
+	r = count_slots(h, &slots, err);
+	if (r < 0)
+		return r;
+	*left += slots;
+	if (slots)
+		return 0;
+	r = lr_lean_image_forget(h, err);
+	if (r < 0)
+		return r;
+	remove_parents(h, a);
+	return lr_lean_home_remove(store, h, err);
+}
+
+/* What was kept ready in mount namespaces that are gone: nobody else can take it away. */
+static int drain_orphans(int store, const char *store_path, unsigned *left, struct lr_arena *a,
+			 struct lr_err *err)
+{
+	int fd = openat(store, LR_LEAN_DIR + 1, O_RDONLY | O_DIRECTORY | O_CLOEXEC), r = 0;
+	LR_CLEANUP_DIR DIR *d = fd < 0 ? NULL : fdopendir(fd);
+
+	if (!d)
+		return 0;
+	for (struct dirent *e; r >= 0 && (e = readdir(d));) {
+		LR_CLEANUP_HOME struct lr_lean_home h = LR_LEAN_HOME_NONE;
+		const char *in_it = lr_strf(a, "%s/", e->d_name);
+		if (!in_it)
+			return lr_fail(err, ENOMEM, "path");
+		if (!lr_lean_home_is_orphan(e->d_name))
+			continue;
+		r = lr_lean_home_named(store, store_path, in_it, a, &h, err);
+		if (r >= 0)
+			r = drain_home(store, &h, left, a, err);
+	}
+	return r;
+}
+
 int lr_lean_pool_drain(int store, const char *store_path, unsigned *left, struct lr_arena *a,
 		       struct lr_err *err)
 {
 	LR_CLEANUP_HOME struct lr_lean_home h = LR_LEAN_HOME_NONE;
 
 	*left = 0;
-	int r = lr_lean_home_open(store, store_path, LR_LEAN_HOME_FIND, a, &h, err);
-	if (r == -ENOENT)
-		return 0;
-	LR_CLEANUP_FD int lock = r < 0 ? r : lr_lean_home_lock(&h, LOCK_EX, err);
-	if (lock < 0)
-		return lock == -ESTALE ? 0 : lock;
-	r = lr_lean_sweep(&h, store, true, a, err);
+	int r = drain_orphans(store, store_path, left, a, err);
 	if (r < 0)
 		return r;
-	/* Containers that are in it stay in it. */
-	r = lr_lean_pin_remove(&h, "net/" LR_LEAN_NET_SHARED);
+	r = lr_lean_home_open(store, store_path, LR_LEAN_HOME_FIND, a, &h, err);
 	if (r < 0)
-		return lr_fail(err, -r, "remove %s/net/" LR_LEAN_NET_SHARED, h.path);
-	r = count_slots(&h, left, err);
-	if (r < 0 || *left)
-		return r;
-	r = lr_lean_image_forget(&h, err);
-	if (r < 0)
-		return r;
-	remove_parents(&h, a);
-	return lr_lean_home_remove(store, &h, err);
+		return r == -ENOENT ? 0 : r;
+	return drain_home(store, &h, left, a, err);
 }

@@ -797,6 +797,25 @@ paused_and_killed() {
 	assert_eq "$(ls -i "$(home)/slot")" "$before"
 }
 
+@test "lean pool: what was kept in a mount namespace that is gone goes with the next drain" {
+	local inside='LR_TEST_TAG=$1 "$2" --root "$3" --lean run -b "$4" "$5" && ls "$3/.lean"' home
+	home=$(unshare -m --propagation private sh -c "$inside" sh "$TAG" "$LEAN_RUNTIME" "$ROOT" "$BUNDLE" "$ID" 3>&- | tail -n 1)
+	[ -d "$ROOT/.lean/$home" ] && [ ! -d "$(home)" ]
+	# Of one that is there it is left alone.
+	unshare -m --propagation private sh -c "$inside; echo >ready; read -r _ <end" sh "$TAG" "$LEAN_RUNTIME" "$ROOT" "$BUNDLE" "$ID" 3>&- >homes &
+	mkfifo end
+	wait_until test -e ready
+	lean run -b "$BUNDLE" "$ID"
+	[ -d "$ROOT/.lean/$home" ]
+	rt pool drain
+	[ ! -d "$(home)" ]
+	assert_eq "$(ls "$ROOT/.lean" | wc -l)" 1
+	echo >end
+	wait
+	rt pool drain
+	[ ! -e "$ROOT/.lean" ]
+}
+
 @test "lean pool: slots whose mounts are gone are made anew" {
 	local f
 	lean run -b "$BUNDLE" "$ID"
