@@ -41,7 +41,8 @@
  *     child (waitpid(-1)), and do not ignore SIGCHLD, or lean_wait cannot tell the status.
  *   - PR_SET_DUMPABLE is off while a start is under way, and then as it was.
  *   - Your program's file is never to be seen as /proc/self/exe in a container, not even by an
- *     entrypoint "#!/proc/self/exe" (CVE-2019-5736): a sealed program in memory stands between.
+ *     entrypoint "#!/proc/self/exe" (CVE-2019-5736): a sealed program in memory stands between
+ *     (or see lean_protect).
  *   - Your umask holds for directories of control groups.
  * The library keeps no state of its own between calls but that of open handles, starts no threads
  * and no processes but containers (one, for a moment, when lean_warm or the first start of the lean
@@ -75,6 +76,15 @@ struct lean_error {
 	char path[192];     /* place in config.json, "mounts[3].options"; "": none */
 	char message[1216]; /* all of it in one line, the place and what to do included */
 };
+
+/*
+ * Optional, the first thing in main, with main's argv: executes your program once more, from a
+ * read-only view of its file that no container could make writable. Then nothing has to stand
+ * between it and a container's program, and a start costs 0.05 ms less. 0 in the protected program.
+ * On error all is as before, and starts work all the same: -EPERM: no CAP_SYS_ADMIN, or Linux
+ * before 5.12. Not for programs that look for files beside /proc/self/exe.
+ */
+int lean_protect(char **argv, struct lean_error *error);
 
 /* ---- templates ------------------------------------------------------------------------------ */
 

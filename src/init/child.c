@@ -54,12 +54,14 @@ bool lr_child_makes_netns(const struct lr_init_plan *p)
 /* Also: whoever goes on without his parent is in the record before he does. */
 static int stage_signals(struct lr_child *c, struct lr_err *err)
 {
-	lr_selfexe_let_go();
-	int r = lr_process_reset_signals(c->signals, err);
+	int r = 0;
 
-	if (r >= 0 && c->vm)
-		r = c->vm->vm->record(c->vm->vm->arg, c->vm->pid, false, err);
-	return r;
+	lr_selfexe_let_go();
+	if (c->vm) {
+		r = c->vm->vm->record(c->vm->vm->arg, c->vm->pid, false, &c->signals, err);
+		c->signals |= LR_CLONE_ABOVE_STAT;
+	}
+	return r < 0 ? r : lr_process_reset_signals(c->signals, err);
 }
 
 static int join_cgroup(void *arg, struct lr_err *err)
@@ -304,7 +306,7 @@ static int stage_process(struct lr_child *c, struct lr_err *err)
 
 	/* Nobody will say START; and the record's descriptor goes with the others in a moment. */
 	if (c->vm)
-		r = c->vm->vm->record(c->vm->vm->arg, c->vm->pid, true, err);
+		r = c->vm->vm->record(c->vm->vm->arg, c->vm->pid, true, NULL, err);
 	if (r >= 0)
 		r = lr_process_become(&c->plan->process, &c->becoming, err);
 	if (r >= 0)

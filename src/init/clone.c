@@ -15,13 +15,12 @@
 #include "src/sys/proc.h"
 #include "src/sys/syscalls.h"
 
-#define ABOVE_STAT (UINT64_C(3) << 31)
-
 static uint64_t ignored(void)
 {
 	struct lr_proc_stat st;
 
-	return lr_proc_stat(getpid(), &st) < 0 ? LR_CLONE_MAY_BE_IGNORED : st.ignored | ABOVE_STAT;
+	return lr_proc_stat(getpid(), &st) < 0 ? LR_CLONE_MAY_BE_IGNORED
+					       : st.ignored | LR_CLONE_ABOVE_STAT;
 }
 
 static pid_t clone_new(const struct lr_clone *c, bool into_cgroup, int *pidfd)

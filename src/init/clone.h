@@ -17,6 +17,7 @@
  * runtimes (SIGPIPE, SIGXFSZ) and threading libraries (32, 33) do that. Nobody does it to the
  * real-time signals above. */
 #define LR_CLONE_MAY_BE_IGNORED ((UINT64_C(1) << 33) - 1)
+#define LR_CLONE_ABOVE_STAT     (UINT64_C(3) << 31) /* /proc/PID/stat shows 31 of them */
 
 struct lr_clone {
 	unsigned flags; /* CLONE_NEW* (and CLONE_PARENT) */

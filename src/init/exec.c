@@ -296,14 +296,14 @@ static void member_born(void *arg)
 static int exec_in_memory(struct lr_init_exec *p, int cgroup, struct lr_init_child *ret,
 			  struct lr_err *err)
 {
-	int report[2];
+	int report[2] = {LR_NOFD, LR_NOFD};
 
 	if (!p->vm || (p->process.seccomp && p->process.seccomp->notify))
 		return -ENOSYS;
 	struct vm_member *m = lr_new(p->arena, struct vm_member);
 	if (!m)
 		return lr_fail(err, ENOMEM, "plan");
-	if (pipe2(report, O_CLOEXEC) < 0)
+	if (p->process.stub_argv && pipe2(report, O_CLOEXEC) < 0)
 		return lr_fail(err, errno, "make a pipe");
 	m->plan = *p;
 	m->clone = (struct lr_clone){.cgroup = cgroup, .pidfd = LR_NOFD};

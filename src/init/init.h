@@ -34,8 +34,9 @@
 struct lr_init_vm {
 	void *stack; /* for the child until its execve: lowest address */
 	size_t stack_size;
-	/* In the child: writes its pid, and later that its program starts, into the record. */
-	int (*record)(void *arg, pid_t pid, bool starts, struct lr_err *err);
+	/* In the child: writes its pid, and later that its program starts, into the record.
+	 * *ignored: the signals that it ignores, as lr_proc_stat says. */
+	int (*record)(void *arg, pid_t pid, bool starts, uint64_t *ignored, struct lr_err *err);
 	void *arg;
 };
 

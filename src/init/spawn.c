@@ -418,7 +418,7 @@ int lr_init_executed(const struct lr_init_process *p, const struct lr_becoming *
 		     struct lr_init_child *c, struct lr_err *err)
 {
 	int32_t why = 0;
-	ssize_t n = wait_report(c);
+	ssize_t n = c->sync < 0 ? 0 : wait_report(c);
 
 	if (n > 0)
 		n = lr_read_full(c->sync, &why, sizeof(why));

@@ -172,11 +172,12 @@ int lr_vm_spawn(struct lr_init_plan *p, struct lr_ns_fds *ns, struct lr_clone *c
 		struct lr_init_child *ret, struct lr_err *err)
 {
 	struct lr_vm_birth *b = make_birth(p, ns);
-	int report[2];
+	int report[2] = {LR_NOFD, LR_NOFD};
 
 	if (!b)
 		return lr_fail(err, ENOMEM, "plan");
-	if (pipe2(report, O_CLOEXEC) < 0)
+	/* Only the stub has not our memory to tell errors by. */
+	if (p->process.stub_argv && pipe2(report, O_CLOEXEC) < 0)
 		return lr_fail(err, errno, "make a pipe");
 	lr_child_init(&b->child, &b->plan, &b->ns, report[1]);
 	b->clone = clone;

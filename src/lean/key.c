@@ -54,19 +54,32 @@ static const char *own_places(const struct lr_lean_plan *p, struct lr_arena *a)
 	return text;
 }
 
+static const char *json_of(const struct lr_lean_plan *p, struct lr_arena *a)
+{
+	struct oci_linux l;
+	const struct oci_config part = part_of(p, &l);
+
+	return oci_config_encode(&part, false, a, NULL);
+}
+
+int lr_lean_settle(struct lr_lean_plan *p, struct lr_arena *a, struct lr_err *err)
+{
+	if (p->pool || p->template_)
+		p->json = json_of(p, a);
+	return (p->pool || p->template_) && !p->json ? lr_fail(err, ENOMEM, "plan") : 0;
+}
+
 int lr_lean_key_make(const struct lr_lean_plan *p, int netns, struct lr_arena *a,
 		     struct lr_lean_key *ret, struct lr_err *err)
 {
 	struct lr_lean_key k = {0};
-	struct oci_linux l;
-	const struct oci_config part = part_of(p, &l);
 	struct stat net = {0};
 
 	/* /sys of the slot shows that network namespace, and no later one. */
 	if (netns >= 0 && fstat(netns, &net) < 0)
 		return lr_fail(err, errno, "stat the shared network namespace");
 	const char *title = p->image ? p->image : p->template_ ? p->rootfs : "";
-	const char *json = oci_config_encode(&part, false, a, NULL);
+	const char *json = p->json ? p->json : json_of(p, a);
 	const char *own = own_places(p, a);
 	k.text = lr_strf(a, "%s %d%d%d:%lu %" PRIx64 ":%" PRIu64 " %s\nown%s\n%s", LR_VERSION,
 			 p->pool, p->template_, p->network == LR_LEAN_HOST,

@@ -110,12 +110,17 @@ struct lr_lean_plan {
 	struct oci_mounts own;  /* the container's */
 	struct oci_strv base_masked, own_masked;
 	struct oci_strv base_readonly, own_readonly;
-	bool plain; /* every own mount lies right on what the slot has */
+	bool plain;       /* every own mount lies right on what the slot has */
+	const char *json; /* part of its key; NULL: made when it is needed */
 };
 
 int lr_lean_plan(const struct lr_lean_profile *p, const struct oci_config *config,
 		 const struct lr_lean_facts *facts, struct lr_arena *arena,
 		 struct lr_lean_plan *ret, struct lr_err *err) LR_MUST_CHECK;
+
+/* For a plan that is used often: what can be computed before a slot is taken. */
+int lr_lean_settle(struct lr_lean_plan *plan, struct lr_arena *arena,
+		   struct lr_err *err) LR_MUST_CHECK;
 
 /* ---- what a container holds (slot.c) --------------------------------------------------------
  */

@@ -8,9 +8,11 @@
 
 #include <errno.h>
 #include <string.h>
+#include <unistd.h>
 
 #include "src/base/log.h"
 #include "src/lifecycle/template.h"
+#include "src/sys/selfexe.h"
 
 #define API          __attribute__((visibility("default")))
 
@@ -63,6 +65,20 @@ static int take(void *ours, size_t size, const void *theirs, size_t min, struct 
 API const char *lean_version(void)
 {
 	return LR_VERSION;
+}
+
+API int lean_protect(char **argv, struct lean_error *error)
+{
+	struct lr_err err = {0};
+
+	if (lr_selfexe_mounted(argv, environ)) {
+		/* Now, as no thread waits for it yet. */
+		lr_selfexe_let_go();
+		return 0;
+	}
+	lr_refuse(&err, EPERM, "the program cannot be executed from a view of its file");
+	lr_err_hint(&err, "it takes CAP_SYS_ADMIN and Linux 5.12");
+	return tell(-EPERM, &err, error);
 }
 
 /* ---- templates ------------------------------------------------------------------------------ */

@@ -430,6 +430,48 @@ static int compile_process(const struct lr_runtime *rt, const struct lr_create_o
 	return r;
 }
 
+/*
+ * What was compiled for a template, with the parts that are a container's own: the process (its
+ * arguments may be, too), the cgroup, the record, and what applying it will change.
+ */
+static int compile_again(const struct lr_runtime *rt, const struct lr_create_opts *o,
+			 struct lr_arena *a, struct lr_compiled *ret, struct lr_err *err)
+{
+	static const struct oci_linux nothing;
+	const struct lr_given *g = o->given;
+	struct oci_config *config = lr_new(a, struct oci_config);
+	struct lr_compiled c = *g->master;
+
+	if (!config)
+		return lr_fail(err, ENOMEM, "plan");
+	*config = *c.config; /* the lean profile may have changed it */
+	config->process = g->config->process;
+	c.config = config;
+	c.record = (struct lr_record){0};
+	c.kept = g->kept;
+	c.kept_len = g->kept_len;
+	c.init.arena = a;
+	c.init.mounts = lr_mount_copy(g->master->init.mounts, a);
+	if (!c.init.mounts)
+		return lr_fail(err, ENOMEM, "plan");
+	const struct oci_linux *l = config->linux_ ? config->linux_ : &nothing;
+	int r = compile_process(rt, o, &c, l, a, err);
+	c.init.process.keep_bounding = c.lean.keep_bounding;
+	if (r >= 0)
+		r = lr_process_given(config->process, g, a, &c.init.process, err);
+	if (r >= 0)
+		r = lr_rdt_plan(l->intel_rdt, o->id, a, &c.rdt, err);
+	if (r >= 0)
+		r = compile_cgroup(rt, o, &c, l, a, err);
+	if (r >= 0)
+		r = compile_hooks(&c, err);
+	if (r >= 0)
+		r = fill_record(&c, o, a, err);
+	if (r >= 0)
+		*ret = c;
+	return r;
+}
+
 int lr_compile(const struct lr_runtime *rt, const struct lr_create_opts *o, const char *root,
 	       struct lr_arena *a, struct lr_compiled *ret, struct lr_err *err)
 {
@@ -444,6 +486,8 @@ int lr_compile(const struct lr_runtime *rt, const struct lr_create_opts *o, cons
 		.notify = !o->given && getenv("NOTIFY_SOCKET") != NULL,
 	};
 
+	if (o->given && o->given->master)
+		return compile_again(rt, o, a, ret, err);
 	if (o->given) {
 		c.config = o->given->config;
 		c.bundle = o->given->bundle;
@@ -472,9 +516,7 @@ int lr_compile(const struct lr_runtime *rt, const struct lr_create_opts *o, cons
 		r = lr_netdev_plan(&l->net_devices, &l->namespaces, a, &c.netdev, err);
 	if (r >= 0)
 		r = lr_rdt_plan(l->intel_rdt, o->id, a, &c.rdt, err);
-	if (r >= 0 && o->given && o->given->seccomp)
-		c.seccomp.given = true;
-	else if (r >= 0)
+	if (r >= 0)
 		r = lr_seccomp_plan(l->seccomp, &c.config->annotations, a, &c.seccomp, err);
 	if (r >= 0)
 		r = compile_cgroup(rt, o, &c, l, a, err);
@@ -482,11 +524,7 @@ int lr_compile(const struct lr_runtime *rt, const struct lr_create_opts *o, cons
 		r = compile_hooks(&c, err);
 	if (r >= 0)
 		r = fill_record(&c, o, a, err);
-	if (r >= 0 && o->given) {
-		c.kept = o->given->kept;
-		c.kept_len = o->given->kept_len;
-	}
-	if (r >= 0 && !c.kept)
+	if (r >= 0)
 		r = keep_config(&c, l, a, err);
 	if (r >= 0 && o->given)
 		r = lr_process_given(c.config->process, o->given, a, &c.init.process, err);

@@ -32,6 +32,7 @@ struct lr_compiled {
  * container.
  */
 struct lr_given {
+	const struct lr_compiled *master; /* compiled for no container; NULL: not yet */
 	const struct oci_config *config;
 	const char *bundle;                    /* absolute */
 	const struct lr_store *store;          /* open */
@@ -40,7 +41,7 @@ struct lr_given {
 	const char *kept;                      /* for the record */
 	size_t kept_len;
 	const int *stdio; /* three descriptors */
-	int stub;         /* lr_init_stub_open */
+	int stub;         /* lr_init_stub_open; LR_NOFD: the caller is protected himself */
 	void *stack;
 	size_t stack_size;
 };

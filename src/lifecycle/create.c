@@ -197,7 +197,7 @@ static int prepare(struct lr_birth *b, bool with_fifo, struct lr_arena *a, struc
 	return r < 0 ? r : 0;
 }
 
-static int record_pid(struct lr_birth *b, pid_t pid, struct lr_err *err)
+static int record_pid(struct lr_birth *b, pid_t pid, uint64_t *ignored, struct lr_err *err)
 {
 	struct lr_proc_stat st;
 
@@ -206,6 +206,8 @@ static int record_pid(struct lr_birth *b, pid_t pid, struct lr_err *err)
 		return lr_fail(err, -r, "look at the new process");
 	b->c.record.pid = pid;
 	b->c.record.start_time = st.start_time;
+	if (ignored)
+		*ignored = st.ignored;
 	return lr_store_update(&b->entry, &b->c.record, err);
 }
 
@@ -217,9 +219,9 @@ static int record_started(struct lr_birth *b, struct lr_err *err)
 }
 
 /* In the child, for lr_init_vm. */
-static int record_self(void *arg, pid_t pid, bool starts, struct lr_err *err)
+static int record_self(void *arg, pid_t pid, bool starts, uint64_t *ignored, struct lr_err *err)
 {
-	return starts ? record_started(arg, err) : record_pid(arg, pid, err);
+	return starts ? record_started(arg, err) : record_pid(arg, pid, ignored, err);
 }
 
 static int spawn(struct lr_birth *b, struct lr_arena *a, struct lr_err *err)
@@ -242,7 +244,7 @@ static int spawn(struct lr_birth *b, struct lr_arena *a, struct lr_err *err)
 	/* The child's end is the child's alone: it closes, we see it. */
 	p->process.console = lr_close(p->process.console);
 	if (r >= 0 && !b->child.runs)
-		r = record_pid(b, b->child.pid, err);
+		r = record_pid(b, b->child.pid, NULL, err);
 	if (r >= 0)
 		r = lr_init_attend(p, &b->child, err);
 	if (r >= 0)

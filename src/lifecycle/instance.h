@@ -15,6 +15,7 @@ struct lr_template {
 	struct lr_runtime rt;
 	struct lr_arena *arena;
 	struct lr_store store;
+	struct lr_compiled master;
 	struct lr_given given; /* but for stack and stdio, which are one start's */
 	struct lr_seccomp_prog seccomp;
 	int null;

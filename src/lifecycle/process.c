@@ -156,13 +156,14 @@ int lr_compile_process(const struct oci_process *p, const struct lr_process_opts
 int lr_process_given(const struct oci_process *p, const struct lr_given *g, struct lr_arena *a,
 		     struct lr_init_process *ret, struct lr_err *err)
 {
+	ret->stdio = g->stdio;
+	if (g->stub < 0)
+		return 0;
 	const char **argv = lr_new_n(a, p->args.n + 3, const char *);
-
 	if (!argv)
 		return lr_fail(err, ENOMEM, "plan");
 	memcpy(argv + 2, p->args.v, p->args.n * sizeof(*argv));
 	ret->stub_argv = argv;
 	ret->stub = g->stub;
-	ret->stdio = g->stdio;
 	return 0;
 }

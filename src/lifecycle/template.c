@@ -18,6 +18,7 @@
 #include "src/base/fd.h"
 #include "src/base/str.h"
 #include "src/lifecycle/instance.h"
+#include "src/sys/selfexe.h"
 
 /* Deep enough for the stages, which keep a few paths (4 kB each) and errors (1 kB) on it. */
 #define STACK_SIZE (128u << 10)
@@ -165,25 +166,28 @@ static int read_config(struct lr_template *t, const struct lr_template_opts *o, 
 	return r < 0 ? r : check(own, err);
 }
 
-/* Everything that is wrong with a config is told now; what may be kept of it is. */
-static int try_out(struct lr_template *t, struct lr_err *err)
+/* Everything that is wrong with a config is told now, and what is the same for all containers is
+ * kept. */
+static int compile(struct lr_template *t, struct lr_err *err)
 {
 	struct lr_create_opts o = {.id = "template", .given = &t->given};
-	struct lr_compiled c;
+	struct lr_compiled *c = &t->master;
 
-	int r = lr_compile(&t->rt, &o, t->store.path, t->arena, &c, err);
+	int r = lr_compile(&t->rt, &o, t->store.path, t->arena, c, err);
 	if (r < 0)
 		return r;
-	t->given.kept = c.kept;
-	t->given.kept_len = c.kept_len;
-	t->given.layout = c.layout;
-	if (c.seccomp.given) {
+	lr_close_hook_outputs(&c->init.hook_opts);
+	if (c->seccomp.given) {
 		LR_CLEANUP_FD int cache = lr_seccomp_cache_open(t->store.fd);
-		r = lr_seccomp_get(&c.seccomp, cache, t->arena, &t->seccomp, err);
+		r = lr_seccomp_get(&c->seccomp, cache, t->arena, &t->seccomp, err);
 		t->given.seccomp = &t->seccomp;
 	}
-	lr_mount_release(c.init.mounts);
-	lr_close_hook_outputs(&c.init.hook_opts);
+	if (r >= 0 && c->lean.profile.on)
+		r = lr_lean_settle(&c->lean, t->arena, err);
+	t->given.kept = c->kept;
+	t->given.kept_len = c->kept_len;
+	t->given.layout = c->layout;
+	t->given.master = c;
 	return r;
 }
 
@@ -199,13 +203,15 @@ static int open_template(struct lr_template *t, const struct lr_template_opts *o
 	t->null = open("/dev/null", O_RDWR | O_CLOEXEC);
 	if (t->null < 0)
 		return lr_fail(err, errno, "open /dev/null");
-	int r = t->given.stub = lr_init_stub_open(err);
+	int r = 0;
+	if (!lr_selfexe_is_protected())
+		r = t->given.stub = lr_init_stub_open(err);
 	if (r >= 0)
 		r = read_config(t, o, err);
 	if (r >= 0)
 		r = lr_store_open(t->rt.root, true, t->arena, &t->store, err);
 	t->given.store = &t->store;
-	return r < 0 ? r : try_out(t, err);
+	return r < 0 ? r : compile(t, err);
 }
 
 int lr_template_open(const struct lr_template_opts *o, struct lr_template **ret, struct lr_err *err)

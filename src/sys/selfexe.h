@@ -32,6 +32,8 @@ bool lr_selfexe_is_sealed(void);
 
 /* True in a program that runs from such a mount; false when that cannot be. */
 bool lr_selfexe_mounted(char **argv, char **envp);
+/* Whether this program was started in either way. */
+bool lr_selfexe_is_protected(void);
 
 /*
  * The mount still has a holder then, a descriptor: to close the last one takes as long as the

@@ -29,6 +29,7 @@
 
 /* Of this process, as /proc/self/exe is: there is one. */
 static int holder = LR_NOFD;
+static bool mounted;
 
 /* execveat(2) tells the new program what it was given: "/dev/fd/N/NAME". */
 static int given_fd(void)
@@ -64,6 +65,7 @@ static bool take_holder(void)
 	if (fd < 0 || !is_mount_of_self(fd) || fcntl(fd, F_SETFD, FD_CLOEXEC) < 0)
 		return false;
 	holder = fd;
+	mounted = true;
 	return true;
 }
 
@@ -101,6 +103,11 @@ bool lr_selfexe_mounted(char **argv, char **envp)
 		return false;
 	(void)lr_execveat(tree, slash + 1, argv, envp, 0);
 	return false;
+}
+
+bool lr_selfexe_is_protected(void)
+{
+	return mounted || lr_selfexe_is_sealed();
 }
 
 int lr_selfexe_protect(char **argv, char **envp, struct lr_err *err)

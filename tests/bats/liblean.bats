@@ -83,6 +83,17 @@ start_host() { # [PROFILE]
 	done
 }
 
+# CVE-2019-5736. The library's own answer, a program in between, is in its unit test.
+@test "liblean: what a container finds of a protected program cannot be written" {
+	# It is executed in the container, and could find the way to its file there.
+	printf '#!/proc/self/exe\n' >"$BUNDLE/rootfs/evil"
+	chmod +x "$BUNDLE/rootfs/evil"
+	cfg '.process.args = ["/evil"]'
+	build host tests/liblean/host.c all-static
+	PROTECT=1 run -42 ./host "$BUNDLE" "$ROOT" "$ID"
+	assert_eq "$(rt list -q)" ""
+}
+
 @test "liblean: the archive clashes with nothing" {
 	build host tests/liblean/host.c all-static
 	run -0 nm -g --defined-only "$LIBDIR/liblean.a"

@@ -383,11 +383,10 @@ TEST(pause_and_resume)
 
 	REQUIRE(t);
 	REQUIRE(pipe2(p, O_CLOEXEC) == 0);
-	struct lean_container *c = start(t, ARGS("sh", "-c", "while :; do echo; done"));
+	struct lean_container *c;
 	struct lean_start_options o = {.size = sizeof(o),
 				       .args = ARGS("sh", "-c", "while :; do echo; done"),
 				       .fds = {LEAN_FD_NULL, p[1], p[1]}};
-	lean_delete(c, LEAN_FORCE, NULL);
 	REQUIRE(lean_start(t, &o, &c, &e) == 0);
 	close(p[1]);
 	CHECK_INT(lean_pause(c, &e), 0);
