@@ -27,7 +27,7 @@ def _wait_gone(pid_file):
 
 def _life(work, runtime, config, samples):
     ident = f"{runtime.name}-life"
-    base = [runtime.path, "--root", work.state(runtime)]
+    base = [runtime.path, *runtime.options, "--root", work.state(runtime)]
     pid_file = os.path.join(work.path, ident + ".pid")
     bundle = work.bundle(config, ["/true", "pause"], ident)
     argv = {

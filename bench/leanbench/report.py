@@ -39,7 +39,9 @@ def _columns(doc):
                 ("runs", "runs", str), ("failed", "failed", str))
     for key in ("min", "p50", "p99"):
         yield key + " us", ("wall_us", key), lambda v: f"{v:.0f}"
-    yield from (("/first", "ratio_p50", lambda v: f"{v:.2f}"), ("syscalls", "syscalls", str),
+    yield from (("/first", "ratio_p50", lambda v: f"{v:.2f}"),
+                ("/floor", "ratio_floor_p50", lambda v: f"{v:.2f}"), ("syscalls", "syscalls", str),
+                ("cpu us", ("cpu_us", "p50"), lambda v: f"{v:.0f}"),
                 ("user instr", "instructions_user", str), ("RSS kB", "max_rss_kb", str),
                 ("per second", "per_second", str), ("kernel kB", "kernel_kb", str),
                 ("cgroups", "cgroups", str), ("mounts", "mounts", str),

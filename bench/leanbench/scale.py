@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """scale: `run` by 1, 2, 4, ... processes at once; summed throughput."""
+from leanbench import inprocess
 from leanbench.workspace import MARK, progress
 
 
@@ -24,4 +25,7 @@ def run(args, work):
                              "processes": n, "runs": sum(e[0] for e in ended),
                              "failed": sum(e[0] - e[1] for e in ended),
                              "per_second": round(sum(e[1] / e[2] for e in ended), 1)})
+    if work.library and not args.no_inprocess:
+        for n in counts:
+            rows += inprocess.together(args, work, n)
     return rows

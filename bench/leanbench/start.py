@@ -4,7 +4,7 @@ import os
 import re
 import subprocess
 
-from leanbench import stats
+from leanbench import inprocess, stats
 from leanbench.workspace import MARK, progress
 
 BATCH = 5  # back-to-back runs of one runtime before the next has its turn
@@ -109,4 +109,9 @@ def run(args, work):
                      for r in work.runtimes if r.name in samples]
     if work.runtimes:
         _add_ratios(rows, work.runtimes[0].name)
+    if work.library and not args.no_inprocess:
+        for isolated in (True, False):
+            rows += inprocess.each(args, work, isolated)
+        if args.touch_mb:
+            rows += inprocess.each(args, work, False, args.touch_mb)
     return rows

@@ -82,10 +82,26 @@ class Runner:
         self.process.wait()
 
 
+def _built(name):
+    path = os.path.join(os.path.dirname(BENCH), "build", "src", "cli", name)
+    return path if os.path.exists(path) else None
+
+
+def _library():
+    """The archive: `make` builds it in a directory of its own where the program is musl's."""
+    for build in ("build-lib", "build"):
+        path = os.path.join(os.path.dirname(BENCH), build, "src", "liblean", "liblean.a")
+        if os.path.exists(path):
+            return path
+    return None
+
+
 class Runtime:
     def __init__(self, name, path):
         self.name, self.path = name, path
         self.oci = name not in NOT_OCI
+        self.lean = name == "lean" # lean-runtime with its profile
+        self.options = ["--lean"] if self.lean else []
 
     def version(self):
         if self.name.startswith("floor"):
@@ -99,6 +115,7 @@ class Workspace:
     def __init__(self, args):
         self.args = args
         self.runners = []
+        self.library = None
 
     def __enter__(self):
         self.path = tempfile.mkdtemp(prefix="lean-bench-")
@@ -121,6 +138,7 @@ class Workspace:
         for runner in self.runners:
             runner.close()
         # Never into a mount that a failed runtime left behind.
+        self._drain()
         subprocess.run(["rm", "-rf", "--one-file-system", self.path], check=False)
         machine.remove_empty_cgroups("lean-bench")
         if sys.stderr.isatty():
@@ -129,6 +147,15 @@ class Workspace:
     def program(self, name):
         return os.path.join(self.path, name)
 
+    def _drain(self):
+        """What the lean profile keeps ready is mounted below its state directory."""
+        states = {self.state(r): r.path for r in getattr(self, "runtimes", []) if r.lean}
+        if self.library:
+            states[self.library_state()] = _built("lean-runtime")
+        for state, program in states.items():
+            if program and os.path.isdir(os.path.join(state, ".lean")):
+                subprocess.run([program, "--root", state, "pool", "drain"], check=False)
+
     def _compile(self):
         flags = {"true": ["-Os", "-static", "-nostdlib", "-ffreestanding", "-fno-stack-protector"],
                  "runner": ["-O2", "-static"], "floor": ["-O2", "-static"]}
@@ -136,6 +163,12 @@ class Workspace:
             subprocess.run([os.environ.get("CC", "cc"), "-std=gnu17", "-D_GNU_SOURCE", *options,
                             "-o", self.program(name), os.path.join(BENCH, name + ".c")],
                            check=True)
+        self.library = _library()
+        if self.library:
+            include = os.path.join(os.path.dirname(BENCH), "include")
+            subprocess.run([os.environ.get("CC", "cc"), "-std=gnu17", "-D_GNU_SOURCE", "-O2",
+                            "-static", "-I", include, "-o", self.program("inprocess"),
+                            os.path.join(BENCH, "inprocess.c"), self.library], check=True)
 
     def new_runner(self):
         runner = Runner(self.program("runner"),
@@ -144,10 +177,9 @@ class Workspace:
         return runner
 
     def _find(self, wanted):
-        built = os.path.join(os.path.dirname(BENCH), "build", "src", "cli", "lean-runtime")
-        places = {"lean-runtime": built if os.path.exists(built) else None,
+        places = {"lean-runtime": _built("lean-runtime"), "lean": _built("lean-runtime"),
                   "floor": self.program("floor"), "floor-host-net": self.program("floor")}
-        names = wanted or ["lean-runtime", "crun", "runc", "youki", "bwrap", "floor",
+        names = wanted or ["lean-runtime", "lean", "crun", "runc", "youki", "bwrap", "floor",
                            "floor-host-net"]
         found = []
         for name in names:
@@ -178,6 +210,9 @@ class Workspace:
     def state(self, runtime):
         return os.path.join(self.path, "state-" + runtime.name)
 
+    def library_state(self):
+        return os.path.join(self.path, "state-liblean")
+
     def run_command(self, runtime, config, name="run"):
         """argv of a whole `run`: exits with MARK."""
         what = ["/true", str(MARK)]
@@ -190,5 +225,5 @@ class Workspace:
                     "--unshare-uts", "--bind", self.rootfs, "/", "--proc", "/proc", "--dev",
                     "/dev", "--as-pid-1", *what]
         ident = f"{runtime.name}-{name}"
-        return [runtime.path, "--root", self.state(runtime), "run", "--bundle",
+        return [runtime.path, *runtime.options, "--root", self.state(runtime), "run", "--bundle",
                 self.bundle(config, what, ident), ident]
