@@ -2,12 +2,17 @@
 /*
  * What the kernel itself asks for the parts of a container, without any runtime.
  *
- *   floor run [--host-net] ROOTFS PROGRAM [ARG]   the default container and nothing else: one
- * clone3, the default mounts, pivot_root, exec, wait floor measure N TRUE CGROUP [DYNAMIC-TRUE]
- * each primitive N times, as JSON; CGROUP is a directory of cgroup v1 or v2 to make children in
+ *   floor run [--host-net|--cgroups] ROOTFS PROGRAM [ARG]
+ *	the default container and nothing else: one clone3, the default mounts, pivot_root, exec,
+ *wait;
+ *	--cgroups: and a control group in every hierarchy of v1, without limits
+ *   floor measure N TRUE CGROUP [DYNAMIC-TRUE]
+ *	each primitive N times, as JSON; CGROUP is a directory of cgroup v1 or v2 to make children
+ *in
  *
  * `run` exits as the program did. Both need root.
  */
+#include <dirent.h>
 #include <fcntl.h>
 #include <linux/filter.h>
 #include <linux/magic.h>
@@ -17,6 +22,80 @@
 #include <sys/vfs.h>
 
 #include "bare.h"
+
+/* ---- run --cgroups ------------------------------------------------------------------------ */
+
+static char groups[32][128];
+static int n_groups;
+
+static void copy_value(const char *group, const char *file)
+{
+	char path[256], value[4096];
+
+	snprintf(path, sizeof path, "%.*s%s", (int)(strrchr(group, '/') - group + 1), group, file);
+	int fd = open(path, O_RDONLY);
+	ssize_t n = read(fd, value, sizeof value);
+	must(n, path);
+	close(fd);
+	snprintf(path, sizeof path, "%s/%s", group, file);
+	fd = open(path, O_WRONLY);
+	must(write(fd, value, (size_t)n), path);
+	close(fd);
+}
+
+static void make_groups(void)
+{
+	DIR *top = opendir("/sys/fs/cgroup");
+	struct dirent *e;
+
+	if (!top)
+		die("/sys/fs/cgroup");
+	while ((e = readdir(top)) && n_groups < 32) {
+		struct statfs sfs;
+		char *group = groups[n_groups];
+
+		if (e->d_type != DT_DIR || e->d_name[0] == '.')
+			continue;
+		snprintf(group, sizeof groups[0], "/sys/fs/cgroup/%.64s", e->d_name);
+		if (statfs(group, &sfs) < 0 || sfs.f_type != CGROUP_SUPER_MAGIC)
+			continue;
+		snprintf(group + strlen(group), 32, "/floor-%d", (int)getpid());
+		must(mkdir(group, 0755), group);
+		if (strcmp(e->d_name, "cpuset") == 0) {
+			copy_value(group, "cpuset.cpus");
+			copy_value(group, "cpuset.mems");
+		}
+		n_groups++;
+	}
+	closedir(top);
+}
+
+static void join_groups(void)
+{
+	for (int i = 0; i < n_groups; i++) {
+		char path[160];
+
+		snprintf(path, sizeof path, "%.127s/tasks", groups[i]);
+		int fd = open(path, O_WRONLY);
+		must(write(fd, "0", 1), path);
+		close(fd);
+	}
+}
+
+static int run_in_groups(const char *rootfs, char **argv)
+{
+	make_groups();
+	pid_t pid = clone_into(NAMESPACES | CLONE_NEWNET, -1);
+	must(pid, "clone3");
+	if (pid == 0) {
+		join_groups();
+		_exit(child(rootfs, 1, argv));
+	}
+	int status = reap(pid);
+	for (int i = 0; i < n_groups; i++)
+		must(rmdir(groups[i]), groups[i]);
+	return status;
+}
 
 /* ---- measure ------------------------------------------------------------------------------ */
 
@@ -348,6 +427,8 @@ int main(int argc, char **argv)
 {
 	int host_net = argc > 2 && strcmp(argv[2], "--host-net") == 0;
 
+	if (argc >= 5 && strcmp(argv[1], "run") == 0 && strcmp(argv[2], "--cgroups") == 0)
+		return run_in_groups(argv[3], argv + 4);
 	if (argc >= 4 + host_net && strcmp(argv[1], "run") == 0)
 		return run(argv[2 + host_net], !host_net, argv + 3 + host_net);
 	if (argc >= 5 && strcmp(argv[1], "measure") == 0) {
@@ -358,7 +439,7 @@ int main(int argc, char **argv)
 		measure(argv[3], argv[4], argv[5]);
 		return 0;
 	}
-	fprintf(stderr, "usage: floor run [--host-net] ROOTFS PROGRAM [ARG]\n"
+	fprintf(stderr, "usage: floor run [--host-net|--cgroups] ROOTFS PROGRAM [ARG]\n"
 			"       floor measure N /ROOTFS/true CGROUP [DYNAMIC-TRUE]\n");
 	return 2;
 }

@@ -12,7 +12,8 @@ from leanbench import configs, machine
 BENCH = os.path.dirname(os.path.dirname(os.path.realpath(__file__)))
 MARK = 7  # the exit status that only a process in the container gives
 DIRECTORIES = ("proc", "sys", "dev", "etc", "tmp", "run")
-NOT_OCI = ("floor", "floor-host-net", "bwrap")
+FLOORS = {"floor": [], "floor-host-net": ["--host-net"], "floor-cgroups": ["--cgroups"]}
+NOT_OCI = (*FLOORS, "bwrap")
 
 
 class Failure(Exception):
@@ -178,9 +179,8 @@ class Workspace:
 
     def _find(self, wanted):
         places = {"lean-runtime": _built("lean-runtime"), "lean": _built("lean-runtime"),
-                  "floor": self.program("floor"), "floor-host-net": self.program("floor")}
-        names = wanted or ["lean-runtime", "lean", "crun", "runc", "youki", "bwrap", "floor",
-                           "floor-host-net"]
+                  **{name: self.program("floor") for name in FLOORS}}
+        names = wanted or ["lean-runtime", "lean", "crun", "runc", "youki", "bwrap", *FLOORS]
         found = []
         for name in names:
             name, _, path = name.partition("=")
@@ -216,10 +216,8 @@ class Workspace:
     def run_command(self, runtime, config, name="run"):
         """argv of a whole `run`: exits with MARK."""
         what = ["/true", str(MARK)]
-        if runtime.name == "floor":
-            return [runtime.path, "run", self.rootfs, *what]
-        if runtime.name == "floor-host-net":
-            return [runtime.path, "run", "--host-net", self.rootfs, *what]
+        if runtime.name in FLOORS:
+            return [runtime.path, "run", *FLOORS[runtime.name], self.rootfs, *what]
         if runtime.name == "bwrap":
             return [runtime.path, "--unshare-ipc", "--unshare-pid", "--unshare-net",
                     "--unshare-uts", "--bind", self.rootfs, "/", "--proc", "/proc", "--dev",
