@@ -123,23 +123,30 @@ static int recv_line(const struct lr_dbus *c, char *line, size_t size)
 /*
  * The kernel tells the other side who we are; we name no user, because what we think our number is
  * depends on the user namespace we are in.
+ *
+ * BEGIN goes with the answer to the challenge, not after OK: systemd's own socket forgets a message
+ * that it happens to read together with BEGIN, until there is more to read.
  */
 static int authenticate(const struct lr_dbus *c)
 {
-	static const char hello[] = "\0AUTH EXTERNAL\r\n";
+	static const char hello[] = "\0AUTH EXTERNAL\r\n", data[] = "DATA\r\nBEGIN\r\n";
 	char line[256];
+	bool asked;
 	int r = send_all(c, hello, sizeof(hello) - 1);
 
 	if (r == 0)
 		r = recv_line(c, line, sizeof(line));
-	if (r == 0 && lr_streq(line, "DATA")) {
-		r = send_all(c, "DATA\r\n", 6);
+	asked = r == 0 && lr_streq(line, "DATA");
+	if (asked) {
+		r = send_all(c, data, sizeof(data) - 1);
 		if (r == 0)
 			r = recv_line(c, line, sizeof(line));
 	}
 	if (r < 0)
 		return r;
-	return lr_has_prefix(line, "OK ") ? send_all(c, "BEGIN\r\n", 7) : -EACCES;
+	if (!lr_has_prefix(line, "OK "))
+		return -EACCES;
+	return asked ? 0 : send_all(c, "BEGIN\r\n", 7);
 }
 
 int lr_dbus_greet(struct lr_dbus *c, int fd, bool direct, struct lr_err *err)

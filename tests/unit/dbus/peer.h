@@ -30,9 +30,8 @@ static inline void peer_authenticate(void)
 {
 	peer_expect("\0AUTH EXTERNAL\r\n", 16);
 	peer_say("DATA\r\n");
-	peer_expect("DATA\r\n", 6);
+	peer_expect("DATA\r\nBEGIN\r\n", 13);
 	peer_say("OK 1234deadbeef\r\n");
-	peer_expect("BEGIN\r\n", 7);
 }
 
 /* The next call, which has to be of that method (NULL: any); its serial number. */
