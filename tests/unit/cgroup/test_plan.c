@@ -124,6 +124,26 @@ TEST(paths_that_lead_elsewhere_are_refused)
 	CHECK_INT(plan_with(&v2, "/a..b/...", NULL, (struct lr_cgroup_opts){.id = "x"}), 0);
 }
 
+TEST(delegated_sub_cgroups)
+{
+	static const char *const bad[] = {"", "..", "a/../../b", "/a", "a\nb"};
+	struct lr_cgroup_opts opts = {.id = "x", .delegate = "a/b"};
+
+	CHECK_INT(plan_with(&v2, "/c", NULL, opts), 0);
+	CHECK_STR(plan->delegate, "/cg/c/a/b");
+	CHECK_STR(plan->ref.v[0].path, "/cg/c");
+	/* v1 has no safe delegation, a hybrid's v2 no controllers. */
+	CHECK_INT(plan_with(&v1, "/c", NULL, opts), 0);
+	CHECK(!plan->delegate);
+	CHECK_INT(plan_with(&hybrid, "/c", NULL, opts), 0);
+	CHECK(!plan->delegate);
+	for (size_t i = 0; i < LR_ARRAY_SIZE(bad); i++) {
+		opts.delegate = bad[i];
+		CHECK_INT(plan_with(&v2, "/c", NULL, opts), -EINVAL);
+		CHECK_HAS(err.path, "run.oci.delegate-cgroup");
+	}
+}
+
 TEST(a_very_long_path_is_refused)
 {
 	char path[8000];
