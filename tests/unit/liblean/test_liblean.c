@@ -12,6 +12,7 @@
 
 #include <lean/lean.h>
 
+#include "src/lean/lean.h"
 #include "tests/unit/test.h"
 
 #define BUSYBOX "/bin/busybox"
@@ -49,10 +50,17 @@ static void shell(const char *fmt, ...)
 	must(system(line) == 0, line);
 }
 
+/* Mounts, files and control groups; a process of a test that failed may hold on to some. */
 static void clean(void)
 {
+	LR_CLEANUP_ARENA struct lr_arena *a = lr_arena_new();
+	LR_CLEANUP_FD int store = open(root, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+	struct lr_err err = {0};
 	char line[256];
+	unsigned left = 0;
 
+	if (store >= 0 && (lr_lean_pool_drain(store, root, &left, a, &err) < 0 || left))
+		printf("# %u slots are left: %s\n", left, err.msg);
 	snprintf(line, sizeof(line),
 		 "umount -l %s/.lean/m* 2>/dev/null; rm -rf --one-file-system %s", root, dir);
 	if (system(line) != 0)
