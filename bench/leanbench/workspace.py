@@ -121,6 +121,11 @@ class Workspace:
     def __enter__(self):
         self.path = tempfile.mkdtemp(prefix="lean-bench-")
         try:
+            # Runtimes keep their state in /run, which is a tmpfs, but not on every machine.
+            self.run_dir = os.path.join(self.path, "run")
+            os.mkdir(self.run_dir)
+            subprocess.run(["mount", "-t", "tmpfs", "-o", "mode=755", "tmpfs", self.run_dir],
+                           check=True)
             self._compile()
             self.rootfs = os.path.join(self.path, "rootfs")
             for d in DIRECTORIES:
@@ -140,6 +145,7 @@ class Workspace:
             runner.close()
         # Never into a mount that a failed runtime left behind.
         self._drain()
+        subprocess.run(["umount", "-l", self.run_dir], check=False)
         subprocess.run(["rm", "-rf", "--one-file-system", self.path], check=False)
         machine.remove_empty_cgroups("lean-bench")
         if sys.stderr.isatty():
@@ -208,10 +214,10 @@ class Workspace:
         return path
 
     def state(self, runtime):
-        return os.path.join(self.path, "state-" + runtime.name)
+        return os.path.join(self.run_dir, runtime.name)
 
     def library_state(self):
-        return os.path.join(self.path, "state-liblean")
+        return os.path.join(self.run_dir, "liblean")
 
     def run_command(self, runtime, config, name="run"):
         """argv of a whole `run`: exits with MARK."""
