@@ -282,13 +282,7 @@ static int execute_stub(struct lr_init_process *p, struct lr_becoming *b, struct
 		return lr_fail(err, errno, "keep the sync descriptor");
 	int r = lr_execveat(p->stub, "", (char *const *)p->stub_argv, (char *const *)p->env,
 			    AT_EMPTY_PATH);
-	return lr_process_explain(b, -r, err);
-}
-
-int lr_process_explain(const struct lr_becoming *b, int why, struct lr_err *err)
-{
-	lr_program_explain(b->program, why, err);
-	return lr_err_at(err, "process.args[0]");
+	return lr_program_explain(b->program, -r, err);
 }
 
 int lr_process_execute(struct lr_init_process *p, struct lr_becoming *b, struct lr_err *err)
@@ -301,7 +295,6 @@ int lr_process_execute(struct lr_init_process *p, struct lr_becoming *b, struct 
 	int r = p->stub_argv
 			? execute_stub(p, b, err)
 			: lr_program_exec(b->program, p->argv, (const char *const *)p->env, err);
-	lr_err_at(err, "process.args[0]");
 	return r == -EPERM && p->seccomp
 		       ? lr_err_hint(err,
 				     "linux.seccomp must allow execve and what loads a program")

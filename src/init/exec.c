@@ -374,6 +374,7 @@ static int exec_member(struct lr_init_exec *p, struct lr_init_child *ret, struct
 		return r;
 	}
 	lr_err_clear(err);
+	c.program = p->visit ? NULL : p->process.argv[0];
 	*ret = c;
 	return 0;
 }
@@ -408,7 +409,7 @@ int lr_init_visit(struct lr_init_exec *p, struct lr_err *err)
 	int r = lr_init_exec(p, &c, err);
 	if (r < 0)
 		return r;
-	r = lr_sync_wait_exec(c.sync, err);
+	r = lr_sync_wait_exec(c.sync, NULL, err);
 	while (waitpid(c.pid, &status, 0) < 0 && errno == EINTR)
 		;
 	lr_init_child_close(&c);

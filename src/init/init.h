@@ -76,7 +76,8 @@ struct lr_init_child {
 	pid_t pid;
 	int pidfd; /* LR_NOFD where the kernel has none */
 	int sync;
-	bool runs; /* born in the caller's memory: its program was executed already */
+	const char *program; /* argv[0], for messages; or NULL */
+	bool runs;           /* born in the caller's memory: its program was executed already */
 };
 #define LR_INIT_CHILD_NONE                                                                         \
 	{                                                                                          \

@@ -103,8 +103,6 @@ int lr_process_load_notify(struct lr_init_process *p, struct lr_becoming *b,
  */
 #define LR_STUB_NAME "lean-stub" /* of the memfd */
 int lr_init_stub_open(struct lr_err *err) LR_MUST_CHECK;
-/* What the stub could not execute, and why. */
-int lr_process_explain(const struct lr_becoming *b, int why, struct lr_err *err);
 
 /* The filter, the last capabilities, the program. Returns only with an error. */
 int lr_process_execute(struct lr_init_process *p, struct lr_becoming *b, struct lr_err *err);

@@ -121,5 +121,5 @@ int lr_program_explain(const char *path, int why, struct lr_err *err)
 		lr_err_hint(
 			err,
 			"it is a program for another architecture, or a script without #! line");
-	return -why;
+	return lr_err_at(err, "process.args[0]");
 }

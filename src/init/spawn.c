@@ -16,6 +16,7 @@
 #include "src/hook/hook.h"
 #include "src/init/child.h"
 #include "src/init/clone.h"
+#include "src/init/program.h"
 #include "src/init/sync.h"
 #include "src/init/vm.h"
 #include "src/sys/procfs.h"
@@ -287,6 +288,7 @@ int lr_init_spawn(struct lr_init_plan *p, struct lr_init_child *ret, struct lr_e
 		return r;
 	}
 	lr_debug("init: process %d", c.pid);
+	c.program = p->process.argv[0];
 	*ret = c;
 	return 0;
 }
@@ -385,7 +387,7 @@ int lr_init_start(struct lr_init_child *c, struct lr_err *err)
 	int r = c->runs ? 0 : lr_sync_tell(c->sync, LR_STEP_START, 0, err);
 
 	if (r >= 0 && !c->runs)
-		r = lr_sync_wait_exec(c->sync, err);
+		r = lr_sync_wait_exec(c->sync, c->program, err);
 	c->sync = lr_close(c->sync);
 	return r;
 }
@@ -426,7 +428,7 @@ int lr_init_executed(const struct lr_init_process *p, const struct lr_becoming *
 	if (n < 0)
 		return lr_fail(err, (int)-n, "wait for the program to be executed");
 	if (n == sizeof(why))
-		return lr_process_explain(b, why, err);
+		return lr_program_explain(b->program, why, err);
 	c->runs = true;
 	return 0;
 }

@@ -11,6 +11,7 @@
 #include <sys/socket.h>
 
 #include "src/base/fd.h"
+#include "src/init/program.h"
 
 #define MAGIC 0x4c52534eu
 
@@ -176,7 +177,7 @@ int lr_sync_tell(int sock, enum lr_step step, int32_t value, struct lr_err *err)
 	return -m.err.code;
 }
 
-int lr_sync_wait_exec(int sock, struct lr_err *err)
+int lr_sync_wait_exec(int sock, const char *program, struct lr_err *err)
 {
 	struct message m = {0};
 	ssize_t n = receive(sock, &m);
@@ -186,7 +187,7 @@ int lr_sync_wait_exec(int sock, struct lr_err *err)
 	if (n < 0)
 		return lr_fail(err, (int)-n, "wait for the program to be executed");
 	if (n == sizeof(int32_t)) /* stub.c */
-		return lr_fail(err, (int)m.magic, "exec the program");
+		return lr_program_explain(program ? program : "the program", (int)m.magic, err);
 	if (!is_error(&m, n))
 		return lr_refuse(err, EPROTO, "unexpected message before the program was executed");
 	take_error(&m, err);

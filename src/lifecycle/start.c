@@ -41,7 +41,7 @@ static int let_go(const struct lr_entry *e, struct lr_err *err)
 		r = lr_fail(err, errno, "tell init to start");
 	lr_store_fifos_remove(e);
 	if (r >= 0)
-		r = lr_sync_wait_exec(f.answer, err);
+		r = lr_sync_wait_exec(f.answer, NULL, err);
 	lr_store_fifos_close(&f);
 	if (r >= 0)
 		lr_debug("start: the program runs");

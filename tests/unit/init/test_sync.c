@@ -132,7 +132,7 @@ TEST(cut_off_and_foreign_messages_are_refused)
 	struct pair p = make();
 	m.magic++;
 	CHECK_INT(send(p.child, &m, step, 0), step);
-	CHECK_INT(lr_sync_wait_exec(p.parent, &p.err), -EPROTO);
+	CHECK_INT(lr_sync_wait_exec(p.parent, NULL, &p.err), -EPROTO);
 	done(&p);
 }
 
