@@ -189,6 +189,17 @@ sleeper() {
 	no_unit
 }
 
+@test "systemd: a delegated cgroup" {
+	cfg '.annotations["run.oci.delegate-cgroup"] = "own" | .linux.resources.memory.limit = 67108864'
+	sleeper
+	assert_eq "$(cat "$SYSTEM/$UNIT/own/cgroup.procs")" "$(pid_of)"
+	assert_eq "$(cat "$SYSTEM/$UNIT/cgroup.procs")" ""
+	assert_eq "$(prop MemoryMax)" 67108864
+	run -0 rt exec "$ID" cat /proc/self/cgroup
+	rt delete --force "$ID"
+	[ -z "$(units)" ] || fail "$(units)"
+}
+
 @test "systemd: without a cgroupsPath; empty slice" {
 	cfg 'del(.linux.cgroupsPath)'
 	sleeper
