@@ -45,8 +45,9 @@
  *     (or see lean_protect).
  *   - Your umask holds for directories of control groups.
  * The library keeps no state of its own between calls but that of open handles, starts no threads
- * and no processes but containers (one, for a moment, when lean_warm or the first start of the lean
- * profile makes something ready), and handles no signals.
+ * and no processes but containers (and a fork of your program, for a moment, when lean_warm or a
+ * start of the lean profile has to make something ready: warm what you will use at a time, early),
+ * and handles no signals.
  *
  * What a template cannot have, because somebody would have to look after it: a terminal, hooks
  * createContainer and startContainer, a time namespace. A user namespace, network devices,
