@@ -13,6 +13,7 @@
 #include <lean/lean.h>
 
 #include "src/lean/lean.h"
+#include "src/lifecycle/lifecycle.h"
 #include "tests/unit/test.h"
 
 #define BUSYBOX "/bin/busybox"
@@ -574,16 +575,20 @@ TEST(threads_lean)
 TEST(forgotten_containers_are_found)
 {
 	NEEDS_CONTAINERS;
+	const struct lr_runtime rt = {.root = root, .manager = LR_CGROUP_CGROUPFS};
 	struct lean_template *t = open_it(NULL, "");
+	struct lr_err err = {0};
 
 	REQUIRE(t);
 	struct lean_container *c = start(t, ARGS("sleep", "60"));
 	REQUIRE(c);
 	pid_t pid = lean_pid(c);
+	char *id = strdup(lean_id(c));
 	lean_forget(c);
 	CHECK_INT(left(), 1);
-	CHECK_INT(kill(pid, SIGKILL), 0);
+	CHECK_INT(lr_lifecycle_delete(&rt, id, true, &err), 0);
+	CHECK_INT(left(), 0);
 	CHECK_INT(waitpid(pid, NULL, 0), pid);
-	shell("rm -rf %s/lean-*", root);
+	free(id);
 	lean_close(t);
 }
