@@ -336,6 +336,7 @@ sh /tmp/e.sh'
 
 @test "the lean profile is off unless asked for, and features shows what it relaxes" {
 	lean_only "its own profile"
+	unset LEAN_RUNTIME_PROFILE # of a run of the suite with the profile on
 	run -0 rt --debug run -b "$BUNDLE" "$ID"
 	assert_hasnt "$output" "lean: "
 	run -0 rt features
