@@ -110,14 +110,15 @@ static int get_seccomp(struct lr_birth *b, struct lr_arena *a, struct lr_err *er
 }
 
 /* cgroup v1: made while the first process is at its mounts; but in a user namespace it could not
- * join by then, and in a mount namespace of others not find them. */
+ * join by then, and in a mount namespace that was there before not find them. */
 static bool cgroup_follows(const struct lr_birth *b)
 {
 	const struct lr_ns_plan *ns = &b->c.init.ns;
+	bool own_mounts = !ns->join[LR_NS_MOUNT] && b->c.hold.enter.mntns < 0;
 
 	/* A caller that is a library waits while its child works. */
 	return !b->given && !b->c.hold.cgroup && lr_cgroup_can_follow(b->c.init.cgroup) &&
-	       !ns->staged && !(ns->create & CLONE_NEWUSER) && !ns->join[LR_NS_MOUNT] &&
+	       !ns->staged && !(ns->create & CLONE_NEWUSER) && own_mounts &&
 	       !lr_ns_cgroup_first(ns);
 }
 
