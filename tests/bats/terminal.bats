@@ -184,7 +184,7 @@ while True:
 
 @test "terminal: 10 MB over the console socket arrive whole" {
 	write_much
-	receive --timeout 60
+	receive --timeout 180
 	rt_bg run -d --console-socket "$SOCK" -b "$BUNDLE" "$ID"
 	wait "$RECV" || fail "$(cat recv.err)"
 	RECV=

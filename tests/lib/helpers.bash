@@ -292,7 +292,7 @@ drain_pools() {
 assert_nothing_left() {
 	local left _
 	! lean_profile || drain_pools
-	for _ in $(seq 60); do
+	for _ in $(seq 200); do
 		left=$(whats_left)
 		[ -n "$left" ] || return 0
 		sleep 0.05
