@@ -42,7 +42,8 @@
  *   - PR_SET_DUMPABLE is off while a start is under way, and then as it was.
  *   - Your program's file is never to be seen as /proc/self/exe in a container, not even by an
  *     entrypoint "#!/proc/self/exe" (CVE-2019-5736): a sealed program in memory stands between
- *     (or see lean_protect).
+ *     (or see lean_protect). A seccomp filter has to allow what that one does: execveat, execve,
+ *     fcntl and write.
  *   - Your umask holds for directories of control groups.
  * The library keeps no state of its own between calls but that of open handles, starts no threads
  * and no processes but containers (and a fork of your program, for a moment, when lean_warm or a
