@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """ablation: what each optimisation is worth: the same `run` with it off, taking turns."""
 import os
+import random
 import shutil
 import subprocess
 
@@ -59,9 +60,10 @@ def run(args, work):
     for config in work.configs():
         variants = list(_variants(args, work.run_command(runtime, config)))
         samples = {name: [] for _, name, _, _ in variants}
+        turn = random.Random(config)  # nobody always runs after the same one
         for i in range(args.runs + 1):
             progress(f"ablation: {config}, {i}/{args.runs}")
-            for _, name, argv, before in variants[i % len(variants):] + variants[:i % len(variants)]:
+            for _, name, argv, before in turn.sample(variants, len(variants)):
                 before()
                 sample = work.runner.run(argv)[0]
                 if i:  # the first one warms caches and pools
