@@ -166,7 +166,7 @@ static bool has_tree(const struct lr_child *c)
 static int stage_root(struct lr_child *c, struct lr_err *err)
 {
 	if (has_tree(c)) {
-		c->plan->root.rootfd = openat(AT_FDCWD, "/", O_PATH | O_DIRECTORY | O_CLOEXEC);
+		c->plan->root.rootfd = lr_open("/", O_PATH | O_DIRECTORY | O_CLOEXEC);
 		return c->plan->root.rootfd < 0 ? lr_fail(err, errno, "open the prepared root") : 0;
 	}
 	return lr_rootfs_attach(c->plan->rootfs, &c->plan->root, err);

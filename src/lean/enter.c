@@ -28,7 +28,7 @@ int lr_lean_enter(struct lr_lean_enter *e, struct lr_err *err)
 	if (r < 0)
 		return lr_fail(err, -r, "copy the prepared mount namespace");
 	/* Before the container's procfs covers it: what masks directories. */
-	e->empty = openat(AT_FDCWD, "/proc", O_PATH | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
+	e->empty = lr_open("/proc", O_PATH | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
 	return e->empty < 0 ? lr_fail(err, errno, "open the prepared /proc") : 0;
 }
 

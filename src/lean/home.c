@@ -75,6 +75,11 @@ static int fit(const struct lr_lean_home *h, struct lr_err *err)
 	return mark < 0 ? lr_fail(err, errno, "create %s/" FIT, h->path) : 0;
 }
 
+static int open_dir(const char *path)
+{
+	return lr_open(path, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
+}
+
 int lr_lean_home_fit(struct lr_lean_home *h, struct lr_err *err)
 {
 	if (is_fit(h))
@@ -84,7 +89,7 @@ int lr_lean_home_fit(struct lr_lean_home *h, struct lr_err *err)
 		return r;
 	/* What is beneath the mount is no place for mounts any more. */
 	lr_close(h->fd);
-	h->fd = openat(AT_FDCWD, h->path, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
+	h->fd = open_dir(h->path);
 	return h->fd < 0 ? lr_fail(err, errno, "open %s", h->path) : 0;
 }
 
@@ -100,7 +105,7 @@ static int fill(int store, struct lr_lean_home *h, struct lr_err *err)
 	if ((mkdirat(store, LR_LEAN_DIR + 1, 0700) < 0 && errno != EEXIST) ||
 	    (mkdir(h->path, 0700) < 0 && errno != EEXIST))
 		return fail_fill(h->path, err);
-	h->fd = openat(AT_FDCWD, h->path, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
+	h->fd = open_dir(h->path);
 	if (h->fd < 0)
 		return fail_fill(h->path, err);
 	for (size_t i = 0; i < LR_ARRAY_SIZE(dirs); i++)
@@ -148,7 +153,7 @@ static int open_home(int store, const char *store_path, struct lr_arena *a, stru
 	h->path = lr_strf(a, "%s" LR_LEAN_DIR "/%s", store_path, h->name);
 	if (!h->path)
 		return lr_fail(err, ENOMEM, "path");
-	h->fd = openat(AT_FDCWD, h->path, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
+	h->fd = open_dir(h->path);
 	if (h->fd < 0)
 		return errno == ENOENT ? -ENOENT : lr_fail(err, errno, "open %s", h->path);
 	return 0;
@@ -224,7 +229,7 @@ static bool sees_all(int proc)
 bool lr_lean_home_is_orphan(const char *name)
 {
 	uint64_t inode;
-	int fd = openat(AT_FDCWD, "/proc", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+	int fd = lr_open("/proc", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
 	LR_CLEANUP_DIR DIR *d = fd < 0 ? NULL : fdopendir(fd);
 
 	if (!d || name[0] != 'm' || lr_parse_u64(name + 1, &inode) < 0 || !sees_all(fd))

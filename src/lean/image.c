@@ -65,7 +65,7 @@ static int open_loop(const struct lr_lean_home *h, int n)
 	char path[64];
 
 	snprintf(path, sizeof(path), "/dev/loop%d", n);
-	int fd = openat(AT_FDCWD, path, O_RDWR | O_CLOEXEC);
+	int fd = lr_open(path, O_RDWR | O_CLOEXEC);
 	if (fd >= 0 || errno != ENOENT)
 		return fd < 0 ? -errno : fd;
 	snprintf(path, sizeof(path), "loop%d.%d", n, getpid());
@@ -103,7 +103,7 @@ static int configure(int loop, int image, const char *path)
 static int attach(const struct lr_lean_home *h, int image, const char *path, int *number,
 		  struct lr_err *err)
 {
-	LR_CLEANUP_FD int control = openat(AT_FDCWD, "/dev/loop-control", O_RDWR | O_CLOEXEC);
+	LR_CLEANUP_FD int control = lr_open("/dev/loop-control", O_RDWR | O_CLOEXEC);
 	int r = control < 0 ? -errno : 0;
 
 	for (int i = 0; r >= 0 && i < LOOP_TRIES; i++) {
@@ -163,7 +163,7 @@ static int mount_image(const struct lr_lean_home *h, const char *path, const cha
 		       struct lr_err *err)
 {
 	size_t kind;
-	LR_CLEANUP_FD int image = openat(AT_FDCWD, path, O_RDONLY | O_CLOEXEC | O_NOCTTY);
+	LR_CLEANUP_FD int image = lr_open(path, O_RDONLY | O_CLOEXEC | O_NOCTTY);
 
 	if (image < 0)
 		return lr_fail(err, errno, "%s", path);

@@ -62,7 +62,7 @@ int lr_lean_net_print(char *buf, size_t size)
 bool lr_lean_net_is_new(int netns, const char *print)
 {
 	char now[LR_LEAN_PRINT_MAX];
-	LR_CLEANUP_FD int own = openat(AT_FDCWD, "/proc/thread-self/ns/net", O_RDONLY | O_CLOEXEC);
+	LR_CLEANUP_FD int own = lr_open("/proc/thread-self/ns/net", O_RDONLY | O_CLOEXEC);
 
 	if (own < 0 || lr_setns(netns, CLONE_NEWNET) < 0)
 		return false;

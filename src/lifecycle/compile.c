@@ -430,6 +430,18 @@ static int compile_process(const struct lr_runtime *rt, const struct lr_create_o
 	return r;
 }
 
+/* What has the container's own name in it: its cgroup and its record. */
+static int compile_place(const struct lr_runtime *rt, const struct lr_create_opts *o,
+			 struct lr_compiled *c, const struct oci_linux *l, struct lr_arena *a,
+			 struct lr_err *err)
+{
+	int r = compile_cgroup(rt, o, c, l, a, err);
+
+	if (r >= 0)
+		r = compile_hooks(c, err);
+	return r < 0 ? r : fill_record(c, o, a, err);
+}
+
 /*
  * What was compiled for a template, with the parts that are a container's own: the process (its
  * arguments may be, too), the cgroup, the record, and what applying it will change.
@@ -462,11 +474,7 @@ static int compile_again(const struct lr_runtime *rt, const struct lr_create_opt
 	if (r >= 0)
 		r = lr_rdt_plan(l->intel_rdt, o->id, a, &c.rdt, err);
 	if (r >= 0)
-		r = compile_cgroup(rt, o, &c, l, a, err);
-	if (r >= 0)
-		r = compile_hooks(&c, err);
-	if (r >= 0)
-		r = fill_record(&c, o, a, err);
+		r = compile_place(rt, o, &c, l, a, err);
 	if (r >= 0)
 		*ret = c;
 	return r;
@@ -519,11 +527,7 @@ int lr_compile(const struct lr_runtime *rt, const struct lr_create_opts *o, cons
 	if (r >= 0)
 		r = lr_seccomp_plan(l->seccomp, &c.config->annotations, a, &c.seccomp, err);
 	if (r >= 0)
-		r = compile_cgroup(rt, o, &c, l, a, err);
-	if (r >= 0)
-		r = compile_hooks(&c, err);
-	if (r >= 0)
-		r = fill_record(&c, o, a, err);
+		r = compile_place(rt, o, &c, l, a, err);
 	if (r >= 0)
 		r = keep_config(&c, l, a, err);
 	if (r >= 0 && o->given)

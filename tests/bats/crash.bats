@@ -16,17 +16,6 @@ duration_of() {
 	echo $(((t1 - t0) / 1000))
 }
 
-# kill_at USEC COMMAND...
-kill_at() {
-	python3 - "$@" <<-'END'
-		import os, signal, subprocess, sys, time
-		p = subprocess.Popen(sys.argv[2:], stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
-		time.sleep(int(sys.argv[1]) / 1e6)
-		p.send_signal(signal.SIGKILL)
-		p.wait()
-	END
-}
-
 crash() { # VERB ROUNDS
 	local n full id
 	cfg '.process.args = ["/bin/sleep", "300"]'

@@ -871,16 +871,6 @@ paused_and_killed() {
 	wait
 }
 
-kill_at() { # USEC COMMAND...
-	python3 - "$@" <<-'END'
-		import signal, subprocess, sys, time
-		p = subprocess.Popen(sys.argv[2:], stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
-		time.sleep(int(sys.argv[1]) / 1e6)
-		p.send_signal(signal.SIGKILL)
-		p.wait()
-	END
-}
-
 crash() { # ROUNDS STEP-USEC COMMAND...
 	local n
 	export LR_TEST_TAG=$TAG

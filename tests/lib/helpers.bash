@@ -159,6 +159,17 @@ rt_create() {
 	rt_bg create --bundle "${2:-$BUNDLE}" "${1:-$ID}"
 }
 
+# kill_at USEC COMMAND...: kill -9 of a command that long after it was started.
+kill_at() {
+	python3 - "$@" <<-'END'
+		import signal, subprocess, sys, time
+		p = subprocess.Popen(sys.argv[2:], stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+		time.sleep(int(sys.argv[1]) / 1e6)
+		p.send_signal(signal.SIGKILL)
+		p.wait()
+	END
+}
+
 # A container that sleeps.
 rt_sleeper() {
 	cfg '.process.args = ["/bin/sleep", "300"]'
