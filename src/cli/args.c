@@ -238,7 +238,7 @@ int lr_cli_parse(int argc, char **argv, struct lr_cli_args *ret, struct lr_err *
 	*ret = (struct lr_cli_args){0};
 	if (!block)
 		return lr_fail(err, ENOMEM, "command line");
-	ret->program = argc > 0 ? argv[0] : "";
+	ret->argv = argv;
 	ret->values = (struct lr_cli_value *)block;
 	ret->operands = (char **)(block + n_values * sizeof(struct lr_cli_value));
 

@@ -23,7 +23,7 @@ struct lr_cli_value {
 };
 
 struct lr_cli_args {
-	const char *program;            /* argv[0] */
+	char **argv;                    /* as main has it */
 	const struct lr_cli_verb *verb; /* NULL: none was given */
 	char **operands;                /* NULL-terminated; strings of argv */
 	size_t n_operands;

@@ -12,6 +12,7 @@
 #include "src/base/str.h"
 #include "src/cli/commands.h"
 #include "src/cli/runtime.h"
+#include "src/sys/selfexe.h"
 
 static int create_opts(const struct lr_cli_args *args, struct lr_create_opts *o, struct lr_err *err)
 {
@@ -82,6 +83,10 @@ int lr_cmd_run(const struct lr_cli_args *args, struct lr_err *err)
 		r = create_opts(args, &o, err);
 	if (r == 0)
 		r = make_up_id(&o, id, err);
+	if (!lr_selfexe_is_protected()) {
+		o.protect = lr_cli_protect;
+		o.protect_arg = args->argv;
+	}
 	if (r == 0)
 		r = lr_lifecycle_run(&run.rt, &o, &status, err);
 	return r < 0 ? r : status;

@@ -16,7 +16,7 @@
 #include "src/cli/args.h"
 #include "src/cli/help.h"
 #include "src/cli/log_sink.h"
-#include "src/sys/selfexe.h"
+#include "src/cli/runtime.h"
 
 /*
  * A caller may have closed 0, 1 or 2; the next descriptor opened would take that number and be
@@ -42,13 +42,14 @@ static int guard_stdio(struct lr_err *err)
 	return 0;
 }
 
-/* The program's own file is never shown to a container; how, see sys/selfexe.h. */
-static int protect(char **argv, struct lr_err *err)
+static int protect(const struct lr_cli_args *args, struct lr_err *err)
 {
-	const char *how = getenv("LEAN_RUNTIME_SELF");
+	uint8_t when = args->verb ? args->verb->protect : LR_PROTECT_NO;
 
-	return how && strcmp(how, "copy") == 0 ? lr_selfexe_seal(argv, environ, err)
-					       : lr_selfexe_protect(argv, environ, err);
+	if (when == LR_PROTECT_NO || lr_cli_flag(args, LR_OPT_HELP) ||
+	    (when == LR_PROTECT_LATER && !lr_cli_protect_how()))
+		return 0;
+	return lr_cli_protect(args->argv, err);
 }
 
 static int dispatch(const struct lr_cli_args *args, struct lr_err *err)
@@ -97,8 +98,8 @@ int main(int argc, char **argv)
 	int r = guard_stdio(&err);
 	if (r == 0)
 		r = lr_cli_parse(argc, argv, &args, &err);
-	if (r == 0 && args.verb && args.verb->protect && !lr_cli_flag(&args, LR_OPT_HELP))
-		r = protect(argv, &err);
+	if (r == 0)
+		r = protect(&args, &err);
 	ignore_broken_pipes(args.verb);
 
 	int opened = lr_cli_log_open(&args, r < 0 ? NULL : &err);

@@ -17,6 +17,11 @@ struct lr_cli_runtime {
 int lr_cli_runtime(const struct lr_cli_args *args, struct lr_cli_runtime *ret,
 		   struct lr_err *err) LR_MUST_CHECK;
 
+/* Environment, LEAN_RUNTIME_SELF: how the program's own file is to be hidden; NULL: as suits. */
+const char *lr_cli_protect_how(void);
+/* lr_create_opts.protect; argv: of main. */
+int lr_cli_protect(void *argv, struct lr_err *err) LR_MUST_CHECK;
+
 /* All values of a repeatable option, NULL-terminated; NULL when it was not given. *n may be NULL.
  */
 int lr_cli_list(const struct lr_cli_args *args, enum lr_cli_opt_id id, struct lr_arena *a,

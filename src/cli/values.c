@@ -105,7 +105,7 @@ const char *lr_cli_lean(const struct lr_cli_args *args)
 	given = getenv("LEAN_RUNTIME_PROFILE");
 	if (given && *given)
 		return given;
-	return args->program && lr_has_suffix(args->program, "-lean") ? "lean" : NULL;
+	return args->argv[0] && lr_has_suffix(args->argv[0], "-lean") ? "lean" : NULL;
 }
 
 /* Root of a user namespace other than the first: uid 0, but /run belongs to somebody else. */

@@ -347,6 +347,8 @@ static int stage_program(struct lr_child *c, struct lr_err *err)
 	if (c->plan->hooks)
 		r = run_hooks(c, &c->plan->hooks->start_container, "startContainer", "created",
 			      err);
+	if (r >= 0 && c->vm)
+		c->vm->complete = true;
 	return r < 0 ? r : lr_process_execute(&c->plan->process, &c->becoming, err);
 }
 

@@ -30,9 +30,10 @@
 #include "src/rootfs/rootfs.h"
 #include "src/sysctl/sysctl.h"
 
-/* For a caller that is a program with threads and memory of its own; see vm.h. */
+/* Births in the caller's memory; see vm.h. */
 struct lr_init_vm {
-	void *stack; /* for the child until its execve: lowest address */
+	void *stack; /* for the child until its execve: lowest address; NULL: below the caller's own
+		      */
 	size_t stack_size;
 	/* In the child: writes its pid, and later that its program starts, into the record.
 	 * *ignored: the signals that it ignores, as lr_proc_stat says. */
@@ -56,7 +57,8 @@ struct lr_init_plan {
 	struct lr_hook_opts hook_opts;
 	struct oci_state state; /* for hooks and agents; status and pid are filled in here */
 	struct lr_arena *arena; /* for the state text */
-	/* Born in the caller's memory if it can be; NULL: a process of its own from the start. */
+	/* Born in the caller's memory, which takes lr_init_alone; NULL: a process of its own from
+	 * the start. */
 	struct lr_init_vm *vm;
 	/* What was prepared for it; NULL, or descriptors that are LR_NOFD: nothing. */
 	struct lr_lean_enter *lean;
@@ -83,6 +85,10 @@ struct lr_init_child {
 	{                                                                                          \
 		.pidfd = LR_NOFD, .sync = LR_NOFD                                                  \
 	}
+
+/* Whether the child can do everything by itself, up to its program, and nobody has to wait for it.
+ */
+bool lr_init_alone(const struct lr_init_plan *p);
 
 /*
  * Clones the container's first process; it starts on its own until it needs the parent. On failure

@@ -66,13 +66,12 @@ void lr_child_init(struct lr_child *c, struct lr_init_plan *p, struct lr_ns_fds 
 	};
 }
 
-/* Whether the child has to wait for something that only its parent can do. */
-static bool needs_parent(const struct lr_init_plan *p)
+bool lr_init_alone(const struct lr_init_plan *p)
 {
-	return p->ns.staged || p->ns.create & (CLONE_NEWUSER | CLONE_NEWTIME) || p->go >= 0 ||
-	       lr_child_waits_mapped(p) || lr_child_sends_rooted(p) || p->process.console >= 0 ||
-	       (p->hooks && p->hooks->start_container.n) ||
-	       (p->process.seccomp && p->process.seccomp->notify);
+	return !p->ns.staged && !(p->ns.create & (CLONE_NEWUSER | CLONE_NEWTIME)) && p->go < 0 &&
+	       !lr_child_waits_mapped(p) && !lr_child_sends_rooted(p) && p->process.console < 0 &&
+	       !(p->hooks && p->hooks->start_container.n) &&
+	       !(p->process.seccomp && p->process.seccomp->notify);
 }
 
 /* Namespaces that clone makes; cgroup comes later (where the child is then), time came before. */
@@ -247,7 +246,7 @@ static int spawn_in_memory(struct lr_init_plan *p, struct lr_ns_fds *ns, struct 
 	struct lr_clone clone = {.flags = clone_flags(p), .cgroup = cgroup};
 	struct lr_err out = {0};
 
-	if (!p->vm || needs_parent(p))
+	if (!p->vm || !lr_init_alone(p))
 		return -ENOSYS;
 	int r = lr_ns_step_in(&p->ns, ns, err);
 	if (r >= 0)

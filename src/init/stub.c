@@ -1,13 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * init: the last program of ours that a container's process is, for callers that are a library in
- * somebody's program: it executes the container's program, and nothing else.
+ * init: the last program of ours that a container's process is: it executes the container's
+ *program, and nothing else.
  *
  * Until execve(2) has succeeded, /proc/self/exe is the file that the process was started from, and
  * the kernel follows it for an entrypoint that is a link to it or a script that begins with
- * `#!/proc/self/exe` (CVE-2019-5736). The command line is a sealed copy of itself by then; the
- * program that a library is in is not, and must not be shown. This one is executed from a sealed
- * memfd, and is all that can be found there. No C library: 17 µs a start.
+ * `#!/proc/self/exe` (CVE-2019-5736). The file of the command line, or of the program that our
+ * library is in, must not be shown. This one is executed from a sealed memfd, and is all that can
+ *be found there. No C library: 17 µs a start.
  *
  *	argv[0]   decimal: a descriptor that takes errno (int32) if the program cannot be executed;
  *	          close-on-exec is set here

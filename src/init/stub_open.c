@@ -34,7 +34,7 @@ int lr_init_stub_open(struct lr_err *err)
 
 int lr_init_stub_open(struct lr_err *err)
 {
-	return lr_refuse(err, ENOSYS, "liblean is not ported to this machine (src/init/stub.c)");
+	return lr_refuse(err, ENOSYS, "not ported to this machine (src/init/stub.c)");
 }
 
 #endif

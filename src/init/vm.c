@@ -45,8 +45,9 @@ static void window_close(void)
 /* ---- the clone ------------------------------------------------------------------------------- */
 
 /*
- * clone3 whose child goes on in fn(arg) on the stack in *args. In assembler, because the child has
- * no frame to return to; libc's clone(3) cannot say CLONE_INTO_CGROUP.
+ * clone3 whose child goes on in fn(arg), on the stack in *args or below ours. In assembler, because
+ * the child has no frame to return to, and must leave ours as it is (also what a leaf function
+ * keeps below the stack pointer); libc's clone(3) cannot say CLONE_INTO_CGROUP.
  */
 static long clone3_call(struct clone_args *args, void (*fn)(void *), void *arg)
 {
@@ -63,6 +64,8 @@ static long clone3_call(struct clone_args *args, void (*fn)(void *), void *arg)
 			 "test %%rax, %%rax\n\t"
 			 "jnz 1f\n\t"
 			 "xor %%ebp, %%ebp\n\t"
+			 "sub $128, %%rsp\n\t"
+			 "and $-16, %%rsp\n\t"
 			 "mov %%r9, %%rdi\n\t"
 			 "call *%%r8\n\t"
 			 "hlt\n"
@@ -196,8 +199,10 @@ int lr_vm_spawn(struct lr_init_plan *p, struct lr_ns_fds *ns, struct lr_clone *c
 	ret->pid = pid;
 	ret->pidfd = clone->pidfd;
 	ret->sync = report[0];
-	if (b->err.code == 0)
+	if (b->err.code == 0 && b->complete)
 		return lr_init_executed(&p->process, &b->child.becoming, ret, err);
+	if (b->err.code == 0)
+		return lr_sync_died(LR_STEP_START, err);
 	if (err)
 		*err = b->err;
 	return -b->err.code;

@@ -1,10 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * init: births in the caller's memory, for a library in a program with threads and gigabytes.
+ * init: births in the caller's memory: for `run`, which copies nothing that way, and for a library
+ * in a program with threads and gigabytes.
  *
  * A clone that copies the page tables of a parent with 2 GB takes 30 ms, one that shares them (as
- * vfork(2) does) 0.05 ms. The child runs the same stages on a stack of its own while this thread,
- * and no other, waits for its execve. So it works alone: there is no rendezvous, what it has to
+ * vfork(2) does) 0.05 ms. The child runs the same stages while this thread, and no other, waits for
+ * its execve. So it works alone: there is no rendezvous, what it has to
  * say it writes where both see it, and it writes itself into the record. What it changes of a plan
  * is changed in copies; what it would have to allocate, it must not.
  *
@@ -30,7 +31,8 @@ struct lr_vm_birth {
 	struct lr_lean_enter lean;
 	struct lr_ns_fds ns;
 	struct lr_err err;
-	pid_t pid; /* as the parent sees it; there before the child runs */
+	bool complete; /* nothing is left to do but to execute */
+	pid_t pid;     /* as the parent sees it; there before the child runs */
 };
 
 /*

@@ -86,6 +86,10 @@ int lr_compile_process(const struct oci_process *p, const struct lr_process_opts
 int lr_process_given(const struct oci_process *p, const struct lr_given *g, struct lr_arena *a,
 		     struct lr_init_process *ret, struct lr_err *err) LR_MUST_CHECK;
 
+/* The stub (lr_init_stub_open), which stays the caller's, executes the program. */
+int lr_process_stub(const struct oci_process *p, int stub, struct lr_arena *a,
+		    struct lr_init_process *ret, struct lr_err *err) LR_MUST_CHECK;
+
 /*
  * Descriptors 3 .. 3 + n - 1 must have come from the caller: all of ours are close-on-exec,
  * and none of them may end up in a container because the caller counted wrong.

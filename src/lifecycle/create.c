@@ -30,6 +30,7 @@ void lr_birth_close(struct lr_birth *b)
 	lr_close_hook_outputs(&b->c.init.hook_opts);
 	b->c.init.go = lr_close(b->c.init.go);
 	b->c.init.answer = lr_close(b->c.init.answer);
+	b->stub = lr_close(b->stub);
 	lr_store_unlock(&b->entry);
 	if (!b->given)
 		lr_store_close(&b->store);
@@ -116,7 +117,6 @@ static bool cgroup_follows(const struct lr_birth *b)
 	const struct lr_ns_plan *ns = &b->c.init.ns;
 	bool own_mounts = !ns->join[LR_NS_MOUNT] && b->c.hold.enter.mntns < 0;
 
-	/* A caller that is a library waits while its child works. */
 	return !b->given && !b->c.hold.cgroup && lr_cgroup_can_follow(b->c.init.cgroup) &&
 	       !ns->staged && !(ns->create & CLONE_NEWUSER) && own_mounts &&
 	       !lr_ns_cgroup_first(ns);
@@ -149,7 +149,7 @@ static int record_cgroups(struct lr_birth *b, int r, bool complete, struct lr_ar
 
 static int make_cgroups(struct lr_birth *b, struct lr_arena *a, struct lr_err *err)
 {
-	bool later = cgroup_follows(b);
+	bool later = b->c.init.cgroup_work;
 	int r = b->c.hold.cgroup ? 0
 		: later          ? lr_cgroup_create_first(b->c.init.cgroup, err)
 				 : lr_cgroup_create(b->c.init.cgroup, err);
@@ -171,32 +171,6 @@ static int cgroup_work(void *arg, struct lr_err *err)
 		lr_cgroup_uncreate(plan);
 	}
 	return record_cgroups(b, r, true, b->c.init.arena, err);
-}
-
-/* What has to be there before the process is. */
-static int prepare(struct lr_birth *b, bool with_fifo, struct lr_arena *a, struct lr_err *err)
-{
-	struct lr_record *rec = &b->c.record;
-	int r = lr_store_write(&b->entry, rec, b->c.kept, b->c.kept_len, a, err);
-	if (r >= 0)
-		lr_debug("create: recorded as %s/%s", b->store.path, rec->id);
-	if (r >= 0 && b->c.notify)
-		r = lr_notify_prepare(&b->entry, err);
-	if (r >= 0)
-		r = make_cgroups(b, a, err);
-	if (r >= 0)
-		r = get_seccomp(b, a, err);
-	if (r >= 0)
-		r = lr_rootfs_prepare(b->c.init.rootfs, &b->c.init.root, err);
-	if (r >= 0)
-		r = lr_mount_prepare(b->c.init.mounts, err);
-	if (r >= 0 && with_fifo) {
-		struct lr_store_fifos f = {LR_NOFD, LR_NOFD};
-		r = lr_store_fifos_make(&b->entry, &f, err);
-		b->c.init.go = f.go;
-		b->c.init.answer = f.answer;
-	}
-	return r < 0 ? r : 0;
 }
 
 static int record_pid(struct lr_birth *b, pid_t pid, uint64_t *ignored, struct lr_err *err)
@@ -226,22 +200,61 @@ static int record_self(void *arg, pid_t pid, bool starts, uint64_t *ignored, str
 	return starts ? record_started(arg, err) : record_pid(arg, pid, ignored, err);
 }
 
-static int spawn(struct lr_birth *b, struct lr_arena *a, struct lr_err *err)
+/* Who does what: a child that needs nobody goes its way in our memory, with no rendezvous and no
+ * copies; otherwise both work side by side. */
+static void choose_way(struct lr_birth *b, enum lr_birth_kind kind)
 {
 	struct lr_init_plan *p = &b->c.init;
 
 	p->work_arg = b;
 	if (b->c.netdev->n || b->c.rdt.given)
 		p->parent_work = parent_work;
-	if (cgroup_follows(b))
-		p->cgroup_work = cgroup_work;
-	if (b->given) {
-		b->vm = (struct lr_init_vm){.stack = b->given->stack,
-					    .stack_size = b->given->stack_size,
-					    .record = record_self,
-					    .arg = b};
+	/* Who sends to the notify socket must find it: it is made between the two phases. */
+	if (kind != LR_BIRTH_CREATE && !b->c.notify && lr_init_alone(p)) {
+		b->vm = (struct lr_init_vm){.record = record_self, .arg = b};
+		if (b->given) {
+			b->vm.stack = b->given->stack;
+			b->vm.stack_size = b->given->stack_size;
+		}
 		p->vm = &b->vm;
+	} else if (cgroup_follows(b)) {
+		p->cgroup_work = cgroup_work;
 	}
+}
+
+/* What has to be there before the process is. */
+static int prepare(struct lr_birth *b, enum lr_birth_kind kind, struct lr_arena *a,
+		   struct lr_err *err)
+{
+	struct lr_record *rec = &b->c.record;
+	int r = lr_store_write(&b->entry, rec, b->c.kept, b->c.kept_len, a, err);
+	if (r >= 0)
+		lr_debug("create: recorded as %s/%s", b->store.path, rec->id);
+	if (r >= 0 && b->c.notify)
+		r = lr_notify_prepare(&b->entry, err);
+	if (r >= 0)
+		r = get_seccomp(b, a, err);
+	if (r >= 0) {
+		choose_way(b, kind);
+		r = make_cgroups(b, a, err);
+	}
+	if (r >= 0)
+		r = lr_rootfs_prepare(b->c.init.rootfs, &b->c.init.root, err);
+	if (r >= 0)
+		r = lr_mount_prepare(b->c.init.mounts, err);
+	if (r >= 0 && kind == LR_BIRTH_CREATE) {
+		struct lr_store_fifos f = {LR_NOFD, LR_NOFD};
+		r = lr_store_fifos_make(&b->entry, &f, err);
+		b->c.init.go = f.go;
+		b->c.init.answer = f.answer;
+	}
+	return r < 0 ? r : 0;
+}
+
+static int spawn(struct lr_birth *b, struct lr_arena *a, struct lr_err *err)
+{
+	struct lr_init_plan *p = &b->c.init;
+
 	int r = lr_init_spawn(p, &b->child, err);
 	/* The child's end is the child's alone: it closes, we see it. */
 	p->process.console = lr_close(p->process.console);
@@ -297,13 +310,12 @@ void lr_console_size(struct lr_tty_console *tty, struct lr_arena *a)
 		tty->size = size;
 }
 
-int lr_birth(const struct lr_runtime *caller, const struct lr_create_opts *o,
-	     enum lr_birth_kind kind, const sigset_t *sigmask, struct lr_arena *a,
-	     struct lr_birth *b, struct lr_err *err)
+int lr_birth_plan(const struct lr_runtime *rt, const struct lr_create_opts *o, struct lr_arena *a,
+		  struct lr_birth *b, struct lr_err *err)
 {
 	/* Asked often, and to find out costs a look at /proc. */
-	struct lr_runtime known = *caller, *rt = &known;
-	known.rootless = lr_is_rootless(caller);
+	b->rt = *rt;
+	b->rt.rootless = lr_is_rootless(rt);
 
 	int r = lr_store_check_id(o->id, err);
 	b->given = o->given;
@@ -312,15 +324,19 @@ int lr_birth(const struct lr_runtime *caller, const struct lr_create_opts *o,
 	else if (r >= 0)
 		r = lr_store_open(rt->root, true, a, &b->store, err);
 	if (r >= 0)
-		r = lr_compile(rt, o, b->store.path, a, &b->c, err);
+		r = lr_compile(&b->rt, o, b->store.path, a, &b->c, err);
 	if (r >= 0)
 		lr_debug("create: %s compiled: %zu mounts, namespaces %#x, %zu cgroups",
 			 b->c.bundle, b->c.config->mounts.n, b->c.record.namespaces,
 			 b->c.record.cgroups.n);
-	if (r >= 0)
-		r = lr_console_open(b->c.config->process->terminal, kind != LR_BIRTH_FOREGROUND,
-				    o->console_socket, &b->c.init.process.console, &b->console,
-				    err);
+	return r;
+}
+
+int lr_birth_make(const struct lr_create_opts *o, enum lr_birth_kind kind, const sigset_t *sigmask,
+		  struct lr_arena *a, struct lr_birth *b, struct lr_err *err)
+{
+	int r = lr_console_open(b->c.config->process->terminal, kind != LR_BIRTH_FOREGROUND,
+				o->console_socket, &b->c.init.process.console, &b->console, err);
 	if (r >= 0)
 		r = lr_store_create(&b->store, o->id, &b->entry, err);
 	if (r < 0)
@@ -328,12 +344,12 @@ int lr_birth(const struct lr_runtime *caller, const struct lr_create_opts *o,
 	b->c.init.process.sigmask = sigmask;
 	if (b->console >= 0)
 		lr_console_size(&b->c.init.process.tty, a);
-	r = lr_compile_take(rt, o, &b->store, a, &b->c, err);
+	r = lr_compile_take(&b->rt, o, &b->store, a, &b->c, err);
 	if (r >= 0) {
 		/* The container's users have to get into some of what is made here. A library
 		 * leaves its caller's mask alone: it is that of all threads. */
 		mode_t mask = o->given ? 0 : umask(0022);
-		r = prepare(b, kind == LR_BIRTH_CREATE, a, err);
+		r = prepare(b, kind, a, err);
 		if (!o->given)
 			umask(mask);
 	}
@@ -342,6 +358,14 @@ int lr_birth(const struct lr_runtime *caller, const struct lr_create_opts *o,
 	if (r < 0)
 		lr_birth_undo(b, a, err);
 	return r;
+}
+
+int lr_birth(const struct lr_runtime *rt, const struct lr_create_opts *o, enum lr_birth_kind kind,
+	     const sigset_t *sigmask, struct lr_arena *a, struct lr_birth *b, struct lr_err *err)
+{
+	int r = lr_birth_plan(rt, o, a, b, err);
+
+	return r < 0 ? r : lr_birth_make(o, kind, sigmask, a, b, err);
 }
 
 static int poststart(struct lr_birth *b, struct lr_arena *a, struct lr_err *err)

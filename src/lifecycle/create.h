@@ -13,6 +13,7 @@ enum lr_birth_kind {
 };
 
 struct lr_birth {
+	struct lr_runtime rt; /* the caller's, with all that can be found out */
 	struct lr_store store;
 	struct lr_entry entry;
 	struct lr_compiled c;
@@ -20,12 +21,13 @@ struct lr_birth {
 	struct lr_init_child child;
 	const struct lr_given *given;
 	struct lr_init_vm vm;
+	int stub;    /* that executes the program; LR_NOFD: none */
 	int console; /* our end of the console socket, foreground only */
 };
 #define LR_BIRTH_NONE                                                                              \
 	{                                                                                          \
 		.store = {.fd = -EBADF}, .entry = LR_ENTRY_NONE, .child = LR_INIT_CHILD_NONE,      \
-		.console = -EBADF, .c.hold = LR_LEAN_HOLD_NONE, .c.init = {                        \
+		.stub = -EBADF, .console = -EBADF, .c.hold = LR_LEAN_HOLD_NONE, .c.init = {        \
 			.go = -EBADF,                                                              \
 			.answer = -EBADF,                                                          \
 			.process.console = -EBADF,                                                 \
@@ -34,10 +36,17 @@ struct lr_birth {
 		}                                                                                  \
 	}
 
-/*
- * Makes everything up to the point where the program may start. On failure everything is undone.
- * *b is to be closed in either case.
- */
+/* Everything that can be known before anything is made: the store, the plan. *b is to be closed
+ * in either case. */
+int lr_birth_plan(const struct lr_runtime *rt, const struct lr_create_opts *o, struct lr_arena *a,
+		  struct lr_birth *b, struct lr_err *err) LR_MUST_CHECK;
+
+/* Makes everything up to the point where the program may start. On failure everything is undone.
+ * sigmask: the program's; NULL: as it is. */
+int lr_birth_make(const struct lr_create_opts *o, enum lr_birth_kind kind, const sigset_t *sigmask,
+		  struct lr_arena *a, struct lr_birth *b, struct lr_err *err) LR_MUST_CHECK;
+
+/* Both. */
 int lr_birth(const struct lr_runtime *rt, const struct lr_create_opts *o, enum lr_birth_kind kind,
 	     const sigset_t *sigmask, struct lr_arena *a, struct lr_birth *b,
 	     struct lr_err *err) LR_MUST_CHECK;

@@ -48,6 +48,10 @@ struct lr_create_opts {
 	bool detach;
 	bool keep; /* do not delete when the process is gone */
 	bool no_subreaper;
+	/* Called where our file has to be hidden from the container and nothing was made yet:
+	 * executes the program again, hidden (sys/selfexe.h), or says why not. NULL: it is. */
+	int (*protect)(void *arg, struct lr_err *err);
+	void *protect_arg;
 	const struct lr_given *given; /* compile.h; NULL: the bundle has to be read */
 };
 

@@ -157,13 +157,17 @@ int lr_process_given(const struct oci_process *p, const struct lr_given *g, stru
 		     struct lr_init_process *ret, struct lr_err *err)
 {
 	ret->stdio = g->stdio;
-	if (g->stub < 0)
-		return 0;
+	return g->stub < 0 ? 0 : lr_process_stub(p, g->stub, a, ret, err);
+}
+
+int lr_process_stub(const struct oci_process *p, int stub, struct lr_arena *a,
+		    struct lr_init_process *ret, struct lr_err *err)
+{
 	const char **argv = lr_new_n(a, p->args.n + 3, const char *);
 	if (!argv)
 		return lr_fail(err, ENOMEM, "plan");
 	memcpy(argv + 2, p->args.v, p->args.n * sizeof(*argv));
 	ret->stub_argv = argv;
-	ret->stub = g->stub;
+	ret->stub = stub;
 	return 0;
 }

@@ -3,6 +3,7 @@
 #define LR_ROOM "run"
 #include <errno.h>
 #include <inttypes.h>
+#include <sched.h>
 #include <signal.h>
 #include <stdlib.h>
 #include <sys/prctl.h>
@@ -48,14 +49,62 @@ static int clean_up(struct lr_birth *b, struct lr_arena *a, struct lr_err *err)
 				    err);
 }
 
+/*
+ * Whether the stub may be what hides our file. Until it is executed nobody may be able to look at
+ * our child, and nothing of the container's be executed by it; and no filter or label may stand
+ * between the two execve calls.
+ */
+static bool stub_suits(const struct lr_compiled *c)
+{
+	const struct lr_init_plan *p = &c->init;
+	bool joins = false;
+
+	for (int i = 0; i < LR_NS_KINDS; i++)
+		joins = joins || p->ns.join[i];
+	return p->ns.create & CLONE_NEWPID && !joins && !c->seccomp.given &&
+	       !p->process.lsm.apparmor && !p->process.lsm.selinux &&
+	       !(p->hooks && (p->hooks->create_container.n || p->hooks->start_container.n));
+}
+
+/* To make the stub is cheaper than to execute ourselves again. */
+static int hide(struct lr_birth *b, const struct lr_create_opts *o, struct lr_arena *a,
+		struct lr_err *err)
+{
+	if (!o->protect)
+		return 0;
+	if (stub_suits(&b->c))
+		b->stub = lr_init_stub_open(NULL);
+	if (b->stub < 0)
+		return o->protect(o->protect_arg, err);
+	return lr_process_stub(b->c.config->process, b->stub, a, &b->c.init.process, err);
+}
+
+/* What the container leaves behind comes to us, and not to somebody who never waits. Only while we
+ * stay: a container in the background must outlive us. */
+static int prepare_to_stay(const struct lr_create_opts *o, struct lr_tty_signals *signals,
+			   struct lr_err *err)
+{
+	if (!o->no_subreaper && prctl(PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0) < 0)
+		return lr_fail(err, errno, "become a subreaper");
+	return lr_tty_signals_open(signals, true, err);
+}
+
 static int run(const struct lr_runtime *rt, const struct lr_create_opts *o,
-	       const struct lr_tty_signals *signals, struct lr_birth *b, struct lr_arena *a,
-	       int *status, struct lr_err *err)
+	       struct lr_tty_signals *signals, struct lr_birth *b, struct lr_arena *a, int *status,
+	       struct lr_err *err)
 {
 	LR_CLEANUP_FD int notify = LR_NOFD;
 
-	int r = lr_birth(rt, o, o->detach ? LR_BIRTH_DETACHED : LR_BIRTH_FOREGROUND,
-			 signals ? &signals->old : NULL, a, b, err);
+	int r = lr_birth_plan(rt, o, a, b, err);
+	if (r >= 0)
+		r = hide(b, o, a, err);
+	if (r >= 0 && o->detach)
+		sigprocmask(SIG_SETMASK, NULL, &signals->old);
+	else if (r >= 0)
+		r = prepare_to_stay(o, signals, err);
+	if (r >= 0)
+		r = lr_birth_make(o, o->detach ? LR_BIRTH_DETACHED : LR_BIRTH_FOREGROUND,
+				  &signals->old, a, b, err);
 	if (r < 0)
 		return r;
 	if (b->c.notify) {
@@ -95,18 +144,8 @@ int lr_lifecycle_run(const struct lr_runtime *rt, const struct lr_create_opts *o
 	struct lr_birth b = LR_BIRTH_NONE;
 	struct lr_tty_signals signals = {.fd = LR_NOFD};
 
-	if (!o->detach) {
-		/* What the container leaves behind comes to us, and not to somebody who never
-		 * waits. Only while we stay: a container in the background must outlive us. */
-		if (!o->no_subreaper && prctl(PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0) < 0)
-			return lr_fail(err, errno, "become a subreaper");
-		int r = lr_tty_signals_open(&signals, true, err);
-		if (r < 0)
-			return r;
-	}
-	int r = run(rt, o, o->detach ? NULL : &signals, &b, a, status, err);
+	int r = run(rt, o, &signals, &b, a, status, err);
 	lr_birth_close(&b);
-	if (!o->detach)
-		lr_tty_signals_close(&signals);
+	lr_tty_signals_close(&signals);
 	return r;
 }

@@ -9,8 +9,8 @@
  * writes into a file's pages through a read-only view (CVE-2022-0847) only the copy helps; who
  * wants to be safe from the next one asks for it.
  *
- * Call one of these first thing in main, before threads or open descriptors, for verbs that put a
- * process into a container.
+ * Call one of these before threads or descriptors that are not close-on-exec, for verbs that put a
+ * process into a container. `run` mostly does without: see stub_suits in lifecycle/run.c.
  */
 #ifndef LR_SYS_SELFEXE_H
 #define LR_SYS_SELFEXE_H

@@ -105,9 +105,14 @@ bool lr_selfexe_mounted(char **argv, char **envp)
 	return false;
 }
 
+/* Both ways leave their mark; without it there is nothing to look at. */
 bool lr_selfexe_is_protected(void)
 {
-	return mounted || lr_selfexe_is_sealed();
+	const char *name = (const char *)getauxval(AT_EXECFN);
+	bool by_fd =
+		name && (lr_has_prefix(name, "/dev/fd/") || lr_has_prefix(name, "/proc/self/fd/"));
+
+	return mounted || (by_fd && (take_holder() || lr_selfexe_is_sealed()));
 }
 
 int lr_selfexe_protect(char **argv, char **envp, struct lr_err *err)

@@ -39,7 +39,57 @@ overwrite_the_runtime() {
 
 @test "CVE-2019-5736: the same with a sealed copy" {
 	lean_only "its own switch"
-	LEAN_RUNTIME_SELF=copy overwrite_the_runtime
+	export LEAN_RUNTIME_SELF=copy
+	overwrite_the_runtime
+}
+
+@test "CVE-2019-5736: the same from a read-only mount" {
+	lean_only "its own switch"
+	export LEAN_RUNTIME_SELF=mount
+	overwrite_the_runtime
+}
+
+@test "CVE-2019-5736: run executes the program by a sealed one of a page" {
+	lean_only "its own way"
+	# The interpreter is what /proc/self/exe is when the script is executed: not our file, and it does nothing.
+	printf '#!/proc/self/exe\n' >"$BUNDLE/rootfs/script"
+	chmod 755 "$BUNDLE/rootfs/script"
+	local program
+	for program in /script /proc/self/exe; do
+		cfg --arg p $program '.process.args = [$p, "--version"]'
+		run -126 rt run -b "$BUNDLE" "$ID"
+		assert_eq "$output" ""
+	done
+	assert_nothing_left
+}
+
+# What the runtime that stays in the foreground was executed as.
+foreground_exe() {
+	rt run -b "$BUNDLE" "$ID" </dev/null >out 2>&1 3>&- &
+	local runtime=$!
+	wait_for_status running "$ID"
+	readlink "/proc/$(awk '/^PPid/ { print $2 }' "/proc/$(pid_of)/status")/exe"
+	rt kill "$ID" KILL
+	wait $runtime || true
+}
+
+@test "CVE-2019-5736: run does without its protected view only where nobody can come between" {
+	lean_only "its own way"
+	needs_root
+	local change
+	sh_cfg 'exec sleep 300'
+	cp "$BUNDLE/config.json" plain.json
+	assert_eq "$(foreground_exe)" "$LEAN_RUNTIME"
+	for change in '.linux.seccomp = {"defaultAction": "SCMP_ACT_ALLOW"}' \
+		'.annotations["run.oci.seccomp_bpf_data"] = "BgAAAAAA/38="' \
+		'.linux.namespaces |= map(select(.type != "pid")) | .mounts |= map(select(.type != "proc"))' \
+		'.linux.namespaces |= map(if .type == "ipc" then .path = "/proc/self/ns/ipc" else . end)' \
+		'.hooks.createContainer = [{"path": "/bin/true"}]' \
+		'.hooks.startContainer = [{"path": "/bin/true"}]'; do
+		cp plain.json "$BUNDLE/config.json"
+		cfg "$change"
+		[ "$(foreground_exe)" != "$LEAN_RUNTIME" ] || fail "still so after $change"
+	done
 }
 
 @test "CVE-2019-5736: the program is seen through a mount that nobody can change" {
