@@ -4,8 +4,9 @@
  * process: by liblean, and by the bare clone with the same namespaces and mounts (bare.h), in turn.
  *
  *	inprocess each ROUNDS GAP_US TOUCH_MB ROOTFS ROOT BUNDLE    each row ROUNDS times; lines
- *	                        ROW WALL_NS CPU_US, where WALL_NS is 0 for a failed run and CPU_US is
- *	                        of this process and the container; with TOUCH_MB of memory in use
+ *	                        ROW WALL_NS CPU_US WHOLE_NS, where WALL_NS is 0 for a failed run,
+ *	                        CPU_US of this process and the container, and WHOLE_NS ends when
+ *	                        nothing of the container is left; with TOUCH_MB of memory in use
  *	inprocess for SECONDS ROW ROOTFS ROOT BUNDLE    one row over and over; says "ready", waits for
  *	                        a line, then: RUNS OK WALL_NS
  *
@@ -23,12 +24,15 @@
 
 static const char *rootfs;
 static struct lean_template *templates[2];
+static int64_t reaped; /* when the latest container was */
 
 static int bare_run(int new_net)
 {
 	char *argv[] = {(char *)(size_t) "/true", (char *)(size_t) "7", NULL};
 
-	return run(rootfs, new_net, argv);
+	int status = run(rootfs, new_net, argv);
+	reaped = now();
+	return status;
 }
 
 static int lean_run(struct lean_template *t)
@@ -37,8 +41,11 @@ static int lean_run(struct lean_template *t)
 	struct lean_error e = {0};
 	int status = -1;
 
-	if (lean_start(t, NULL, &c, &e) < 0 || lean_wait(c, -1, &status, &e) < 0 ||
-	    lean_delete(c, 0, &e) < 0)
+	int r = lean_start(t, NULL, &c, &e);
+	if (r >= 0)
+		r = lean_wait(c, -1, &status, &e);
+	reaped = now();
+	if (r < 0 || lean_delete(c, 0, &e) < 0)
 		fprintf(stderr, "lean-bench: %s\n", e.message);
 	return status;
 }
@@ -117,10 +124,10 @@ static int each(int rounds, long gap_us)
 				nanosleep(&gap, NULL);
 			int64_t cpu = cpu_us(), t = now();
 			bool ok = rows[row].run() == MARK;
-			t = now() - t;
+			int64_t whole = now() - t;
 			cpu = cpu_us() - cpu;
-			printf("%s %lld %lld\n", rows[row].name, ok ? (long long)t : 0,
-			       (long long)cpu);
+			printf("%s %lld %lld %lld\n", rows[row].name,
+			       ok ? (long long)(reaped - t) : 0, (long long)cpu, (long long)whole);
 		}
 		fflush(stdout);
 	}

@@ -22,12 +22,13 @@ def each(args, work, isolated, touch_mb=0):
         mode += f", {touch_mb} MB in use"
     gap = args.gap_ms * 1000 if isolated else 0
     program = [work.program("inprocess"), "each", str(rounds), str(gap), str(touch_mb)]
-    samples, cpu = {name: [] for name in ROWS}, {name: [] for name in ROWS}
+    samples, cpu, whole = ({name: [] for name in ROWS} for _ in range(3))
     with subprocess.Popen(program + _places(work), stdout=subprocess.PIPE, text=True) as process:
         for n, line in enumerate(process.stdout):
-            name, wall, spent = line.split()
+            name, wall, spent, deleted = line.split()
             samples[name].append(int(wall) / 1000)
             cpu[name].append(int(spent))
+            whole[name].append(int(deleted) / 1000)
             if n % len(ROWS) == 0:
                 progress(f"start: {mode} {n // len(ROWS) + 1}/{rounds}")
     rows = []
@@ -38,6 +39,7 @@ def each(args, work, isolated, touch_mb=0):
         if good:
             row["wall_us"] = stats.summary(good)
             row["cpu_us"] = stats.summary(cpu[name])
+            row["whole_us"] = stats.summary(whole[name])
             base = [s for s in samples[floor] if s]
             if base:
                 row["floor"] = floor

@@ -42,6 +42,7 @@ def _columns(doc):
     yield from (("/first", "ratio_p50", lambda v: f"{v:.2f}"),
                 ("/floor", "ratio_floor_p50", lambda v: f"{v:.2f}"), ("syscalls", "syscalls", str),
                 ("cpu us", ("cpu_us", "p50"), lambda v: f"{v:.0f}"),
+                ("whole us", ("whole_us", "p50"), lambda v: f"{v:.0f}"),
                 ("user instr", "instructions_user", str), ("RSS kB", "max_rss_kb", str),
                 ("per second", "per_second", str), ("kernel kB", "kernel_kb", str),
                 ("cgroups", "cgroups", str), ("mounts", "mounts", str),
