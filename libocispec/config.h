@@ -303,7 +303,8 @@ struct oci_network {
 };
 
 struct oci_pids {
-	const int64_t *limit; /* 0 is a real limit of zero; -1: none */
+	const int64_t
+		*limit; /* 0 is a real limit of zero (before 1.3: none, see decode.c); -1: none */
 };
 
 struct oci_rdma {

@@ -4,6 +4,7 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
 #include <unistd.h>
@@ -29,6 +30,18 @@ static int decode(const struct oci_type *type, const char *what, const char *tex
 	return rc;
 }
 
+/* What said something else in an earlier version of the specification is said in today's words:
+ * before 1.3 a limit of 0 processes was none. Podman 4 writes that for --pids-limit=-1. */
+static void translate(struct oci_config *c)
+{
+	static const int64_t none = -1;
+	const struct oci_resources *r = c->linux_ ? c->linux_->resources : NULL;
+	bool old = strtoul(c->oci_version + strlen("1."), NULL, 10) < 3;
+
+	if (old && r && r->pids && r->pids->limit && *r->pids->limit == 0)
+		((struct oci_pids *)(size_t)r->pids)->limit = &none; /* decoded a moment ago */
+}
+
 int oci_config_decode(const char *text, size_t len, struct lr_arena *arena,
 		      const struct oci_config **ret, struct lr_err *err)
 {
@@ -37,8 +50,10 @@ int oci_config_decode(const char *text, size_t len, struct lr_arena *arena,
 
 	if (rc == 0)
 		rc = oci_validate_config(object, err);
-	if (rc == 0)
+	if (rc == 0) {
+		translate(object);
 		*ret = object;
+	}
 	return rc;
 }
 

@@ -365,7 +365,7 @@ $dev 400"
 	assert_has "$output" "cgroup v2"
 }
 
-@test "linux.resources.pids.limit: 0 is a real limit, -1 is none" {
+@test "linux.resources.pids.limit: 0 is a real limit, -1 is none, and before version 1.3 so is 0" {
 	ran 'cat /sys/fs/cgroup/pids/pids.max 2>/dev/null || cat /sys/fs/cgroup/pids.max' '.linux.resources.pids = {limit: -1}
 		| if any(.mounts[]; .type == "cgroup") then . else .mounts += [{destination: "/sys/fs/cgroup", type: "cgroup", source: "cgroup"}] end'
 	assert_eq "$output" max
@@ -373,6 +373,9 @@ $dev 400"
 	run rt run -b "$BUNDLE" "$ID"
 	assert_hasnt "$output" forked
 	assert_match "$output" "fork|Resource temporarily unavailable"
+	cfg '.ociVersion = "1.2.1"'
+	run -0 rt run -b "$BUNDLE" "$ID"
+	assert_eq "$output" forked
 }
 
 # --- mounts -----------------------------------------------------------------------------------------

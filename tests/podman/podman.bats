@@ -158,6 +158,9 @@ v1_only() {
 	assert_eq "$(cgroup_of cpu cpu.shares)" 512
 	assert_eq "$(cgroup_of pids pids.max)" 33
 	assert_eq "$(cgroup_of cpuset cpuset.cpus)" 0
+	remove_all
+	prun -d --pids-limit -1 bb sleep 300
+	assert_eq "$(cgroup_of pids pids.max)" max
 }
 
 @test "an out-of-memory kill is noticed" {

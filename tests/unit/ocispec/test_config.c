@@ -302,6 +302,26 @@ TEST(too_large)
 	free(text);
 }
 
+TEST(no_processes_before_1_3_was_no_limit)
+{
+	static const struct {
+		const char *version;
+		int64_t limit;
+	} cases[] = {{"1.0.0", -1}, {"1.2.9", -1}, {"1.3.0", 0}, {"1.10.0", 0}, {"1.0.2-dev", -1}};
+
+	for (size_t i = 0; i < sizeof(cases) / sizeof(*cases); i++) {
+		LR_CLEANUP_ARENA struct lr_arena *a = lr_arena_new();
+		const struct oci_config *c;
+		char text[200];
+		int len = snprintf(text, sizeof(text),
+				   "{\"ociVersion\":\"%s\",\"root\":{\"path\":\"/\"},"
+				   "\"linux\":{\"resources\":{\"pids\":{\"limit\":0}}}}",
+				   cases[i].version);
+		CHECK_INT(oci_config_decode(text, (size_t)len, a, &c, &err), 0);
+		CHECK_INT(*c->linux_->resources->pids->limit, cases[i].limit);
+	}
+}
+
 TEST(processes_and_resources)
 {
 	LR_CLEANUP_ARENA struct lr_arena *a = lr_arena_new();
