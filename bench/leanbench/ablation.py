@@ -10,10 +10,13 @@ from leanbench.workspace import BENCH, MARK, Failure, progress
 
 # Everyone is started through env(1) or the launcher that denies system calls, so that this costs
 # all of a group the same.
-COPY = ("a sealed copy of the program, no mount", "env", ["LEAN_RUNTIME_SELF=copy"])
+SELF = (
+    ("executed again from a read-only mount, no stub", "LEAN_RUNTIME_SELF=mount"),
+    ("executed again from a sealed copy, no stub", "LEAN_RUNTIME_SELF=copy"),
+)
 DENIED = (
     ("mounts by mount(2), not by descriptor", "fsopen,open_tree,move_mount,mount_setattr"),
-    ("clone(2), not clone3(2)", "clone3"),
+    ("clone(2): a child with memory of its own", "clone3"),
     ("paths resolved by steps, no openat2(2)", "openat2"),
     ("descriptors closed one by one, no close_range(2)", "close_range"),
 )
@@ -40,7 +43,8 @@ def _variants(args, base):
 
     plain = ["/usr/bin/env", "LEAN_BENCH=1"]
     yield "env", "as it is", [*plain, *base], nothing
-    yield "env", COPY[0], ["/usr/bin/env", *COPY[2], *base], nothing
+    for name, how in SELF:
+        yield "env", name, ["/usr/bin/env", how, *base], nothing
     yield "env", "seccomp filter compiled each time", [*plain, *base], no_cache
     if args.glibc:
         yield "env", "linked with glibc", [*plain, args.glibc, *base[1:]], nothing

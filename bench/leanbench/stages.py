@@ -14,8 +14,9 @@ EVENTS = "sched:sched_process_fork,sched:sched_process_exec,sched:sched_process_
 LINE = re.compile(r"\s*\S+\s+(\d+)\s+([\d.]+):\s+sched:sched_process_(\w+): (.*)")
 SPANS = (("spawn", "begin", "exec", "the caller's vfork until the runtime is executed"),
          ("protect", "exec", "again", "until it is executed again, from where nobody can write to it"),
-         ("plan", "again", "clone", "config.json, the record, until the container's process is born"),
-         ("set up", "clone", "program", "namespaces, mounts, cgroups, until the program is executed"),
+         ("plan", "ready", "clone", "config.json, the record, until the container's process is born"),
+         ("set up", "clone", "done", "namespaces, mounts, cgroups, until that process executes something"),
+         ("stub", "stub", "program", "the program that stands in between, until the container's is executed"),
          ("program", "program", "gone", "until the program has ended"),
          ("clean up", "gone", "end", "until the runtime has ended"))
 
@@ -53,13 +54,18 @@ def _marks(text):
         elif event == "exec" and tid == runtime:
             runs[-1]["again" if "exec" in runs[-1] else "exec"] = when
         elif event == "exec" and tid == container:
+            if "program" in runs[-1]:
+                runs[-1]["stub"] = runs[-1]["program"]
             runs[-1]["program"] = when
         elif event == "exit" and tid == container:
             runs[-1]["gone"] = when
         elif event == "exit" and tid == runtime:
             runs[-1]["end"] = when
             runtime = None
-    return runs
+    for run_ in runs:  # not every run has all the marks
+        run_["ready"] = run_.get("again", run_.get("exec"))
+        run_["done"] = run_.get("stub", run_.get("program"))
+    return [{mark: when for mark, when in r.items() if when} for r in runs]
 
 
 def run(args, work):
