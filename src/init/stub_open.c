@@ -14,6 +14,15 @@
 
 #ifndef LR_NO_STUB
 
+/* Whether the call is there, and allowed to us: in the child it is too late to find out. */
+static int may_execute(void)
+{
+	char *const none[] = {NULL};
+	int r = lr_execveat(LR_NOFD, "", none, none, AT_EMPTY_PATH);
+
+	return r == -ENOSYS || r == -EPERM ? r : 0;
+}
+
 int lr_init_stub_open(struct lr_err *err)
 {
 	LR_CLEANUP_FD int fd =
@@ -24,10 +33,13 @@ int lr_init_stub_open(struct lr_err *err)
 	if (n >= 0 && fcntl(fd, F_ADD_SEALS, SEALS) < 0)
 		n = -errno;
 	if (n >= 0)
+		n = may_execute();
+	if (n >= 0)
 		return lr_take_fd(&fd);
 	lr_fail(err, (int)-n, "make the sealed program that executes the container's");
 	return lr_err_hint(err,
-			   "memfd_create must be allowed, with sysctl vm.memfd_noexec below 2");
+			   "memfd_create and execveat must be allowed, with sysctl "
+			   "vm.memfd_noexec below 2");
 }
 
 #else
