@@ -37,9 +37,8 @@ int lr_init_stub_open(struct lr_err *err)
 	if (n >= 0)
 		return lr_take_fd(&fd);
 	lr_fail(err, (int)-n, "make the sealed program that executes the container's");
-	return lr_err_hint(err,
-			   "memfd_create and execveat must be allowed, with sysctl "
-			   "vm.memfd_noexec below 2");
+	return lr_err_hint(err, "memfd_create and execveat must be allowed, with sysctl "
+				"vm.memfd_noexec below 2");
 }
 
 #else
