@@ -4,6 +4,7 @@
 #include "src/base/arena.h"
 
 #include <errno.h>
+#include <stdatomic.h>
 #include <stddef.h>
 #include <stdint.h>
 #include <stdio.h>
@@ -23,9 +24,33 @@ struct lr_arena {
 	struct chunk *head;
 };
 
+/*
+ * The program's first arena has its first chunk here: a command line then needs no heap at all,
+ * and libc's costs four system calls before it gives anything. Only once: threads may ask, and a
+ * second owner would have to zero it.
+ */
+#define FIRST_SIZE (128u << 10)
+static _Alignas(struct chunk) unsigned char first_chunk[FIRST_SIZE];
+static atomic_flag first_taken = ATOMIC_FLAG_INIT;
+
 struct lr_arena *lr_arena_new(void)
 {
-	return calloc(1, sizeof(struct lr_arena));
+	struct chunk *c = (struct chunk *)first_chunk;
+	struct lr_arena *a = (struct lr_arena *)c->data;
+
+	if (atomic_flag_test_and_set_explicit(&first_taken, memory_order_relaxed))
+		return calloc(1, sizeof(*a));
+	c->size = FIRST_SIZE - sizeof(*c);
+	c->used = (sizeof(*a) + ALIGN - 1) & ~(ALIGN - 1);
+	a->head = c;
+	return a;
+}
+
+/* The first one's end is the program's. */
+static void release(void *p)
+{
+	if ((unsigned char *)p < first_chunk || (unsigned char *)p >= first_chunk + FIRST_SIZE)
+		free(p);
 }
 
 void lr_arena_free(struct lr_arena *a)
@@ -35,9 +60,9 @@ void lr_arena_free(struct lr_arena *a)
 	int saved = errno;
 	for (struct chunk *c = a->head, *next; c; c = next) {
 		next = c->next;
-		free(c);
+		release(c);
 	}
-	free(a);
+	release(a);
 	errno = saved;
 }
 

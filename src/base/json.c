@@ -13,6 +13,7 @@
 #include <yajl/yajl_parse.h>
 
 #include "src/base/json.h"
+#include "src/base/json_alloc.h"
 #include "src/base/str.h"
 
 /* ---- UTF-8 and escapes ----------------------------------------------------------------- */
@@ -279,12 +280,15 @@ static int on_start_array(void *ctx)
 
 static int remember_key(struct reader *r, struct name key)
 {
+	/* Not lr_grow: n_keys falls when an object ends, and what was there stays ours. */
 	if (r->n_keys == r->cap_keys) {
 		size_t cap = r->cap_keys ? r->cap_keys * 2 : 64;
-		struct name *grown = reallocarray(r->keys, cap, sizeof(*grown));
+		struct name *grown = lr_new_n(r->scratch, cap, struct name);
 
 		if (!grown)
 			return -ENOMEM;
+		if (r->n_keys)
+			memcpy(grown, r->keys, r->n_keys * sizeof(*grown));
 		r->keys = grown;
 		r->cap_keys = cap;
 	}
@@ -443,6 +447,7 @@ int lr_json_read(const struct lr_json_source *src, const struct lr_json_handler 
 	struct reader r = {
 		.src = src, .handler = handler, .arg = arg, .scratch = scratch, .err = err};
 	const unsigned char *text = (const unsigned char *)src->text;
+	yajl_alloc_funcs funcs = {lr_json_malloc, lr_json_realloc, lr_json_free, scratch};
 	yajl_handle parser;
 	yajl_status status;
 	size_t offset;
@@ -452,7 +457,7 @@ int lr_json_read(const struct lr_json_source *src, const struct lr_json_handler 
 		return rc;
 	if (src->len == 0)
 		return syntax_error(src, 0, "the text is empty", err);
-	parser = yajl_alloc(&callbacks, NULL, &r);
+	parser = yajl_alloc(&callbacks, &funcs, &r);
 	if (!parser)
 		return lr_err_set(err, ENOMEM, src->what, false, "out of memory");
 	yajl_config(parser, yajl_dont_validate_strings, 1); /* check_text did */
@@ -468,7 +473,6 @@ int lr_json_read(const struct lr_json_source *src, const struct lr_json_handler 
 	else if (status != yajl_status_ok)
 		rc = yajl_failure(&r, parser, offset);
 	yajl_free(parser);
-	free(r.keys);
 	return rc;
 }
 
@@ -540,21 +544,6 @@ struct lr_json_writer {
 	bool failed;
 };
 
-static void *gen_malloc(void *ctx, size_t size)
-{
-	return lr_alloc(ctx, size);
-}
-
-/* Never needed: the generator's own buffer is replaced by the print callback. */
-static void *gen_realloc(void *ctx, void *p, size_t size)
-{
-	return NULL;
-}
-
-static void gen_free(void *ctx, void *p)
-{
-}
-
 static void gen_print(void *ctx, const char *s, size_t len)
 {
 	struct lr_json_writer *w = ctx;
@@ -583,7 +572,7 @@ static void gen_print(void *ctx, const char *s, size_t len)
 struct lr_json_writer *lr_json_writer_new(struct lr_arena *a, bool indent)
 {
 	struct lr_json_writer *w = lr_new(a, struct lr_json_writer);
-	yajl_alloc_funcs funcs = {gen_malloc, gen_realloc, gen_free, a};
+	yajl_alloc_funcs funcs = {lr_json_malloc, lr_json_realloc, lr_json_free, a};
 
 	if (!w)
 		return NULL;

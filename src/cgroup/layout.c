@@ -11,7 +11,9 @@
 
 #include <dirent.h>
 #include <fcntl.h>
+#include <limits.h>
 #include <linux/magic.h>
+#include <sys/syscall.h>
 #include <sys/vfs.h>
 #include <unistd.h>
 
@@ -37,32 +39,51 @@ static const char *hierarchy_name(struct lr_arena *arena, const char *dir)
 	return lr_strdup(arena, dir);
 }
 
+static int scan_entry(struct lr_arena *arena, struct lr_cgroup_layout *l, const char *name,
+		      unsigned char type)
+{
+	char path[sizeof(LR_CGROUP_ROOT) + NAME_MAX + 1] = LR_CGROUP_ROOT "/";
+	struct statfs s;
+
+	/* Symbolic links ("cpu" -> "cpu,cpuacct") are the same hierarchy again. */
+	if (name[0] == '.' || (type != DT_DIR && type != DT_UNKNOWN))
+		return 0;
+	strcat(path, name);
+	if (statfs(path, &s) < 0)
+		return 0;
+	if (s.f_type == CGROUP_SUPER_MAGIC)
+		return add(arena, l, hierarchy_name(arena, name), lr_strdup(arena, path));
+	return s.f_type == CGROUP2_SUPER_MAGIC ? add(arena, l, "", lr_strdup(arena, path)) : 0;
+}
+
+/* struct linux_dirent64, which libc has under one name or another. */
+struct entry {
+	uint64_t ino;
+	int64_t off;
+	unsigned short len;
+	unsigned char type;
+	char name[];
+};
+
+/* Not by opendir(3): its buffer is the only use that a start has for the heap. */
 static int scan_root(struct lr_arena *arena, struct lr_cgroup_layout *l)
 {
-	LR_CLEANUP_DIR DIR *d = opendir(LR_CGROUP_ROOT);
-	struct dirent *e;
+	LR_CLEANUP_FD int fd = lr_open(LR_CGROUP_ROOT, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+	_Alignas(struct entry) char buf[2048];
+	long n;
 
-	if (!d)
+	if (fd < 0)
 		return -errno;
-	while ((e = readdir(d))) {
-		char path[sizeof(LR_CGROUP_ROOT) + sizeof(e->d_name) + 1] = LR_CGROUP_ROOT "/";
-		struct statfs s;
-		int r = 0;
-
-		/* Symbolic links ("cpu" -> "cpu,cpuacct") are the same hierarchy again. */
-		if (e->d_name[0] == '.' || (e->d_type != DT_DIR && e->d_type != DT_UNKNOWN))
-			continue;
-		strcat(path, e->d_name);
-		if (statfs(path, &s) < 0)
-			continue;
-		if (s.f_type == CGROUP_SUPER_MAGIC)
-			r = add(arena, l, hierarchy_name(arena, e->d_name), lr_strdup(arena, path));
-		else if (s.f_type == CGROUP2_SUPER_MAGIC)
-			r = add(arena, l, "", lr_strdup(arena, path));
-		if (r < 0)
-			return r;
+	while ((n = syscall(SYS_getdents64, fd, buf, sizeof(buf))) > 0) {
+		const struct entry *e;
+		for (char *p = buf; p < buf + n; p += e->len) {
+			e = (const struct entry *)p;
+			int r = scan_entry(arena, l, e->name, e->type);
+			if (r < 0)
+				return r;
+		}
 	}
-	return 0;
+	return n < 0 ? -errno : 0;
 }
 
 /* ---- mountinfo -------------------------------------------------------------------------- */

@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* cli: the parser. One pass over argv, driven by the table; one allocation. */
+/* cli: the parser. One pass over argv, driven by the table; one block of memory. */
 #define LR_ROOM ""
 #include "src/cli/args.h"
 
 #include <errno.h>
+#include <stddef.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -224,6 +225,10 @@ static int parse_verb(struct parser *p)
 	return 0;
 }
 
+/* Enough for what people and managers type. Not the heap: whoever has no other use for it, such as
+ * the program until it has executed itself again, saves the system calls that set it up. */
+static _Alignas(max_align_t) char usual[4096];
+
 int lr_cli_parse(int argc, char **argv, struct lr_cli_args *ret, struct lr_err *err)
 {
 	size_t words = argc > 0 ? (size_t)argc : 1, letters = 0;
@@ -233,8 +238,8 @@ int lr_cli_parse(int argc, char **argv, struct lr_cli_args *ret, struct lr_err *
 		if (argv[i][0] == '-')
 			letters += LR_CLI_LETTERS_MAX;
 	size_t n_values = words + letters;
-	char *block =
-		calloc(1, n_values * sizeof(struct lr_cli_value) + (words + 1) * sizeof(char *));
+	size_t size = n_values * sizeof(struct lr_cli_value) + (words + 1) * sizeof(char *);
+	char *block = size <= sizeof(usual) ? memset(usual, 0, size) : calloc(1, size);
 	*ret = (struct lr_cli_args){0};
 	if (!block)
 		return lr_fail(err, ENOMEM, "command line");
@@ -251,7 +256,8 @@ int lr_cli_parse(int argc, char **argv, struct lr_cli_args *ret, struct lr_err *
 
 void lr_cli_args_free(struct lr_cli_args *args)
 {
-	free(args->values); /* operands are in the same block */
+	if ((char *)args->values != usual)
+		free(args->values); /* operands are in the same block */
 	*args = (struct lr_cli_args){0};
 }
 

@@ -33,7 +33,8 @@ struct lr_cli_args {
 
 /*
  * Fills *ret, which points into argv. -EINVAL (or -ENOMEM) with *err filled; *ret then holds what
- * was understood up to there, so that --log is known. lr_cli_args_free in either case.
+ * was understood up to there, so that --log is known. lr_cli_args_free in either case, and
+ * before the next: there is memory for one.
  */
 int lr_cli_parse(int argc, char **argv, struct lr_cli_args *ret, struct lr_err *err) LR_MUST_CHECK;
 void lr_cli_args_free(struct lr_cli_args *args);
