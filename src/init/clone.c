@@ -19,8 +19,8 @@ static uint64_t ignored(void)
 {
 	struct lr_proc_stat st;
 
-	return lr_proc_stat(getpid(), &st) < 0 ? LR_CLONE_MAY_BE_IGNORED
-					       : st.ignored | LR_CLONE_ABOVE_STAT;
+	return lr_proc_stat_self(&st) < 0 ? LR_CLONE_MAY_BE_IGNORED
+					  : st.ignored | LR_CLONE_ABOVE_STAT;
 }
 
 static pid_t clone_new(const struct lr_clone *c, bool into_cgroup, int *pidfd)

@@ -14,11 +14,8 @@
 #include "src/sys/syscalls.h"
 
 /* One line, which comes whole in one read(2). */
-static int read_line(pid_t pid, char *buf, size_t size)
+static int read_line(const char *path, char *buf, size_t size)
 {
-	char path[32];
-
-	snprintf(path, sizeof(path), "/proc/%d/stat", pid);
 	LR_CLEANUP_FD int fd = lr_open(path, O_RDONLY | O_CLOEXEC);
 	if (fd < 0)
 		return errno == ENOENT ? -ESRCH : -errno;
@@ -36,10 +33,10 @@ static char *skip_fields(char *p, int n)
 	return p;
 }
 
-int lr_proc_stat(pid_t pid, struct lr_proc_stat *ret)
+static int read_stat(const char *path, struct lr_proc_stat *ret)
 {
 	char buf[1024];
-	int r = read_line(pid, buf, sizeof(buf));
+	int r = read_line(path, buf, sizeof(buf));
 
 	if (r < 0)
 		return r;
@@ -60,6 +57,19 @@ int lr_proc_stat(pid_t pid, struct lr_proc_stat *ret)
 	st.ignored = (uint32_t)strtoul(p, NULL, 10);
 	*ret = st;
 	return 0;
+}
+
+int lr_proc_stat(pid_t pid, struct lr_proc_stat *ret)
+{
+	char path[32];
+
+	snprintf(path, sizeof(path), "/proc/%d/stat", pid);
+	return read_stat(path, ret);
+}
+
+int lr_proc_stat_self(struct lr_proc_stat *ret)
+{
+	return read_stat("/proc/self/stat", ret);
 }
 
 int lr_proc_alive(pid_t pid, uint64_t start_time)

@@ -20,6 +20,7 @@ struct lr_proc_stat {
 
 /* 0, -ESRCH when there is no such process, or another -errno. */
 int lr_proc_stat(pid_t pid, struct lr_proc_stat *ret) LR_MUST_CHECK;
+int lr_proc_stat_self(struct lr_proc_stat *ret) LR_MUST_CHECK;
 
 /* A pidfd for exactly that process: -ESRCH if it is gone, a zombie, or the pid was recycled. */
 int lr_proc_pidfd(pid_t pid, uint64_t start_time) LR_MUST_CHECK;

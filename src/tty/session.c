@@ -239,6 +239,17 @@ static bool wants_to_end(int sig)
 	return sig == SIGINT || sig == SIGTERM || sig == SIGHUP || sig == SIGQUIT;
 }
 
+/*
+ * By whoever started us (nohup, a shell's `&` without job control): it is meant so. Asked when one
+ * comes, which is seldom: blocked, it comes although it is ignored (signal(7)).
+ */
+static bool is_ignored(int sig)
+{
+	struct sigaction sa;
+
+	return wants_to_end(sig) && sigaction(sig, NULL, &sa) == 0 && sa.sa_handler == SIG_IGN;
+}
+
 static int take_signal(struct relay *r, const struct signalfd_siginfo *info, struct lr_err *err)
 {
 	int sig = (int)info->ssi_signo;
@@ -262,6 +273,8 @@ static int take_signal(struct relay *r, const struct signalfd_siginfo *info, str
 		}
 		break;
 	}
+	if (is_ignored(sig))
+		return 0;
 	if (r->exited)
 		r->give_up |= wants_to_end(sig);
 	else if (r->s->forward_signals)
@@ -338,7 +351,7 @@ static int loop(struct relay *r, struct lr_err *err)
 		r->s->wakeups++;
 		if (fds[SIGNALS].revents)
 			ret = take_signals(r, err);
-		if (ret == 0 && fds[PROCESS].revents)
+		if (ret == 0 && fds[PROCESS].revents && !r->exited)
 			ret = reap(r, err);
 		if (ret == 0)
 			move_bytes(r, fds);
@@ -349,11 +362,17 @@ static int loop(struct relay *r, struct lr_err *err)
 int lr_tty_session_run(struct lr_tty_session *s, int *wait_status, struct lr_err *err)
 {
 	struct lr_tty_signals own = {.fd = LR_NOFD};
-	LR_CLEANUP_FREE struct relay *r = calloc(1, sizeof *r);
+	bool terminal = s->master >= 0;
+	LR_CLEANUP_FREE unsigned char *bytes = terminal ? malloc(2 * (size_t)LR_TTY_RING) : NULL;
+	struct relay relay = {.s = s,
+			      .peer = LR_NOFD,
+			      .typed.data = bytes,
+			      .shown.data = bytes ? bytes + LR_TTY_RING : NULL},
+		     *r = &relay;
 	int ret = 0;
 
 	s->wakeups = s->buffered_max = 0;
-	if (!r)
+	if (terminal && !bytes)
 		ret = lr_fail(err, ENOMEM, "cannot allocate the terminal's buffers");
 	if (ret == 0 && !s->signals)
 		ret = lr_tty_signals_open(&own, s->forward_signals, err);
@@ -361,10 +380,7 @@ int lr_tty_session_run(struct lr_tty_session *s, int *wait_status, struct lr_err
 		s->master = lr_close(s->master);
 		return ret;
 	}
-	r->s = s;
 	r->sigfd = s->signals ? s->signals->fd : own.fd;
-	r->peer = LR_NOFD;
-	bool terminal = s->master >= 0;
 	lr_tty_end_own(&r->master, s->master);
 	lr_tty_end_open(&r->in, terminal ? s->in : LR_NOFD);
 	lr_tty_end_open(&r->out, terminal ? s->out : LR_NOFD);

@@ -15,10 +15,6 @@ static void choose(sigset_t *set, bool forward)
 	 * a background job that wants the terminal: that job is the runtime, not the container. */
 	static const int keep[] = {SIGSEGV, SIGBUS,  SIGFPE,  SIGILL, SIGTRAP,
 				   SIGSYS,  SIGABRT, SIGTTIN, SIGTTOU};
-	/* Ignored by whoever started us (nohup, a shell's `&` without job control): it is meant so.
-	 */
-	static const int may_be_ignored[] = {SIGHUP, SIGINT, SIGQUIT, SIGTERM};
-	struct sigaction sa;
 
 	if (!forward) {
 		sigemptyset(set);
@@ -29,9 +25,6 @@ static void choose(sigset_t *set, bool forward)
 	sigfillset(set);
 	for (size_t i = 0; i < LR_ARRAY_SIZE(keep); i++)
 		sigdelset(set, keep[i]);
-	for (size_t i = 0; i < LR_ARRAY_SIZE(may_be_ignored); i++)
-		if (sigaction(may_be_ignored[i], NULL, &sa) == 0 && sa.sa_handler == SIG_IGN)
-			sigdelset(set, may_be_ignored[i]);
 }
 
 int lr_tty_signals_open(struct lr_tty_signals *ret, bool forward, struct lr_err *err)

@@ -16,8 +16,8 @@
 #define LR_TTY_RING (64u << 10)
 
 struct lr_tty_ring {
-	size_t head, len; /* first byte in use; bytes in use */
-	unsigned char data[LR_TTY_RING];
+	size_t head, len;    /* first byte in use; bytes in use */
+	unsigned char *data; /* LR_TTY_RING of them; NULL: there is nothing to be relayed */
 };
 
 struct lr_tty_end {

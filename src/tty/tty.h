@@ -77,8 +77,9 @@ int lr_tty_recv_fd(int sock, char *name, size_t size, struct lr_err *err) LR_MUS
  * process inherits the blocked mask: it sets `old` before execve(2).
  *
  * forward: every signal but SIGKILL, SIGSTOP, the synchronous faults and the kernel's
- * SIGTTIN/SIGTTOU (job control of the runtime itself), and what the caller had set to be ignored
- * (nohup); otherwise SIGCHLD and SIGWINCH only. SIGCHLD's disposition becomes the default.
+ * SIGTTIN/SIGTTOU (job control of the runtime itself); otherwise SIGCHLD and SIGWINCH only.
+ * SIGCHLD's disposition becomes the default. (What the caller had set to be ignored, as nohup does,
+ * comes as well and is dropped by the session.)
  */
 struct lr_tty_signals {
 	int fd;
