@@ -140,12 +140,18 @@ int oci_read_file(int dirfd, const char *path, struct lr_arena *arena, char **te
 {
 	/* O_NONBLOCK: a FIFO in its place must not make us wait for a writer. */
 	LR_CLEANUP_FD int fd = openat(dirfd, path, O_RDONLY | O_CLOEXEC | O_NOCTTY | O_NONBLOCK);
+
+	return fd < 0 ? lr_fail(err, errno, "cannot open \"%s\"", path)
+		      : oci_read_fd(fd, path, arena, text, len, err);
+}
+
+int oci_read_fd(int fd, const char *path, struct lr_arena *arena, char **text, size_t *len,
+		struct lr_err *err)
+{
 	struct stat st;
 	ssize_t n;
 	char *buf;
 
-	if (fd < 0)
-		return lr_fail(err, errno, "cannot open \"%s\"", path);
 	if (fstat(fd, &st) < 0)
 		return lr_fail(err, errno, "cannot stat \"%s\"", path);
 	if (!S_ISREG(st.st_mode))

@@ -55,5 +55,8 @@ char *oci_features_encode(const struct oci_features *f, bool indent, struct lr_a
  */
 int oci_read_file(int dirfd, const char *path, struct lr_arena *arena, char **text, size_t *len,
 		  struct lr_err *err) LR_MUST_CHECK;
+/* The same of an open file; `path` is for messages. */
+int oci_read_fd(int fd, const char *path, struct lr_arena *arena, char **text, size_t *len,
+		struct lr_err *err) LR_MUST_CHECK;
 
 #endif

@@ -80,7 +80,7 @@ struct lr_cgroup_opts {
 			*/
 	bool terminal; /* process.terminal: /dev/console (5:1) stays usable */
 	const char *delegate; /* LR_CGROUP_DELEGATE of the container, or NULL */
-	uid_t root_uid;       /* the container's root on the host, to whom that is given */
+	uid_t root_uid; /* with `delegate`: the container's root on the host, whose it will be */
 	gid_t root_gid;
 };
 

@@ -13,6 +13,7 @@
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
+#include <sys/types.h>
 
 #include "src/base/err.h"
 #include "src/cli/table.h"
@@ -83,6 +84,7 @@ const char *lr_cli_lean(const struct lr_cli_args *args);
  * $XDG_RUNTIME_DIR/lean-runtime for anyone else and for root of a user namespace, who cannot write
  * to /run. Absolute. Writes to buf; -errno with *err filled.
  */
+uid_t lr_cli_euid(void); /* of this process */
 int lr_cli_root(const struct lr_cli_args *args, char *buf, size_t size,
 		struct lr_err *err) LR_MUST_CHECK;
 

@@ -23,6 +23,7 @@ int lr_cli_runtime(const struct lr_cli_args *args, struct lr_cli_runtime *ret, s
 		.manager = LR_CGROUP_CGROUPFS,
 		.rootless = rootless[lr_cli_rootless(args)],
 		.lean = lr_cli_lean(args),
+		.euid = lr_cli_euid(),
 	};
 	if (manager && lr_streq(manager, "systemd"))
 		ret->rt.manager = LR_CGROUP_SYSTEMD;

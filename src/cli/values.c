@@ -5,6 +5,7 @@
 #include <fcntl.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <sys/auxv.h>
 #include <unistd.h>
 
 #include "src/base/fd.h"
@@ -122,6 +123,12 @@ static bool in_user_namespace(void)
 	return inside != 0 || outside != 0 || count != 4294967295UL;
 }
 
+/* A program that is started once and never changes its ids knows this without a system call. */
+uid_t lr_cli_euid(void)
+{
+	return (uid_t)getauxval(AT_EUID);
+}
+
 static int default_root(char *buf, size_t size, struct lr_err *err)
 {
 	const char *xdg = getenv("XDG_RUNTIME_DIR");
@@ -129,16 +136,16 @@ static int default_root(char *buf, size_t size, struct lr_err *err)
 
 	if (xdg && xdg[0] != '/')
 		xdg = NULL; /* empty or relative: the base directory specification says ignore */
-	bool user = geteuid() != 0 || (xdg && in_user_namespace());
+	bool user = lr_cli_euid() != 0 || (xdg && in_user_namespace());
 	if (user && xdg) {
 		n = snprintf(buf, size, "%s/%s", xdg, LR_CLI_NAME);
 	} else if (user) {
-		snprintf(buf, size, "/run/user/%u", geteuid());
+		snprintf(buf, size, "/run/user/%u", lr_cli_euid());
 		if (access(buf, W_OK | X_OK) < 0) {
 			lr_refuse(err, EACCES, "no directory to keep state in");
 			return lr_err_hint(err, "set XDG_RUNTIME_DIR, or use --root");
 		}
-		n = snprintf(buf, size, "/run/user/%u/%s", geteuid(), LR_CLI_NAME);
+		n = snprintf(buf, size, "/run/user/%u/%s", lr_cli_euid(), LR_CLI_NAME);
 	} else {
 		n = snprintf(buf, size, "/run/%s", LR_CLI_NAME);
 	}

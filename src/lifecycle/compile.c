@@ -4,6 +4,7 @@
 #include "src/lifecycle/compile.h"
 
 #include <errno.h>
+#include <fcntl.h>
 #include <limits.h>
 #include <stdlib.h>
 #include <string.h>
@@ -33,13 +34,49 @@ int lr_compile_bundle(const struct lr_create_opts *o, struct lr_arena *a, const 
 	return *ret ? 0 : lr_fail(err, ENOMEM, "read the bundle");
 }
 
+/* No component is empty, "." or "..". */
+static bool is_straight(const char *path)
+{
+	if (path[0] != '/')
+		return false;
+	for (const char *p = path; *p; p += strcspn(p, "/")) {
+		size_t n = strcspn(++p, "/");
+		if (n == 0 || (n <= 2 && memcmp(p, "..", n) == 0))
+			return false;
+	}
+	return true;
+}
+
+/*
+ * The usual bundle has no symbolic link on the way to its config.json, which can be told by opening
+ * that, and then its path is what realpath(3) would find with a call for each directory. Any
+ * failure: the slow way, which knows what to say.
+ */
+static int open_straight(const struct lr_create_opts *o, struct lr_arena *a)
+{
+	const struct open_how how = {
+		.flags = O_RDONLY | O_CLOEXEC | O_NOCTTY | O_NONBLOCK,
+		.resolve = RESOLVE_NO_SYMLINKS,
+	};
+
+	if (!o->bundle || !is_straight(o->bundle) || o->config)
+		return -ELOOP;
+	const char *path = lr_concat(a, o->bundle, "/config.json", NULL);
+	return path ? lr_openat2(AT_FDCWD, path, &how) : -ENOMEM;
+}
+
 int lr_compile_read(const struct lr_create_opts *o, struct lr_arena *a, const char **bundle,
 		    const struct oci_config **config, struct lr_err *err)
 {
+	LR_CLEANUP_FD int straight = open_straight(o, a);
 	char *text;
 	size_t len;
+	int r = 0;
 
-	int r = lr_compile_bundle(o, a, bundle, err);
+	if (straight < 0)
+		r = lr_compile_bundle(o, a, bundle, err);
+	else if (!(*bundle = lr_strdup(a, o->bundle)))
+		r = lr_fail(err, ENOMEM, "read the bundle");
 	if (r < 0)
 		return r;
 	const char *path =
@@ -48,7 +85,8 @@ int lr_compile_read(const struct lr_create_opts *o, struct lr_arena *a, const ch
 			: lr_strf(a, "%s/%s", *bundle, o->config ? o->config : "config.json");
 	if (!path)
 		return lr_fail(err, ENOMEM, "read the bundle");
-	r = oci_read_file(AT_FDCWD, path, a, &text, &len, err);
+	r = straight >= 0 ? oci_read_fd(straight, path, a, &text, &len, err)
+			  : oci_read_file(AT_FDCWD, path, a, &text, &len, err);
 	if (r == -ENOENT)
 		lr_err_hint(err, "a bundle is a directory with a config.json; `lean-runtime spec` "
 				 "makes one");
@@ -232,17 +270,20 @@ static struct lr_cgroup_opts cgroup_opts(const struct lr_runtime *rt,
 					 const struct lr_compiled *c)
 {
 	const struct oci_linux *l = c->config->linux_;
-
-	return (struct lr_cgroup_opts){
+	struct lr_cgroup_opts opts = {
 		.id = o->id,
 		.manager = rt->manager,
 		.annotations = &c->config->annotations,
 		.rootless = lr_is_rootless(rt),
 		.terminal = c->config->process->terminal,
 		.delegate = lr_annotation(&c->config->annotations, LR_CGROUP_DELEGATE),
-		.root_uid = l ? root_on_host(&l->uid_mappings, geteuid()) : geteuid(),
-		.root_gid = l ? root_on_host(&l->gid_mappings, getegid()) : getegid(),
 	};
+
+	if (opts.delegate) {
+		opts.root_uid = l ? root_on_host(&l->uid_mappings, rt->euid) : rt->euid;
+		opts.root_gid = l ? root_on_host(&l->gid_mappings, getegid()) : getegid();
+	}
+	return opts;
 }
 
 int lr_compile_take(const struct lr_runtime *rt, const struct lr_create_opts *o,
@@ -484,7 +525,7 @@ int lr_compile(const struct lr_runtime *rt, const struct lr_create_opts *o, cons
 	       struct lr_arena *a, struct lr_compiled *ret, struct lr_err *err)
 {
 	static const struct oci_linux nothing;
-	const struct lr_ns_caller caller = {geteuid(), getegid()};
+	const struct lr_ns_caller caller = {rt->euid};
 	struct lr_compiled c = {
 		.hold = LR_LEAN_HOLD_NONE,
 		.init = {.root = LR_ROOTFS_STATE_INIT,

@@ -29,6 +29,7 @@ struct lr_runtime {
 	const char *root;               /* --root */
 	enum lr_cgroup_manager manager; /* --cgroup-manager, --systemd-cgroup */
 	int rootless;                   /* --rootless: 1 yes, 0 no, -1 find out */
+	uid_t euid;                     /* who calls */
 	const char *lean;               /* the lean profile, as lr_lean_profile takes it; or NULL */
 };
 

@@ -22,7 +22,7 @@ bool lr_is_rootless(const struct lr_runtime *rt)
 
 	if (rt->rootless >= 0)
 		return rt->rootless;
-	return geteuid() != 0 ||
+	return rt->euid != 0 ||
 	       (stat("/proc/self/ns/user", &st) == 0 && st.st_ino != INITIAL_USER_NS);
 }
 

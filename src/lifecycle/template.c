@@ -195,7 +195,8 @@ static int open_template(struct lr_template *t, const struct lr_template_opts *o
 			 struct lr_err *err)
 {
 	t->rt = o->rt;
-	t->rt.rootless = lr_is_rootless(&o->rt);
+	t->rt.euid = geteuid();
+	t->rt.rootless = lr_is_rootless(&t->rt);
 	t->rt.root = lr_strdup(t->arena, o->rt.root);
 	t->rt.lean = o->rt.lean ? lr_strdup(t->arena, o->rt.lean) : NULL;
 	if (!t->rt.root || (o->rt.lean && !t->rt.lean))

@@ -50,7 +50,7 @@ struct lr_ns_plan {
 
 /* What a plan needs to know of the caller. */
 struct lr_ns_caller {
-	uint32_t euid, egid;
+	uint32_t euid;
 };
 
 /* Pure. Errors carry linux.namespaces[i] and friends. */

@@ -25,6 +25,28 @@ teardown() { common_teardown; }
 	assert_eq "$output" hello
 }
 
+@test "run: however --bundle is spelled, the bundle is known by its path without links" {
+	local dir=${BUNDLE%/*} real spelled
+	real=$(realpath "$BUNDLE")
+	ln -s "$BUNDLE" "$dir/link"
+	ln -s "$dir" "$dir/up"
+	cfg '.process.args = ["/bin/sleep", "300"]'
+	for spelled in "$BUNDLE" "$BUNDLE/" "$dir/link" "$dir/up/bundle" "$dir/./bundle" \
+		"$dir//bundle" "$BUNDLE/../bundle"; do
+		rt run -d -b "$spelled" "$ID" </dev/null &>/dev/null
+		run -0 rt state "$ID"
+		assert_eq "$(jq -r .bundle <<<"$output")" "$real"
+		rt delete --force "$ID"
+	done
+	run ! rt run -b "$dir/nothing/../bundle" "$ID"
+	# config.json alone may be a link: the bundle is where it is, not where it leads
+	mv "$BUNDLE/config.json" "$dir/other.json"
+	ln -s "$dir/other.json" "$BUNDLE/config.json"
+	rt run -d -b "$BUNDLE" "$ID" </dev/null &>/dev/null
+	run -0 rt state "$ID"
+	assert_eq "$(jq -r .bundle <<<"$output")" "$real"
+}
+
 @test "run: exit code of the program" {
 	sh_cfg 'exit 3'
 	run -3 rt run -b "$BUNDLE" "$ID"
