@@ -149,12 +149,20 @@ static int record_cgroups(struct lr_birth *b, int r, bool complete, struct lr_ar
 
 static int make_cgroups(struct lr_birth *b, struct lr_arena *a, struct lr_err *err)
 {
+	if (b->c.hold.cgroup)
+		return 0; /* made, and recorded as ours */
 	bool later = b->c.init.cgroup_work;
-	int r = b->c.hold.cgroup ? 0
-		: later          ? lr_cgroup_create_first(b->c.init.cgroup, err)
-				 : lr_cgroup_create(b->c.init.cgroup, err);
+	int r = later ? lr_cgroup_create_first(b->c.init.cgroup, err)
+		      : lr_cgroup_create(b->c.init.cgroup, err);
 
 	return record_cgroups(b, r, !later, a, err);
+}
+
+/* Nothing to do for those who have the usual one, and for a library (lr_birth). */
+static void set_umask(const struct lr_birth *b, mode_t mask)
+{
+	if (b->umask != 0022)
+		umask(mask);
 }
 
 /* See lr_init_plan.cgroup_work. */
@@ -162,10 +170,10 @@ static int cgroup_work(void *arg, struct lr_err *err)
 {
 	struct lr_birth *b = arg;
 	struct lr_cgroup_plan *plan = b->c.init.cgroup;
-	mode_t mask = umask(0022);
 
+	set_umask(b, 0022);
 	int r = lr_cgroup_create_rest(plan, err);
-	umask(mask);
+	set_umask(b, b->umask);
 	if (r < 0) {
 		lr_init_abort(&b->child);
 		lr_cgroup_uncreate(plan);
@@ -227,6 +235,8 @@ static int prepare(struct lr_birth *b, enum lr_birth_kind kind, struct lr_arena 
 		   struct lr_err *err)
 {
 	struct lr_record *rec = &b->c.record;
+	if (b->c.hold.cgroup)
+		rec->flags |= LR_RECORD_CGROUP;
 	int r = lr_store_write(&b->entry, rec, b->c.kept, b->c.kept_len, a, err);
 	if (r >= 0)
 		lr_debug("create: recorded as %s/%s", b->store.path, rec->id);
@@ -348,10 +358,9 @@ int lr_birth_make(const struct lr_create_opts *o, enum lr_birth_kind kind, const
 	if (r >= 0) {
 		/* The container's users have to get into some of what is made here. A library
 		 * leaves its caller's mask alone: it is that of all threads. */
-		mode_t mask = o->given ? 0 : umask(0022);
+		b->umask = o->given ? 0022 : umask(0022);
 		r = prepare(b, kind, a, err);
-		if (!o->given)
-			umask(mask);
+		set_umask(b, b->umask);
 	}
 	if (r >= 0)
 		r = spawn(b, a, err);

@@ -21,8 +21,9 @@ struct lr_birth {
 	struct lr_init_child child;
 	const struct lr_given *given;
 	struct lr_init_vm vm;
-	int stub;    /* that executes the program; LR_NOFD: none */
-	int console; /* our end of the console socket, foreground only */
+	int stub;     /* that executes the program; LR_NOFD: none */
+	int console;  /* our end of the console socket, foreground only */
+	mode_t umask; /* the caller's, while 0022 is in force */
 };
 #define LR_BIRTH_NONE                                                                              \
 	{                                                                                          \

@@ -23,12 +23,14 @@ static int stay(struct lr_birth *b, const struct lr_tty_signals *signals, int no
 	int r = 0;
 
 	/* kill, exec and delete must get at it meanwhile. */
-	lr_store_unlock(&b->entry);
+	lr_store_leave(&b->entry);
 	if (sock >= 0)
 		r = lr_notify_spawn(lr_take_fd(&sock), b->child.pidfd, err);
 	if (r >= 0)
 		r = lr_foreground(b->child.pid, b->child.pidfd, &b->console, signals, status, err);
 	b->child.pid = 0; /* reaped */
+	if (r >= 0)
+		b->c.record.pid = 0; /* somebody else's by now, perhaps */
 	return r;
 }
 
@@ -36,7 +38,7 @@ static int stay(struct lr_birth *b, const struct lr_tty_signals *signals, int no
 static int clean_up(struct lr_birth *b, struct lr_arena *a, struct lr_err *err)
 {
 	struct lr_err why = {0};
-	int r = lr_store_lock(&b->store, b->c.record.id, &b->entry, &why);
+	int r = lr_store_return(&b->entry, &why);
 
 	if (r == -ENOENT)
 		return 0;
@@ -145,6 +147,10 @@ int lr_lifecycle_run(const struct lr_runtime *rt, const struct lr_create_opts *o
 	struct lr_tty_signals signals = {.fd = LR_NOFD};
 
 	int r = run(rt, o, &signals, &b, a, status, err);
+	/* The program ends next: its descriptors go with it, and no late signal shall change the
+	 * status that it ends with. But who is to read of an error may keep it waiting. */
+	if (r >= 0)
+		return r;
 	lr_birth_close(&b);
 	lr_tty_signals_close(&signals);
 	return r;

@@ -114,6 +114,15 @@ int lr_store_create(const struct lr_store *s, const char *id, struct lr_entry *r
 	return 0;
 }
 
+/* Somebody may have removed it while we waited: then the lock is on a dead directory, and one of
+ * its name is another. */
+static bool is_dead(int dir)
+{
+	struct stat st;
+
+	return fstat(dir, &st) < 0 || st.st_nlink == 0;
+}
+
 int lr_store_lock(const struct lr_store *s, const char *id, struct lr_entry *ret,
 		  struct lr_err *err)
 {
@@ -127,10 +136,7 @@ int lr_store_lock(const struct lr_store *s, const char *id, struct lr_entry *ret
 	r = lock(dir, err);
 	if (r < 0)
 		return r;
-	/* Somebody may have removed it while we waited: then the lock is on a dead directory. */
-	struct stat held, now;
-	if (fstat(dir, &held) < 0 || fstatat(s->fd, id, &now, AT_SYMLINK_NOFOLLOW) < 0 ||
-	    held.st_ino != now.st_ino)
+	if (is_dead(dir))
 		return unknown(id, err);
 	*ret = (struct lr_entry){
 		.dir = lr_take_fd(&dir),
@@ -148,6 +154,18 @@ void lr_store_unlock(struct lr_entry *e)
 		(void)flock(e->dir, LOCK_UN);
 	e->record = lr_close(e->record);
 	e->dir = lr_close(e->dir);
+}
+
+void lr_store_leave(const struct lr_entry *e)
+{
+	(void)flock(e->dir, LOCK_UN);
+}
+
+int lr_store_return(const struct lr_entry *e, struct lr_err *err)
+{
+	int r = lock(e->dir, err);
+
+	return r >= 0 && is_dead(e->dir) ? unknown(e->id, err) : r;
 }
 
 int lr_store_write(struct lr_entry *e, const struct lr_record *r, const char *config, size_t len,
@@ -237,20 +255,28 @@ int lr_store_load(const struct lr_store *s, const char *id, struct lr_arena *a,
 	return 0;
 }
 
+static int remove_dir(const struct lr_entry *e)
+{
+	return unlinkat(e->store->fd, e->id, AT_REMOVEDIR) < 0 && errno != ENOENT ? -errno : 0;
+}
+
 int lr_store_remove(struct lr_entry *e, struct lr_err *err)
 {
-	/* The usual entry by its names: few calls, and no descriptor, of which there may be none
-	 * left when a creation is undone. */
-	(void)unlinkat(e->dir, RECORD_TMP, 0);
-	lr_store_fifos_remove(e);
+	/* What it names is gone; killed from here on we leave an entry without a record, which
+	 * anybody may remove. Most have nothing else. */
 	(void)unlinkat(e->dir, RECORD, 0);
-	int r = unlinkat(e->store->fd, e->id, AT_REMOVEDIR) < 0 && errno != ENOENT ? -errno : 0;
+	int r = remove_dir(e);
+	if (r < 0) {
+		/* By names: few calls, and no descriptor, of which there may be none left when a
+		 * creation is undone. */
+		(void)unlinkat(e->dir, LR_STORE_SECCOMP, 0);
+		(void)unlinkat(e->dir, RECORD_TMP, 0);
+		lr_store_fifos_remove(e);
+		r = remove_dir(e);
+	}
 	if (r < 0)
 		r = lr_remove_tree(e->store->fd, e->id);
-	if (r < 0)
-		return lr_fail(err, -r, "remove %s/%s", e->store->path, e->id);
-	lr_store_unlock(e);
-	return 0;
+	return r < 0 ? lr_fail(err, -r, "remove %s/%s", e->store->path, e->id) : 0;
 }
 
 static int by_name(const void *a, const void *b)

@@ -106,6 +106,9 @@ int lr_store_create(const struct lr_store *s, const char *id, struct lr_entry *r
 int lr_store_lock(const struct lr_store *s, const char *id, struct lr_entry *ret,
 		  struct lr_err *err) LR_MUST_CHECK;
 void lr_store_unlock(struct lr_entry *e); /* closes; NULL-safe fields */
+/* Lets others at it for a while. -ENOENT at the return: one of them has removed it. */
+void lr_store_leave(const struct lr_entry *e);
+int lr_store_return(const struct lr_entry *e, struct lr_err *err) LR_MUST_CHECK;
 
 /* Writes the whole record. `config`: JSON text. */
 int lr_store_write(struct lr_entry *e, const struct lr_record *r, const char *config, size_t len,
@@ -123,7 +126,7 @@ int lr_store_load(const struct lr_store *s, const char *id, struct lr_arena *a,
 		  struct lr_record *ret, const char **config, size_t *config_len,
 		  struct lr_err *err) LR_MUST_CHECK;
 
-/* Removes the directory of a locked entry. Idempotent. */
+/* Removes the directory of a locked entry, which is still to be unlocked. Idempotent. */
 int lr_store_remove(struct lr_entry *e, struct lr_err *err) LR_MUST_CHECK;
 
 /* Ids, sorted. Entries that are no containers (dot files) are left out. */

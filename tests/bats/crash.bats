@@ -87,6 +87,27 @@ crash() { # VERB ROUNDS
 	assert_nothing_left
 }
 
+@test "crash: delete killed at each file of the record" {
+	lean_only "leaves things behind"
+	command -v strace >/dev/null || skip "strace is not installed"
+	local n
+	cfg '.process.args = ["/bin/true"] | .linux.seccomp = {"defaultAction": "SCMP_ACT_ALLOW"}'
+	for n in 1 2 3 4 5 6; do
+		new_id
+		cfg --arg p "/$ID" '.linux.cgroupsPath = $p'
+		rt create -b "$BUNDLE" "$ID" </dev/null >/dev/null 2>&1
+		run strace -o /dev/null -e trace=unlinkat -e "inject=unlinkat:signal=KILL:when=$n" \
+			"$LEAN_RUNTIME" --root "$ROOT" delete --force "$ID"
+		assert_eq "$n: $status" "$n: 137"
+		if [ -e "$ROOT/$ID" ]; then
+			run ! rt create -b "$BUNDLE" "$ID"
+		fi
+		run -0 rt delete --force "$ID"
+		run ! test -e "$ROOT/$ID"
+	done
+	assert_nothing_left
+}
+
 @test "crash: pause killed leaves nothing frozen for good" {
 	local n full
 	rt_sleeper
