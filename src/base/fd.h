@@ -27,6 +27,24 @@ static inline void lr_closep(int *fd)
 }
 #define LR_CLEANUP_FD __attribute__((cleanup(lr_closep)))
 
+/*
+ * For what runs in a process that ends soon, in exit or in close_range(2) and execve, as a
+ * container's first one does: leaving a descriptor to that end saves a system call. Only low ones
+ * are left, so however many there are, they fit into every usual RLIMIT_NOFILE. Never for one that
+ * leads to the host's files: between here and the end, paths of the container's are looked up, and
+ * /proc/self/fd is among what they may name (CVE-2024-21626).
+ */
+#define LR_FD_LATE 64
+static inline int lr_close_late(int fd)
+{
+	return fd < LR_FD_LATE ? LR_NOFD : lr_close(fd);
+}
+static inline void lr_close_latep(int *fd)
+{
+	*fd = lr_close_late(*fd);
+}
+#define LR_CLEANUP_FD_LATE __attribute__((cleanup(lr_close_latep)))
+
 static inline int lr_take_fd(int *fd)
 {
 	int r = *fd;

@@ -228,11 +228,12 @@ int lr_process_become(struct lr_init_process *p, struct lr_becoming *b, struct l
 	if (r >= 0 && p->stdio)
 		r = take_stdio(p->stdio, err);
 	if (r >= 0)
-		r = apply_limits(p, err);
-	if (r >= 0)
 		r = lr_lsm_apply(&p->lsm, b->procfd, err);
 	if (r >= 0)
 		r = find_home(p, b, err);
+	/* RLIMIT_NOFILE: what opens files has been; late ones (lr_close_late) have low numbers. */
+	if (r >= 0)
+		r = apply_limits(p, err);
 	if (r >= 0)
 		r = become_user(p, b, err);
 	if (r >= 0)

@@ -179,6 +179,7 @@ static struct lr_mount_env mount_env(struct lr_child *c)
 		.procfd = c->becoming.procfd,
 		.cgroup = c->plan->cgroup_view,
 		.plain = has_tree(c) && c->plan->lean->plain,
+		.alone = c->plan->rootfs->new_mount_ns,
 		.join_cgroup = join_cgroup,
 		.arg = c,
 	};
@@ -187,8 +188,14 @@ static struct lr_mount_env mount_env(struct lr_child *c)
 static int stage_mounts(struct lr_child *c, struct lr_err *err)
 {
 	struct lr_mount_env env = mount_env(c);
+	/* Hooks begin where the caller of the runtime is. */
+	bool hooks = c->plan->hooks && c->plan->hooks->create_container.n;
+	LR_CLEANUP_FD int cwd = hooks ? lr_open(".", O_PATH | O_DIRECTORY | O_CLOEXEC) : LR_NOFD;
 
-	return lr_mount_apply(c->plan->mounts, &env, err);
+	int r = lr_mount_apply(c->plan->mounts, &env, err);
+	if (r >= 0 && cwd >= 0 && fchdir(cwd) < 0)
+		r = lr_fail(err, errno, "return to the caller's working directory");
+	return r;
 }
 
 static int stage_devices(struct lr_child *c, struct lr_err *err)

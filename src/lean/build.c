@@ -134,7 +134,7 @@ int lr_lean_build(const struct lr_lean_plan *p, const struct lr_lean_env *env,
 	if (r >= 0)
 		r = lr_rootfs_attach(t.rootfs, &t.state, err);
 	const struct lr_mount_env menv = {
-		.rootfd = t.state.rootfd, .procfd = LR_NOFD, .cgroup = view};
+		.rootfd = t.state.rootfd, .procfd = LR_NOFD, .cgroup = view, .alone = true};
 	if (r >= 0)
 		r = lr_mount_apply(t.mounts, &menv, err);
 	if (r >= 0)

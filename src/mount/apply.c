@@ -18,7 +18,7 @@ static int remount(struct lr_mount_plan *plan, struct lr_mount_op *op,
 		   const struct lr_mount_env *env, struct lr_err *err)
 {
 	const struct lr_mount_options *o = &op->o;
-	LR_CLEANUP_FD int fd = lr_mount_dest_reopen(plan, op, env, LR_NOFD, err);
+	LR_CLEANUP_FD_LATE int fd = lr_mount_dest_reopen(plan, op, env, LR_NOFD, err);
 	int r = fd;
 
 	if (fd < 0)
@@ -53,6 +53,8 @@ static int apply_one(struct lr_mount_plan *plan, struct lr_mount_op *op,
 		if (r < 0)
 			return r;
 	}
+	if (op->kind != LR_MOUNT_FS)
+		plan->at = -1;
 	switch (op->kind) {
 	case LR_MOUNT_FS:
 		return lr_mount_fs_apply(plan, op, env, err);
@@ -104,6 +106,7 @@ int lr_mount_remove(const struct lr_mount_plan *plan, int rootfd, struct lr_err 
 int lr_mount_apply(struct lr_mount_plan *plan, const struct lr_mount_env *env, struct lr_err *err)
 {
 	lr_err_clear(err);
+	plan->at = -1;
 	for (size_t i = 0; i < plan->n; i++) {
 		int r = apply_one(plan, &plan->ops[i], env, err);
 		if (r < 0) {
@@ -140,7 +143,7 @@ void lr_mount_release(struct lr_mount_plan *plan)
 {
 	for (size_t i = 0; plan && i < plan->n; i++) {
 		plan->ops[i].tree = lr_close(plan->ops[i].tree);
-		plan->ops[i].mfd = lr_close(plan->ops[i].mfd);
+		plan->ops[i].mfd = lr_close_late(plan->ops[i].mfd); /* of apply */
 	}
 	for (size_t i = 0; plan && i < plan->n_maps; i++)
 		plan->maps[i].fd = lr_close(plan->maps[i].fd);

@@ -132,7 +132,7 @@ static int legacy(struct lr_mount_plan *plan, struct lr_mount_op *op,
 		return fail_attach(op, r, from, d.fd, err);
 	if (!op->n_changes)
 		return 0;
-	LR_CLEANUP_FD int mfd = lr_mount_dest_reopen(plan, op, env, d.fd, err);
+	LR_CLEANUP_FD_LATE int mfd = lr_mount_dest_reopen(plan, op, env, d.fd, err);
 	if (mfd < 0)
 		return mfd;
 	return at_mount(op,
@@ -177,7 +177,7 @@ int lr_mount_bind_apply(struct lr_mount_plan *plan, struct lr_mount_op *op,
 	bool unavailable = false;
 	if (op->tree >= 0) {
 		int r = attach_tree(plan, op, op->tree, op->map >= 0, env, &unavailable, err);
-		op->tree = lr_close(op->tree);
+		op->tree = r < 0 ? lr_close(op->tree) : lr_close_late(op->tree);
 		if (!unavailable)
 			return r;
 	} else if (!plan->no_new_api && !lr_mount_no_new_api) {
@@ -187,6 +187,8 @@ int lr_mount_bind_apply(struct lr_mount_plan *plan, struct lr_mount_op *op,
 		unavailable = tree < 0;
 		if (tree >= 0) {
 			int r = attach_tree(plan, op, tree, false, env, &unavailable, err);
+			if (r == 0)
+				(void)lr_close_late(lr_take_fd(&tree));
 			if (!unavailable)
 				return r;
 		}
@@ -215,7 +217,7 @@ int lr_mount_bind_instead(struct lr_mount_plan *plan, struct lr_mount_op *op, co
 	int r = lr_mount_bind_apply(plan, &bind, env, err);
 	if (r < 0 || !op->n_props)
 		return r;
-	LR_CLEANUP_FD int mfd = lr_mount_dest_reopen(plan, op, env, LR_NOFD, err);
+	LR_CLEANUP_FD_LATE int mfd = lr_mount_dest_reopen(plan, op, env, LR_NOFD, err);
 	if (mfd < 0)
 		return mfd;
 	return lr_mount_changes_apply(plan, mfd, op->props, op->n_props, LR_MOUNT_BOTH, env, err);

@@ -85,7 +85,7 @@ static int apply_v2(struct lr_mount_plan *plan, struct lr_mount_op *op,
 		return r;
 	/* Rootless without a cgroup of its own: nothing to see, least of all the host's. */
 	lr_err_clear(err);
-	LR_CLEANUP_FD int top = make_top(plan, op, env, err);
+	LR_CLEANUP_FD_LATE int top = make_top(plan, op, env, err);
 	return top < 0 ? top : lr_mount_change_apply(plan, top, &read_only, env, err);
 }
 
@@ -97,75 +97,6 @@ static void name_of(const struct lr_mount_cgroup *c, char *buf, size_t size)
 			   : lr_has_prefix(c->hierarchy, "name=") ? c->hierarchy + 5
 								  : c->hierarchy;
 	snprintf(buf, size, "%s", name);
-}
-
-/* mount(2) data "cpu,cpuacct" or "name=systemd" as parameters; cuts `text` up. */
-static size_t params_of(char *text, struct lr_mount_param *v, size_t max)
-{
-	size_t n = 0;
-
-	for (char *save = NULL, *p = strtok_r(text, ",", &save); p && n < max;
-	     p = strtok_r(NULL, ",", &save)) {
-		char *eq = strchr(p, '=');
-		if (eq)
-			*eq++ = '\0';
-		v[n++] = (struct lr_mount_param){p, eq};
-	}
-	return n;
-}
-
-static int hierarchy_new(struct lr_mount_plan *plan, const struct lr_mount_cgroup *c, uint64_t attr,
-			 const struct lr_mount_dest *d, const struct lr_mount_env *env,
-			 struct lr_err *err)
-{
-	struct lr_mount_param params[16];
-	char text[NAME_MAX_LEN];
-	bool v2 = !*c->hierarchy, unavailable;
-	struct lr_mount_fs fs = {.type = v2 ? "cgroup2" : "cgroup",
-				 .source = "cgroup",
-				 .params = params,
-				 .attr = attr};
-
-	snprintf(text, sizeof(text), "%s", c->hierarchy);
-	fs.n_params = params_of(text, params, LR_ARRAY_SIZE(params));
-	LR_CLEANUP_FD int mfd = lr_mount_fs_make(plan, &fs, &unavailable, err);
-	int r = mfd < 0 ? mfd : lr_mount_attach(mfd, d);
-	if (mfd < 0 ? !unavailable : !lr_mount_refused(r))
-		return r;
-	LR_CLEANUP_FD int dir = openat(d->fd, d->name, O_PATH | O_NOFOLLOW | O_CLOEXEC);
-	if (dir < 0)
-		return -errno;
-	return lr_mount_legacy(env, dir, "cgroup", fs.type, lr_mount_ms_flags(attr),
-			       v2 ? NULL : c->hierarchy);
-}
-
-static int hierarchy_bind(struct lr_mount_plan *plan, const struct lr_mount_cgroup *c,
-			  uint64_t attr, const struct lr_mount_dest *d,
-			  const struct lr_mount_env *env, struct lr_err *err)
-{
-	struct lr_mount_change change = {.set = attr};
-	int r;
-
-	if (!plan->no_new_api && !lr_mount_no_new_api) {
-		LR_CLEANUP_FD int tree = lr_mount_tree(c->host_dir, false, false);
-		if (tree >= 0) {
-			r = lr_mount_attach(tree, d);
-			if (r == 0)
-				return 0; /* attributes: by apply_v1, for all at once */
-		} else {
-			r = tree;
-		}
-		if (!lr_mount_refused(r))
-			return r;
-	}
-	LR_CLEANUP_FD int dir = openat(d->fd, d->name, O_PATH | O_NOFOLLOW | O_CLOEXEC);
-	if (dir < 0)
-		return -errno;
-	r = lr_mount_legacy(env, dir, c->host_dir, NULL, MS_BIND, NULL);
-	if (r < 0)
-		return r;
-	LR_CLEANUP_FD int mfd = openat(d->fd, d->name, O_PATH | O_NOFOLLOW | O_CLOEXEC);
-	return mfd < 0 ? -errno : lr_mount_change_apply(plan, mfd, &change, env, err);
 }
 
 /* "cpu" and "cpuacct" beside the directory "cpu,cpuacct". */
@@ -189,22 +120,21 @@ static int add_hierarchy(struct lr_mount_plan *plan, const struct lr_mount_op *o
 {
 	char name[NAME_MAX_LEN];
 	uint64_t attr = V1_ATTR | (op->attr & MOUNT_ATTR_RDONLY);
+	bool v2 = !*c->hierarchy;
 	int r = -EPERM;
 
 	name_of(c, name, sizeof(name));
-	struct lr_mount_dest d = {.fd = top, .name = name};
 	if (mkdirat(top, name, 0755) < 0 && errno != EEXIST)
 		return fail(op, -errno, err, "create the cgroup directory", name);
 	if (plan->opts.cgroupns)
-		r = hierarchy_new(plan, c, attr, &d, env, err);
-	if ((r == -EPERM || r == -EBUSY || r == -EINVAL) && c->host_dir) {
-		lr_err_clear(err);
-		r = hierarchy_bind(plan, c, attr, &d, env, err);
-	}
+		r = lr_mount_in(plan, env, top, name, "cgroup", v2 ? "cgroup2" : "cgroup",
+				lr_mount_ms_flags(attr), v2 ? NULL : c->hierarchy);
+	/* Its attributes: by apply_v1, for all at once. */
+	if ((r == -EPERM || r == -EBUSY || r == -EINVAL) && c->host_dir)
+		r = lr_mount_in(plan, env, top, name, c->host_dir, NULL, MS_BIND, NULL);
 	if (r == -ENOENT) {
 		/* A rootless runtime could not make a cgroup here: the directory stays empty. */
 		lr_debug("mount: no cgroup in hierarchy %s", name);
-		lr_err_clear(err);
 		r = 0;
 	}
 	if (r < 0)
@@ -217,9 +147,11 @@ static int apply_v1(struct lr_mount_plan *plan, struct lr_mount_op *op,
 		    const struct lr_mount_env *env, struct lr_err *err)
 {
 	const struct lr_mount_cgroup_view *view = env->cgroup;
-	LR_CLEANUP_FD int top = make_top(plan, op, env, err);
+	LR_CLEANUP_FD_LATE int top = make_top(plan, op, env, err);
 	int r = top < 0 ? top : 0;
 
+	if (r == 0 && fchdir(top) < 0)
+		r = fail(op, -errno, err, "enter", op->dest);
 	for (size_t i = 0; i < view->n && r >= 0; i++)
 		if (view->v[i].host_dir || plan->opts.cgroupns)
 			r = add_hierarchy(plan, op, &view->v[i], top, env, err);

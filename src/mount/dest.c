@@ -23,7 +23,7 @@
 void lr_mount_dest_close(struct lr_mount_dest *d)
 {
 	if (d->own)
-		lr_close(d->fd);
+		lr_close_late(d->fd);
 	*d = (struct lr_mount_dest){.fd = LR_NOFD};
 }
 

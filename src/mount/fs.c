@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* mount: new instances of file systems: fsopen, fsconfig, fsmount, move_mount; or mount(2). */
+/* mount: new instances of file systems, where direct.c cannot make them or has to know why: fsopen,
+ * fsconfig, fsmount, move_mount; or mount(2) by descriptor. */
 #define LR_ROOM "mount"
 #include "src/mount/internal.h"
 
@@ -13,8 +14,6 @@
 #include "src/base/log.h"
 #include "src/base/str.h"
 #include "src/sys/path.h"
-
-#define DATA_MAX 4096 /* mount(2) takes one page */
 
 bool lr_mount_refused(int r)
 {
@@ -87,7 +86,7 @@ int lr_mount_fs_make(struct lr_mount_plan *plan, const struct lr_mount_fs *fs, b
 	*unavailable = true;
 	if (plan->no_new_api || lr_mount_no_new_api)
 		return -ENOSYS;
-	LR_CLEANUP_FD int ctx = lr_fsopen(fs->type, FSOPEN_CLOEXEC);
+	LR_CLEANUP_FD_LATE int ctx = lr_fsopen(fs->type, FSOPEN_CLOEXEC);
 	if (lr_mount_refused(ctx)) {
 		plan->no_new_api = true;
 		return ctx;
@@ -225,7 +224,7 @@ static int legacy(struct lr_mount_plan *plan, struct lr_mount_op *op,
 {
 	LR_MOUNT_CLEANUP_DEST struct lr_mount_dest d = {.fd = LR_NOFD};
 	LR_CLEANUP_FD int covered = LR_NOFD;
-	char data[DATA_MAX];
+	char data[LR_MOUNT_DATA_MAX];
 	struct stat st = {0};
 	int r = lr_mount_dest_open(plan, op, env, LR_NOFD, &d, err);
 
@@ -255,7 +254,7 @@ static int legacy(struct lr_mount_plan *plan, struct lr_mount_op *op,
 	}
 	if (!op->keep && !op->n_props && !op->o.copyup && !plan->opts.mount_label)
 		return 0;
-	LR_CLEANUP_FD int mfd = lr_mount_dest_reopen(plan, op, env, d.fd, err);
+	LR_CLEANUP_FD_LATE int mfd = lr_mount_dest_reopen(plan, op, env, d.fd, err);
 	if (mfd < 0)
 		return mfd;
 	if (op->o.copyup && (r = copy_up(op, covered, mfd, &st, err)) < 0)
@@ -305,7 +304,7 @@ static int fresh(struct lr_mount_plan *plan, struct lr_mount_op *op, const struc
 			fs.mode = mode;
 		op->made = d.made;
 	}
-	LR_CLEANUP_FD int mfd = lr_mount_fs_make(plan, &fs, unavailable, err);
+	LR_CLEANUP_FD_LATE int mfd = lr_mount_fs_make(plan, &fs, unavailable, err);
 	if (mfd < 0)
 		return mfd;
 	if (op->o.copyup) {
@@ -326,29 +325,17 @@ static int fresh(struct lr_mount_plan *plan, struct lr_mount_op *op, const struc
 	return settle(plan, op, &mfd, env, err);
 }
 
-/* A destination that is known to be a directory needs no descriptors: one call. */
-static bool is_plain(const struct lr_mount_op *op)
-{
-	return !op->keep && !op->n_props && !op->o.copyup && !op->inherit_mode;
-}
-
-static int apply_plain(const struct lr_mount_plan *plan, const struct lr_mount_op *op,
-		       struct lr_err *err)
-{
-	if (mount(*op->source ? op->source : op->type, op->dest, op->type, op->ms_flags,
-		  op->o.data) == 0)
-		return 0;
-	int r = -errno;
-	lr_fail(err, -r, "mount %s on %s", op->type, op->dest);
-	explain(plan, op, r, err);
-	return r;
-}
-
 int lr_mount_fs_apply(struct lr_mount_plan *plan, struct lr_mount_op *op,
 		      const struct lr_mount_env *env, struct lr_err *err)
 {
-	if (env->plain && is_plain(op))
-		return apply_plain(plan, op, err);
+	if (lr_mount_is_direct(plan, op)) {
+		bool again;
+		int r = lr_mount_direct(plan, op, env, &again, err);
+		if (r == 0 || !again)
+			return r;
+		lr_debug("mount: mounts[%zu]: errno %d, once more by fsopen", op->index, -r);
+	}
+	plan->at = -1;
 	bool unavailable = op->o.only_mount2 || plan->no_new_api || lr_mount_no_new_api;
 	int r = unavailable ? -ENOSYS : fresh(plan, op, env, &unavailable, err);
 

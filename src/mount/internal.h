@@ -120,6 +120,8 @@ struct lr_mount_plan {
 	struct lr_mount_opts opts;
 	unsigned long root_prop; /* MS_SLAVE unless rootfsPropagation says otherwise */
 	bool late_props;         /* something here is or will be shared */
+	bool unseen;             /* nothing mounted here shows in another mount namespace */
+	ssize_t at;              /* the working directory is the root of ops[at], or -1: anywhere */
 	const char *context;     /* key of the SELinux option */
 	bool no_new_api;         /* a detached-mount call was refused: do not try again */
 };
@@ -215,6 +217,21 @@ int lr_mount_attach(int mfd, const struct lr_mount_dest *dest) LR_MUST_CHECK;
 /* The whole of an LR_MOUNT_FS operation. */
 int lr_mount_fs_apply(struct lr_mount_plan *plan, struct lr_mount_op *op,
 		      const struct lr_mount_env *env, struct lr_err *err) LR_MUST_CHECK;
+
+/* ---- direct.c ------------------------------------------------------------------------------ */
+
+#define LR_MOUNT_DATA_MAX 4096 /* mount(2) takes one page */
+
+/* Can mount(2) alone do all of an LR_MOUNT_FS operation? */
+bool lr_mount_is_direct(const struct lr_mount_plan *plan, const struct lr_mount_op *op);
+/* Does it. *again: the place is good, the kernel refused; fsopen(2) may know why. */
+int lr_mount_direct(struct lr_mount_plan *plan, struct lr_mount_op *op,
+		    const struct lr_mount_env *env, bool *again, struct lr_err *err) LR_MUST_CHECK;
+/* mount(2) on the directory `name`, which was just made in `dir`, the working directory; that it
+ * still is afterwards. 0 or -errno. */
+int lr_mount_in(const struct lr_mount_plan *plan, const struct lr_mount_env *env, int dir,
+		const char *name, const char *source, const char *type, unsigned long flags,
+		const char *data) LR_MUST_CHECK;
 
 /* ---- bind.c, cgroup.c, copyup.c ------------------------------------------------------------ */
 

@@ -10,14 +10,17 @@
  *   prepare  in the parent, before clone, in the host's mount namespace: detaches trees that the
  *            child could not reach or must not own (user namespace), and maps ids. No system call
  *            when no mount needs it
- *   apply    in the child, before pivot_root: mounts in the listed order below env->rootfd
+ *   apply    in the child, before pivot_root: mounts in the listed order below env->rootfd; the
+ *            working directory is somewhere in there afterwards. The process is to end soon
+ *            (lr_close_late)
  *   finish   in the child, after device nodes were made: turns read-only what had to be writable
  *            until then (tmpfs with "ro", /dev with "ro")
  *   release  closes what prepare and apply opened; both processes call it
  *
- * Mounts are made by the detached-mount API (fsopen, open_tree, mount_setattr, move_mount) on
- * descriptors that were opened inside the root, so a path is walked once and nothing can be
- * swapped in between. Where a kernel or a filter refuses it (ENOSYS, EPERM), mount(2) on
+ * A destination is opened once, inside the root, so nothing can be swapped between looking at it
+ * and mounting on it. A new file system is mounted there by one mount(2) (direct.c). What that
+ * cannot do, and every bind, is made by the detached-mount API (fsopen, open_tree, mount_setattr,
+ * move_mount) on descriptors. Where a kernel or a filter refuses it (ENOSYS, EPERM), mount(2) on
  * /proc/self/fd/N gives the same mount.
  */
 #ifndef LR_MOUNT_MOUNT_H
@@ -71,6 +74,7 @@ struct lr_mount_env {
 	int procfd; /* private procfs (src/sys/procfs.h), or LR_NOFD: /proc is used if needed */
 	bool plain; /* "/" is rootfd already, and every destination a directory without links on the
 		       way: src/lean has seen to that */
+	bool alone; /* nobody else is in the mount namespace */
 	const struct lr_mount_cgroup_view *cgroup; /* NULL: a cgroup mount is an error */
 	/* Called before what shows the cgroup or fills memory that is charged to it; may be called
 	 * often. NULL: the caller is where it belongs. */
@@ -102,7 +106,7 @@ bool lr_mount_wants_cgroup(const struct lr_mount_plan *plan);
 /* Every option with a meaning of its own, sorted, for `features`; NULL-terminated, static. */
 const char *const *lr_mount_option_names(size_t *n);
 
-/* Use mount(2) only (tests). */
-extern bool lr_mount_no_new_api;
+/* Use mount(2) only; never use it directly (tests). */
+extern bool lr_mount_no_new_api, lr_mount_no_direct;
 
 #endif

@@ -350,8 +350,9 @@ static int plan_opts(struct lr_mount_plan *plan, const struct oci_mounts *mounts
 	static const char *const contexts[] = {"context", "fscontext", "defcontext", "rootcontext"};
 	const char *type = plan->opts.mount_context_type, *prop = plan->opts.rootfs_propagation;
 
+	bool all = true;
 	plan->root_prop = MS_SLAVE;
-	if (prop && *prop && !(plan->root_prop = lr_mount_prop_parse(prop, NULL))) {
+	if (prop && *prop && !(plan->root_prop = lr_mount_prop_parse(prop, &all))) {
 		lr_refuse(err, EINVAL, "unknown mount propagation \"%s\"", prop);
 		lr_err_at(err, "linux.rootfsPropagation");
 		return -EINVAL;
@@ -361,6 +362,7 @@ static int plan_opts(struct lr_mount_plan *plan, const struct oci_mounts *mounts
 		for (size_t k = 0; k < mounts->v[i].options.n; k++)
 			if (lr_mount_prop_parse(mounts->v[i].options.v[k], NULL) == MS_SHARED)
 				plan->late_props = true;
+	plan->unseen = all && plan->root_prop != MS_SHARED && !plan->late_props;
 
 	plan->context = contexts[0];
 	if (!type || !*type)

@@ -66,6 +66,15 @@ hook_absent() {
 	! grep -q "$1" "$LOG" || fail "$1 ran too early: $(cat "$LOG")"
 }
 
+@test "hooks: those in the container's mounts begin in the caller's directory" {
+	is_lean || skip "stand-in runtime: in the rootfs"
+	hook_cfg createRuntime
+	hook_cfg createContainer
+	run -0 rt run -b "$BUNDLE" "$ID"
+	assert_eq "$(cat cwd.createRuntime)" "$PWD"
+	assert_eq "$(cat cwd.createContainer)" "$PWD"
+}
+
 @test "hooks: run in the foreground runs them all too" {
 	all_hooks
 	sh_cfg 'echo program >>/hooks/hooklog'

@@ -109,6 +109,19 @@ mount_table() {
 	assert_eq "$output" here
 }
 
+@test "mounts: more than there may be descriptors, and none is left" {
+	local n
+	for n in {1..70}; do
+		mkdir -p "src/$n"
+		printf '{"destination":"/m/b%d","type":"bind","source":"%s","options":["bind","ro"]}\n' "$n" "$PWD/src/$n"
+		printf '{"destination":"/m/t%d","type":"tmpfs","source":"t%d","options":["mode=755"]}\n' "$n" "$n"
+	done >all
+	cfg --slurpfile m all '.mounts += $m'
+	sh_cfg 'grep -c " /m/" /proc/self/mountinfo; ls /proc/self/fd'
+	run -0 bash -c 'ulimit -S -n 90; exec "$LEAN_RUNTIME" --root "$1" run -b "$2" "$3" </dev/null 3>&-' bash "$ROOT" "$BUNDLE" "$ID"
+	assert_eq "$output" $'140\n0\n1\n2\n3'
+}
+
 @test "mounts: in the listed order, one below another" {
 	mkdir a b
 	echo a >a/f

@@ -192,6 +192,16 @@ rt_fds() {
 	assert_eq "$output" $'0\n1\n2\n3'
 }
 
+@test "RLIMIT_NOFILE: a low one is the program's, not the runtime's" {
+	is_lean || skip "stand-in runtime: needs more itself"
+	cfg '.process.rlimits = [{type: "RLIMIT_NOFILE", soft: 5, hard: 5}] | .process.env -= [.process.env[] | select(startswith("HOME="))]'
+	mkdir -p "$BUNDLE/rootfs/etc"
+	echo 'root:x:0:0::/home/of/root:/bin/sh' >"$BUNDLE/rootfs/etc/passwd"
+	sh_cfg 'ulimit -n; echo $HOME'
+	run -0 rt_fds run -b "$BUNDLE" "$ID"
+	assert_eq "$output" $'5\n/home/of/root'
+}
+
 @test "descriptors: only the standard three, created and started apart" {
 	sh_cfg 'ls /proc/self/fd; for f in /proc/$$/fd/*; do readlink $f; done | grep -v -e pipe -e /dev/null -e /out -e /err'
 	rt_fds create -b "$BUNDLE" "$ID" 3</ 5</etc/passwd >out 2>err

@@ -62,6 +62,7 @@ __attribute__((unused)) static int fx_start(struct fx *fx, int flags)
 		return -errno;
 	fx->env.rootfd = open(ROOT, O_PATH | O_DIRECTORY | O_CLOEXEC);
 	fx->env.procfd = lr_procfs_open(&fx->err);
+	fx->env.alone = true;
 	return fx->env.procfd < 0 ? fx->env.procfd : 0;
 }
 
@@ -130,21 +131,25 @@ __attribute__((unused)) static void fx_new_root(struct fx *fx)
 	fx->env.rootfd = open(ROOT, O_PATH | O_DIRECTORY | O_CLOEXEC);
 }
 
-/* The same mounts by both interfaces must look the same in mountinfo, which is left in fx_lines. */
-static char fx_lines[2][65536];
+/* The same mounts must look the same in mountinfo, which is left in fx_lines, by whatever way: the
+ * new interface, mount(2) on descriptors, mount(2) directly, the same where others could look. */
+static char fx_lines[4][65536];
 
 __attribute__((unused)) static void fx_both(struct fx *fx, const struct oci_mounts *mounts)
 {
-	for (int i = 0; i < 2; i++) {
-		lr_mount_no_new_api = i;
+	for (int i = 0; i < 4; i++) {
+		lr_mount_no_new_api = i == 1;
+		lr_mount_no_direct = i < 2;
+		fx->env.alone = i < 3;
 		CHECK_INT(fx_mount(fx, mounts), 0);
 		CHECK_STR(fx->text, "");
 		fx_mountinfo(fx_lines[i], sizeof(fx_lines[i]));
 		fx_new_root(fx);
 	}
-	lr_mount_no_new_api = false;
+	fx->env.alone = true;
 	CHECK(fx_lines[0][0]);
-	CHECK_STR(fx_lines[0], fx_lines[1]);
+	for (int i = 1; i < 4; i++)
+		CHECK_STR(fx_lines[0], fx_lines[i]);
 }
 
 /* The last line for a destination, or "". Static buffer. */

@@ -63,15 +63,6 @@ IN_NS(without_private_procfs, 0)
 	CHECK_HAS(fx_line("/a"), "/a / ro,relatime");
 }
 
-IN_NS(cwd_survives_mount2, 0)
-{
-	char cwd[64] = "";
-	lr_mount_no_new_api = true;
-	CHECK_INT(chdir("/tmp"), 0);
-	CHECK_INT(fx_mount(fx, MOUNTS(M("/a", "tmpfs", "tmpfs"))), 0);
-	CHECK_STR(getcwd(cwd, sizeof(cwd)), "/tmp");
-}
-
 static void check_tmpfs_mode(struct fx *fx)
 {
 	struct stat st;
@@ -269,6 +260,27 @@ IN_NS(links_without_openat2, 0)
 	check_links(fx);
 }
 
+/* A link in a tmpfs of ours: by its own text it would lead to the host. */
+IN_NS(link_in_a_new_tmpfs, 0)
+{
+	struct stat before, after;
+
+	CHECK_INT(symlink("/etc", "/tmp/link"), 0);
+	CHECK_INT(stat("/etc", &before), 0);
+	CHECK_INT(fx_mount(fx, MOUNTS(M("/new", "tmpfs", "one", "mode=755"),
+				      M("/new/a", "bind", "/tmp/link", "bind", "copy-symlink"),
+				      M("/new/b", "tmpfs", "two", "mode=755"),
+				      M("/new/a", "tmpfs", "three", "mode=755"),
+				      M("/new/c", "tmpfs", "four", "mode=755"))),
+		  0);
+	CHECK_STR(fx->text, "");
+	CHECK_HAS(fx_line("/new/b"), "two");
+	CHECK_HAS(fx_line("/etc"), "three");
+	CHECK_HAS(fx_line("/new/c"), "four");
+	CHECK_INT(stat("/etc", &after), 0);
+	CHECK_INT(after.st_dev, before.st_dev);
+}
+
 IN_NS(covered_parent_is_not_used, 0)
 {
 	/* /x is a link to /dev: the tmpfs there hides the one that "/dev" stood for. */
@@ -336,19 +348,23 @@ IN_NS(dev_is_read_only_only_at_the_end, 0)
 	lr_mount_release(NULL);
 }
 
-static int open_fds(void)
+static int open_fds(int first)
 {
 	int n = 0;
-	for (int fd = 3; fd < 200; fd++)
+	for (int fd = first; fd < 200; fd++)
 		n += fcntl(fd, F_GETFD) >= 0;
 	return n;
 }
 
 IN_NS(no_descriptor_is_left, CLONE_NEWIPC)
 {
-	int before = open_fds();
-	for (int i = 0; i < 2; i++) {
-		lr_mount_no_new_api = i;
+	/* Low ones may be: the process is to end soon. */
+	while (dup(fx->env.rootfd) < LR_FD_LATE)
+		;
+	int before = open_fds(LR_FD_LATE);
+	for (int i = 0; i < 3; i++) {
+		lr_mount_no_new_api = i == 1;
+		lr_mount_no_direct = i == 2;
 		CHECK_INT(fx_mount(fx, MOUNTS(DEFAULTS, M("/t", "tmpfs", "t", "tmpcopyup"),
 					      M("/b", "bind", "/tmp", "rbind", "ro"))),
 			  0);
@@ -357,7 +373,7 @@ IN_NS(no_descriptor_is_left, CLONE_NEWIPC)
 		CHECK(fx_mount(fx, MOUNTS(M("/b", "tmpfs", "t", "wrong"))) < 0);
 		fx_new_root(fx);
 	}
-	CHECK_INT(open_fds(), before);
+	CHECK_INT(open_fds(LR_FD_LATE), before);
 }
 
 /* ---- cgroup ---------------------------------------------------------------------------------- */
