@@ -217,8 +217,9 @@ static void choose_way(struct lr_birth *b, enum lr_birth_kind kind)
 	p->work_arg = b;
 	if (b->c.netdev->n || b->c.rdt.given)
 		p->parent_work = parent_work;
-	/* Who sends to the notify socket must find it: it is made between the two phases. */
-	if (kind != LR_BIRTH_CREATE && !b->c.notify && lr_init_alone(p)) {
+	/* What is made between the two phases: the notify socket, and what tells others the pid. */
+	bool between = b->c.notify || b->hands_out;
+	if (kind != LR_BIRTH_CREATE && !between && lr_init_alone(p)) {
 		b->vm = (struct lr_init_vm){.record = record_self, .arg = b};
 		if (b->given) {
 			b->vm.stack = b->given->stack;
@@ -320,6 +321,13 @@ void lr_console_size(struct lr_tty_console *tty, struct lr_arena *a)
 		tty->size = size;
 }
 
+static const char *pidfd_receiver(const struct lr_create_opts *o, const struct oci_map *annotations)
+{
+	if (o->pidfd_socket || !annotations)
+		return o->pidfd_socket;
+	return lr_annotation(annotations, "run.oci.pidfd_receiver");
+}
+
 int lr_birth_plan(const struct lr_runtime *rt, const struct lr_create_opts *o, struct lr_arena *a,
 		  struct lr_birth *b, struct lr_err *err)
 {
@@ -352,6 +360,7 @@ int lr_birth_make(const struct lr_create_opts *o, enum lr_birth_kind kind, const
 	if (r < 0)
 		return r;
 	b->c.init.process.sigmask = sigmask;
+	b->hands_out = o->pid_file || pidfd_receiver(o, &b->c.config->annotations);
 	if (b->console >= 0)
 		lr_console_size(&b->c.init.process.tty, a);
 	r = lr_compile_take(&b->rt, o, &b->store, a, &b->c, err);
@@ -404,11 +413,9 @@ int lr_birth_start(struct lr_birth *b, const struct lr_create_opts *o, struct lr
 int lr_birth_hand_out(const struct lr_create_opts *o, const struct oci_map *annotations,
 		      const struct lr_init_child *c, struct lr_err *err)
 {
-	const char *receiver = o->pidfd_socket;
+	const char *receiver = pidfd_receiver(o, annotations);
 	int r = 0;
 
-	if (!receiver && annotations)
-		receiver = lr_annotation(annotations, "run.oci.pidfd_receiver");
 	if (receiver)
 		r = lr_send_pidfd(receiver, c->pidfd, err);
 	if (r >= 0 && o->pid_file)
