@@ -208,19 +208,53 @@ static bool is_gone(int store, const char *name)
 		      (faccessat(store, at + 1, F_OK, AT_SYMLINK_NOFOLLOW) < 0 && errno == ENOENT));
 }
 
+/*
+ * A slot whose file has no other link is nobody's, and would count as in use for ever. No kill
+ * leaves one, see internal.h; a host that lost its power, or whose ROOT was copied, may. Then it is
+ * not mounted either: under a mount the file's links could not be seen.
+ */
+static int take_orphan(const struct lr_lean_home *h, const char *slot, struct lr_arena *a,
+		       struct lr_err *err)
+{
+	char path[LR_LEAN_NAME], state[LR_LEAN_NAME];
+	struct stat st, home;
+
+	snprintf(path, sizeof(path), "slot/%.64s", slot);
+	snprintf(state, sizeof(state), "dirty/%.64s@.%d", slot, getpid());
+	if (fstatat(h->fd, path, &st, AT_SYMLINK_NOFOLLOW) < 0 || fstat(h->fd, &home) < 0 ||
+	    st.st_dev != home.st_dev || st.st_nlink != 1)
+		return 0;
+	if (linkat(h->fd, path, h->fd, state, 0) < 0)
+		return errno == ENOENT ? 0 : lr_fail(err, errno, "take %s/%s", h->path, path);
+	int r = lr_lean_slot_remove(h, slot, state, a, err);
+	return r < 0 ? r : 1;
+}
+
+enum place { FREE, USED, DIRTY, SLOT, PLACES };
+static const char *const places[] = {
+	[FREE] = "free", [USED] = "used", [DIRTY] = "dirty", [SLOT] = "slot"};
+
+static int sweep_entry(const struct lr_lean_home *h, int store, bool all, enum place where,
+		       const char *name, struct lr_arena *a, struct lr_err *err)
+{
+	if (where == SLOT)
+		return take_orphan(h, name, a, err);
+	bool nobodys = where == FREE ? all : is_gone(store, name);
+	return nobodys ? take_away(h, places[where], name, a, err) : 0;
+}
+
 int lr_lean_sweep(const struct lr_lean_home *h, int store, bool all, struct lr_arena *a,
 		  struct lr_err *err)
 {
-	static const char *const dirs[] = {"free", "used", "dirty"};
 	int done = 0, first = 0;
 
-	for (size_t i = 0; i < LR_ARRAY_SIZE(dirs); i++) {
-		LR_CLEANUP_DIR DIR *d = open_dir(h, dirs[i]);
+	for (enum place where = FREE; where < PLACES; where++) {
+		LR_CLEANUP_DIR DIR *d = open_dir(h, places[where]);
 		for (struct dirent *e; d && (e = readdir(d));) {
 			struct lr_err why = {0};
-			if (e->d_name[0] == '.' || (i == 0 ? !all : !is_gone(store, e->d_name)))
+			if (e->d_name[0] == '.')
 				continue;
-			int r = take_away(h, dirs[i], e->d_name, a, &why);
+			int r = sweep_entry(h, store, all, where, e->d_name, a, &why);
 			done += r > 0;
 			/* The others all the same. */
 			if (r < 0 && first == 0) {

@@ -33,3 +33,24 @@ teardown() {
 	run -0 rt pool status --format json
 	assert_eq "$(jq '[.slots[]?] | length' <<<"$output")" 0
 }
+
+@test "pool: a slot that nobody has, as after a loss of power, is taken away by the next one made and by drain" {
+	local home slot way
+	for way in make drain; do
+		run -0 rt --lean run -b "$BUNDLE" "$ID"
+		home=$(echo "$ROOT"/.lean/m*)
+		slot=$(basename "$home"/slot/*)
+		umount -l "$home/slot/$slot"
+		rm "$home/free/$slot"
+		: >"$home/slot/no-such-kind.0"
+		if [ "$way" = make ]; then
+			run -0 rt --lean run -b "$BUNDLE" "$ID"
+			assert_eq "$(cd "$home/slot" && echo *)" "$slot"
+			assert_eq "$(cd "$home/free" && echo *)" "$slot"
+		else
+			run -0 rt pool drain
+			assert_eq "$output" ""
+			run ! test -e "$home"
+		fi
+	done
+}
