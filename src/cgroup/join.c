@@ -50,11 +50,21 @@ static int explain(const char *dir, const char *ctrl, int r, struct lr_err *err)
 	return r;
 }
 
+/* Whoever moves himself goes on to his program. */
+static int enter_self(const char *dir, bool v2)
+{
+	char path[PATH_MAX];
+	int r = lr_cgroup_path(path, dir, v2 ? "cgroup.procs" : "tasks");
+
+	if (r < 0)
+		return r;
+	LR_CLEANUP_FD_LATE int fd = lr_open(path, O_WRONLY | O_CLOEXEC);
+	return fd < 0 || write(fd, "0", 1) < 0 ? -errno : 0;
+}
+
 static int enter(const char *dir, bool v2, const char *pid)
 {
-	int r = lr_cgroup_put(dir, v2 || !lr_streq(pid, "0") ? "cgroup.procs" : "tasks", pid);
-
-	return r;
+	return lr_streq(pid, "0") ? enter_self(dir, v2) : lr_cgroup_put(dir, "cgroup.procs", pid);
 }
 
 /* From a cgroup that is not the user's (a login session's), he cannot move himself to his own. */
