@@ -299,7 +299,7 @@ static int stage_protect(struct lr_child *c, struct lr_err *err)
 	if (r >= 0 && has_tree(c)) {
 		r = lr_lean_protect(c->plan->lean, err);
 	} else if (r >= 0) {
-		r = lr_rootfs_protect(c->plan->rootfs, &c->plan->root, err);
+		r = lr_rootfs_mask(c->plan->rootfs, &c->plan->root, err);
 		if (r >= 0)
 			r = lr_rootfs_finish(c->plan->rootfs, &c->plan->root, err);
 	}

@@ -146,7 +146,7 @@ int lr_lean_build(const struct lr_lean_plan *p, const struct lr_lean_env *env,
 	if (r >= 0)
 		r = lr_rootfs_pivot(t.rootfs, &t.state, err);
 	if (r >= 0)
-		r = lr_rootfs_protect(t.rootfs, &t.state, err);
+		r = lr_rootfs_mask(t.rootfs, &t.state, err);
 	if (r >= 0)
 		r = lr_rootfs_finish(t.rootfs, &t.state, err);
 	if (r >= 0)

@@ -4,10 +4,10 @@
 #include <fcntl.h>
 #include <sched.h>
 #include <stdio.h>
-#include <sys/mount.h>
 
 #include "src/base/log.h"
 #include "src/lean/internal.h"
+#include "src/rootfs/rootfs.h"
 #include "src/sys/syscalls.h"
 
 int lr_lean_enter(struct lr_lean_enter *e, struct lr_err *err)
@@ -32,53 +32,20 @@ int lr_lean_enter(struct lr_lean_enter *e, struct lr_err *err)
 	return e->empty < 0 ? lr_fail(err, errno, "open the prepared /proc") : 0;
 }
 
-static bool is_missing(int code)
-{
-	return code == ENOENT;
-}
-
-static int bind(const char *source, const char *path)
-{
-	return mount(source, path, NULL, MS_BIND, NULL) < 0 ? -errno : 0;
-}
-
-/*
- * What the path was when the slot was made is a guess: a module may have been loaded since. The
- * wrong kind is ENOTDIR, which costs the kernel more than the right one.
- */
-static int mask(const char *path, bool dir, const char *empty)
-{
-	int r = bind(dir ? empty : "/dev/null", path);
-
-	return r == -ENOTDIR ? bind(dir ? "/dev/null" : empty, path) : r;
-}
-
-static int make_readonly(const char *path)
-{
-	struct mount_attr attr = {.attr_set = MOUNT_ATTR_RDONLY};
-
-	if (mount(path, path, NULL, MS_BIND | MS_REC, NULL) < 0)
-		return -errno;
-	return lr_mount_setattr(AT_FDCWD, path, AT_RECURSIVE, &attr);
-}
-
 int lr_lean_protect(struct lr_lean_enter *e, struct lr_err *err)
 {
 	char empty[40];
+	const struct lr_rootfs_covers covers = {.file = "/dev/null", .dir = empty};
+	int r = 0;
 
 	snprintf(empty, sizeof(empty), "/proc/self/fd/%d", e->empty);
-	for (size_t i = 0; i < e->masked.n; i++) {
-		bool dir = e->kinds && e->kinds[i] == 'd';
-		int r = mask(e->masked.v[i], dir, empty);
-		if (r < 0 && !is_missing(-r))
-			return lr_fail(err, -r, "mask %s", e->masked.v[i]);
-	}
-	for (size_t i = 0; i < e->readonly.n; i++) {
-		int r = make_readonly(e->readonly.v[i]);
-		if (r < 0 && !is_missing(-r))
-			return lr_fail(err, -r, "make %s read-only", e->readonly.v[i]);
-	}
-	e->empty = lr_close(e->empty);
+	/* What a path was when the slot was made is a guess: a module may have been loaded since.
+	 */
+	for (size_t i = 0; i < e->masked.n && r == 0; i++)
+		r = lr_rootfs_mask_path(e->masked.v[i], e->kinds ? e->kinds[i] : 0, &covers, err);
+	for (size_t i = 0; i < e->readonly.n && r == 0; i++)
+		r = lr_rootfs_readonly_path(e->readonly.v[i], err);
+	e->empty = lr_close_late(e->empty);
 	lr_debug("lean: %zu paths masked, %zu read-only", e->masked.n, e->readonly.n);
-	return 0;
+	return r;
 }

@@ -131,11 +131,11 @@ int lr_rootfs_finish(const struct lr_rootfs_plan *plan, struct lr_rootfs_state *
 	/* The working directory is the new root, but unmounting "." takes what is on top. */
 	if (!plan->no_pivot && umount2(".", MNT_DETACH) < 0)
 		return lr_fail(err, errno, "detaching the host's root");
-	if (plan->readonly) {
-		int r = make_readonly(err);
-		if (r < 0)
-			return r;
-	}
+	int r = lr_rootfs_readonly_all(plan, err);
+	if (r == 0 && plan->readonly)
+		r = make_readonly(err);
+	if (r < 0)
+		return r;
 	if (plan->final_flags && mount(NULL, "/", NULL, plan->final_flags, NULL) < 0) {
 		lr_fail(err, errno, "setting the propagation of the root file system");
 		return lr_err_at(err, "linux.rootfsPropagation");

@@ -6,18 +6,13 @@
 #include <unistd.h>
 
 #include "src/base/log.h"
+#include "src/base/str.h"
 #include "src/rootfs/internal.h"
-#include "src/sys/path.h"
 #include "src/sys/syscalls.h"
 
 /* In the host's tree, the working directory while paths are masked. */
 #define NULL_FILE "dev/null"
 #define EMPTY_DIR "proc" /* the empty tmpfs covers this one: every host has it */
-
-static bool is_missing(int r)
-{
-	return r == -ENOENT || r == -ENOTDIR;
-}
 
 static int check_null(int oldfd, struct lr_err *err)
 {
@@ -31,11 +26,6 @@ static int check_null(int oldfd, struct lr_err *err)
 	}
 	return 0;
 }
-
-/* What masks paths, in the host's tree, made when first needed. */
-struct covers {
-	bool null, empty;
-};
 
 /* Mounts on `name` must not show on the host. pivot has seen to that; without it, where the config
  * leaves the host's mounts shared, only "/" itself is a slave. EINVAL: no mount point, so the mount
@@ -79,106 +69,107 @@ static int make_empty(const struct lr_rootfs_plan *plan, struct lr_err *err)
 	return r;
 }
 
-/*
- * stat(2) first: a bind onto the wrong kind fails only after the kernel has cloned the mount, and
- * waits for an RCU grace period to take it down (20 to 50 us here); for a path that is missing it
- * is the cheaper question, too.
- */
-static int mask(const struct lr_rootfs_plan *plan, const char *path, struct covers *have,
-		struct lr_err *err)
+/* Of what callers have masked, these are directories. Below /sys nearly everything is. */
+static bool is_dir_by_name(const char *path)
 {
-	struct stat st;
-	int r = 0;
+	return lr_has_prefix(path, "/sys/") ||
+	       lr_has_word("/proc/acpi /proc/asound /proc/scsi", path);
+}
 
-	if (stat(path, &st) < 0)
-		return is_missing(-errno) ? 0 : lr_fail(err, errno, "masking %s", path);
-	bool dir = S_ISDIR(st.st_mode);
-	if (dir && !have->empty) {
-		r = make_empty(plan, err);
-		have->empty = true;
-	} else if (!dir && !have->null) {
-		r = make_null(plan, err);
-		have->null = true;
-	}
-	if (r < 0)
-		return r;
-	if (mount(dir ? EMPTY_DIR : NULL_FILE, path, NULL, MS_BIND, NULL) < 0 && errno != ENOENT)
-		return lr_fail(err, errno, "masking %s", path);
-	return 0;
+static int bind(const char *source, const char *path)
+{
+	return mount(source, path, NULL, MS_BIND, NULL) < 0 ? -errno : 0;
+}
+
+/*
+ * No question first: a missing path is the answer to the mount. A cover of the wrong kind is
+ * refused (ENOTDIR), but only after the kernel has cloned it, and it waits for an RCU grace period
+ * to take that down (20 to 50 us here): hence the guess. Both refused: what should be a directory
+ * on the way to the path is none.
+ */
+int lr_rootfs_mask_path(const char *path, char kind, const struct lr_rootfs_covers *covers,
+			struct lr_err *err)
+{
+	bool dir = kind == 'd' || (kind != 'f' && is_dir_by_name(path));
+	int r = bind(dir ? covers->dir : covers->file, path);
+
+	if (r == -ENOTDIR)
+		r = bind(dir ? covers->file : covers->dir, path);
+	return r == 0 || r == -ENOENT || r == -ENOTDIR ? 0 : lr_fail(err, -r, "masking %s", path);
 }
 
 static int mask_all(const struct lr_rootfs_plan *plan, int oldfd, struct lr_err *err)
 {
-	struct covers have = {0};
+	static const struct lr_rootfs_covers covers = {.file = NULL_FILE, .dir = EMPTY_DIR};
 	int r = check_null(oldfd, err);
 
-	if (r < 0)
-		return r;
-	if (fchdir(oldfd) < 0)
-		return lr_fail(err, errno, "entering the host's root");
-	for (size_t i = 0; i < plan->masked.n; i++) {
-		r = mask(plan, plan->masked.v[i], &have, err);
+	if (r == 0 && fchdir(oldfd) < 0)
+		r = lr_fail(err, errno, "entering the host's root");
+	if (r == 0)
+		r = make_null(plan, err);
+	if (r == 0)
+		r = make_empty(plan, err);
+	for (size_t i = 0; i < plan->masked.n && r == 0; i++) {
+		r = lr_rootfs_mask_path(plan->masked.v[i], 0, &covers, err);
 		if (r < 0)
-			return lr_err_at(err, "linux.maskedPaths[%zu]", i);
+			lr_err_at(err, "linux.maskedPaths[%zu]", i);
 	}
-	if (chdir("/") < 0)
-		return lr_fail(err, errno, "returning to the container's root");
+	if (r == 0 && chdir("/") < 0)
+		r = lr_fail(err, errno, "returning to the container's root");
+	return r;
+}
+
+int lr_rootfs_mask(const struct lr_rootfs_plan *plan, struct lr_rootfs_state *state,
+		   struct lr_err *err)
+{
+	if (plan->masked.n && mask_all(plan, state->oldfd, err) < 0)
+		return lr_err_step(err, "protect");
+	lr_debug("rootfs: %zu paths masked", plan->masked.n);
 	return 0;
 }
 
-static int readonly_bind(const char *path)
-{
-	if (mount(path, path, NULL, MS_BIND | MS_REC, NULL) < 0)
-		return -errno;
-	return lr_rootfs_remount_ro(path);
-}
-
 /*
- * The bind is read-only, with everything below it, before anybody can see it; nosuid, nodev and
- * the like stay as they are. The path is resolved once, and magic links are not followed: our own
- * descriptors, which /proc/self/fd of the container shows now, lead to the host, and a path that
- * changes between two looks (a volume that others write to) must not bring it in.
+ * The path is looked up twice by mount(2) and once more by mount_setattr(2), and in a volume that
+ * others write to it may lead elsewhere each time. But nowhere out of the container: the host's
+ * tree is gone by now (with --no-pivot: out of reach of paths, and no descriptor of ours leads
+ * there), and the kernel binds nothing that is not in the caller's mount namespace (EINVAL), even
+ * if a magic link leads there, of /proc/self/fd for one. What belongs to no namespace it does bind
+ * since Linux 6.15: see procfs.c. And if the last look finds no mount, it fails, and the container
+ * with it. Who can make it find another one, or nothing, could as well move the path away.
  *
  * Kernels without mount_setattr(2) (before 5.12) get what runc does: the mount itself, not those
- * below, by its path.
+ * below.
  */
-static int readonly_tree(int rootfd, const char *path)
+int lr_rootfs_readonly_path(const char *path, struct lr_err *err)
 {
 	struct mount_attr attr = {.attr_set = MOUNT_ATTR_RDONLY};
+	int r;
 
-	LR_CLEANUP_FD int at = lr_open_in(rootfd, path, O_PATH, 0);
-	if (at < 0)
-		return at;
-	LR_CLEANUP_FD int fd = lr_open_tree(
-		at, "", OPEN_TREE_CLONE | OPEN_TREE_CLOEXEC | AT_RECURSIVE | AT_EMPTY_PATH);
-	if (fd < 0)
-		return lr_rootfs_not_offered(fd) ? readonly_bind(path) : fd;
-	int r = lr_mount_setattr(fd, "", AT_EMPTY_PATH | AT_RECURSIVE, &attr);
-	if (lr_rootfs_not_offered(r))
-		return readonly_bind(path);
+	if (mount(path, path, NULL, MS_BIND | MS_REC, NULL) < 0) {
+		r = -errno;
+		if (r == -ENOENT || r == -ENOTDIR)
+			return 0;
+	} else {
+		r = lr_mount_setattr(AT_FDCWD, path, AT_RECURSIVE, &attr);
+		if (lr_rootfs_not_offered(r))
+			r = lr_rootfs_remount_ro(path);
+	}
 	if (r < 0)
-		return r;
-	r = lr_move_mount(fd, "", at, "", MOVE_MOUNT_F_EMPTY_PATH | MOVE_MOUNT_T_EMPTY_PATH);
-	return lr_rootfs_not_offered(r) ? readonly_bind(path) : r;
+		lr_fail(err, -r, "making %s read-only", path);
+	if (r == -EINVAL)
+		lr_err_hint(err, "a symbolic link on the way leads out of the container, or what "
+				 "is mounted there is unbindable");
+	return r;
 }
 
-int lr_rootfs_protect(const struct lr_rootfs_plan *plan, struct lr_rootfs_state *state,
-		      struct lr_err *err)
+int lr_rootfs_readonly_all(const struct lr_rootfs_plan *plan, struct lr_err *err)
 {
-	if (plan->masked.n) {
-		int r = mask_all(plan, state->oldfd, err);
-		if (r < 0)
-			return lr_err_step(err, "protect");
-	}
 	for (size_t i = 0; i < plan->readonly_paths.n; i++) {
-		const char *path = plan->readonly_paths.v[i];
-		int r = readonly_tree(state->rootfd, path);
-		if (r < 0 && !is_missing(r)) {
-			lr_fail(err, -r, "making %s read-only", path);
+		if (lr_rootfs_readonly_path(plan->readonly_paths.v[i], err) < 0) {
 			lr_err_at(err, "linux.readonlyPaths[%zu]", i);
 			return lr_err_step(err, "protect");
 		}
 	}
-	lr_debug("rootfs: %zu paths masked, %zu read-only", plan->masked.n, plan->readonly_paths.n);
+	lr_debug("rootfs: %zu paths read-only", plan->readonly_paths.n);
 	return 0;
 }

@@ -13,13 +13,13 @@
  *   lr_rootfs_attach     host mounts stop propagating, the rootfs becomes a mount with a descriptor
  *     (mounts, lr_rootfs_open_dev, devices, lr_rootfs_dev_links, console, createContainer hooks)
  *   lr_rootfs_pivot      it becomes "/"; the host's tree is still there, behind state->oldfd
- *   lr_rootfs_protect    masked and read-only paths
- *   lr_rootfs_finish     the host's tree goes, root.readonly, final propagation
+ *   lr_rootfs_mask       masked paths
+ *   lr_rootfs_finish     the host's tree goes; read-only paths, root.readonly, final propagation
  *
  * Paths are masked after the pivot, so that links in the image resolve as the container will see
  * them, and before the host's tree goes, so that what they are covered with comes from the host:
  * its /dev/null, checked to be device 1:3 (CVE-2025-31133) and read-only, and one empty read-only
- * tmpfs shared by all directories. That costs one stat(2) and one mount(2) a path.
+ * tmpfs shared by all directories. That costs one mount(2) a path.
  *
  * Nothing else may run in the container's mount namespace between pivot and finish.
  */
@@ -107,13 +107,24 @@ int lr_rootfs_dev_links(int devfd, struct lr_err *err) LR_MUST_CHECK;
 int lr_rootfs_pivot(const struct lr_rootfs_plan *plan, struct lr_rootfs_state *state,
 		    struct lr_err *err) LR_MUST_CHECK;
 
-/* Covers plan->masked and plan->readonly_paths; those that do not exist are passed over. Needs no
- * /proc. The working directory is "/" afterwards. */
-int lr_rootfs_protect(const struct lr_rootfs_plan *plan, struct lr_rootfs_state *state,
-		      struct lr_err *err) LR_MUST_CHECK;
+/* Covers plan->masked; those that do not exist are passed over. Needs no /proc. The working
+ * directory is "/" afterwards. */
+int lr_rootfs_mask(const struct lr_rootfs_plan *plan, struct lr_rootfs_state *state,
+		   struct lr_err *err) LR_MUST_CHECK;
 
-/* The host's mounts are out of reach from here on. Closes state->oldfd. */
+/* The host's mounts are out of reach from here on. Closes state->oldfd. plan->readonly_paths are
+ * read-only then, with everything below them; those that do not exist are passed over. */
 int lr_rootfs_finish(const struct lr_rootfs_plan *plan, struct lr_rootfs_state *state,
 		     struct lr_err *err) LR_MUST_CHECK;
+
+/* The two for one path each, in a mount namespace without the host's tree: 0 also when there is no
+ * such path. */
+struct lr_rootfs_covers {
+	const char *file, *dir; /* what masks: paths, looked up for each */
+};
+/* kind: 'f' or 'd', what the path probably is; anything else: it is guessed. */
+int lr_rootfs_mask_path(const char *path, char kind, const struct lr_rootfs_covers *covers,
+			struct lr_err *err) LR_MUST_CHECK;
+int lr_rootfs_readonly_path(const char *path, struct lr_err *err) LR_MUST_CHECK;
 
 #endif

@@ -27,8 +27,14 @@ static int open_private(void)
 	int r = lr_fsconfig(ctx, FSCONFIG_CMD_CREATE, NULL, NULL, 0);
 	if (r < 0)
 		return r;
-	return lr_fsmount(ctx, FSMOUNT_CLOEXEC,
-			  MOUNT_ATTR_NOSUID | MOUNT_ATTR_NODEV | MOUNT_ATTR_NOEXEC);
+	int fd = lr_fsmount(ctx, FSMOUNT_CLOEXEC,
+			    MOUNT_ATTR_NOSUID | MOUNT_ATTR_NODEV | MOUNT_ATTR_NOEXEC);
+	/* Since Linux 6.15 a mount of no namespace can be bound, and our descriptor be found in
+	 * /proc/self/fd. (mount_setattr came with 5.12.) */
+	struct mount_attr unbindable = {.propagation = MS_UNBINDABLE};
+	if (fd >= 0)
+		(void)!lr_mount_setattr(fd, "", AT_EMPTY_PATH, &unbindable);
+	return fd;
 }
 
 static int open_host(struct lr_err *err)

@@ -8,6 +8,7 @@
 #include <sys/sysmacros.h>
 
 #include "src/rootfs/rootfs.h"
+#include "src/sys/procfs.h"
 
 #define STRV(...)                                                                                  \
 	((struct oci_strv){.v = (const char *[]){__VA_ARGS__, NULL},                               \
@@ -94,7 +95,7 @@ static bool enter(const struct request *q)
 	if (q->before_pivot)
 		q->before_pivot(s.rootfd);
 	if (!show("pivot", lr_rootfs_pivot(plan, &s, &err)) ||
-	    !show("protect", lr_rootfs_protect(plan, &s, &err)) ||
+	    !show("mask", lr_rootfs_mask(plan, &s, &err)) ||
 	    !show("finish", lr_rootfs_finish(plan, &s, &err)))
 		return false;
 	CHECK_STR(getcwd(path, sizeof(path)), "/");
@@ -215,7 +216,7 @@ static void body_pivot(void)
 	int fds = open_fds();
 	if (!enter(&q))
 		return;
-	CHECK_INT(open_fds(), fds);
+	CHECK_INT(open_fds(), fds + 1); /* rootfd is left to the end */
 	CHECK_STR(get_file("/marker"), "container");
 	CHECK_STR(get_file("/../../marker"), "container");
 	CHECK(!get_file(in_base("host-file")));
@@ -398,7 +399,7 @@ static void body_masked(void)
 	int fds = open_fds();
 	if (!enter(&q))
 		return;
-	CHECK_INT(open_fds(), fds);
+	CHECK_INT(open_fds(), fds + 1); /* rootfd is left to the end */
 	struct stat st, st2;
 	CHECK_INT(stat("/secret", &st), 0);
 	CHECK(S_ISCHR(st.st_mode) && st.st_rdev == makedev(1, 3));
@@ -484,7 +485,7 @@ static void body_bad_null(void)
 		  0);
 	CHECK_INT(lr_rootfs_attach(plan, &s, &err), 0);
 	CHECK_INT(lr_rootfs_pivot(plan, &s, &err), 0);
-	CHECK_INT(lr_rootfs_protect(plan, &s, &err), -ENODEV);
+	CHECK_INT(lr_rootfs_mask(plan, &s, &err), -ENODEV);
 	CHECK_HAS(err.msg, "1:3");
 	CHECK_STR(get_file("/secret"), "secret");
 	lr_rootfs_state_close(&s);
@@ -529,6 +530,43 @@ TEST(readonly_paths_keep_their_flags)
 {
 	NEED_ROOT();
 	in_child(body_readonly, 0);
+}
+
+static void open_ways_out(int rootfd)
+{
+	keep_proc(rootfd);
+	CHECK_INT(dup2(open(base, O_PATH | O_DIRECTORY), 70), 70);
+	CHECK_INT(dup2(lr_procfs_open(&err), 71), 71);
+	CHECK_INT(symlinkat("/proc/self/fd/70", rootfd, "host"), 0);
+	CHECK_INT(symlinkat("/proc/self/fd/71/sys", rootfd, "bare"), 0);
+}
+
+/* A path that leads elsewhere at each look cannot bring in what our descriptors lead to: not the
+ * host's files, and not the private procfs, in which nothing is masked. */
+static void body_readonly_magic(void)
+{
+	static const char *const ways[] = {"/host", "/bare"};
+	struct request q = {
+		.root = {.path = "rootfs"},
+		.readonly = STRV("/sub"),
+		.before_pivot = open_ways_out,
+	};
+
+	make_bundle();
+	if (!enter(&q))
+		return;
+	for (size_t i = 0; i < 2; i++) {
+		struct stat st;
+		CHECK_INT(stat(ways[i], &st), 0);
+		CHECK_INT(mount(ways[i], "/private", NULL, MS_BIND | MS_REC, NULL), -1);
+		CHECK_INT(errno, EINVAL);
+	}
+}
+
+TEST(readonly_paths_lead_nowhere_else)
+{
+	NEED_ROOT();
+	in_child(body_readonly_magic, 0);
 }
 
 static void body_readonly_root(void)
