@@ -340,7 +340,8 @@ static void move_bytes(struct relay *r, const struct pollfd fds[N_FDS])
 static int loop(struct relay *r, struct lr_err *err)
 {
 	struct pollfd fds[N_FDS];
-	int ret = reap(r, err); /* it may be gone already, with its SIGCHLD */
+	/* It may be gone already, with its SIGCHLD; a pidfd tells at the first poll. */
+	int ret = r->s->pidfd >= 0 ? 0 : reap(r, err);
 
 	while (ret == 0 && !done(r)) {
 		arm(r, fds);
@@ -349,7 +350,11 @@ static int loop(struct relay *r, struct lr_err *err)
 		if (poll(fds, N_FDS, look ? 0 : -1) < 0 && errno != EINTR)
 			return lr_fail(err, errno, "cannot wait for events");
 		r->s->wakeups++;
-		if (fds[SIGNALS].revents)
+		/* The end before the signals, if there is nothing to show any more: then nobody is
+		 * left for them. */
+		if (fds[PROCESS].revents && r->master.fd < 0)
+			ret = reap(r, err);
+		if (ret == 0 && fds[SIGNALS].revents && !done(r))
 			ret = take_signals(r, err);
 		if (ret == 0 && fds[PROCESS].revents && !r->exited)
 			ret = reap(r, err);
