@@ -4,6 +4,7 @@
 #include <errno.h>
 #include <inttypes.h>
 #include <limits.h>
+#include <signal.h>
 #include <stdio.h>
 #include <string.h>
 #include <sys/random.h>
@@ -83,6 +84,9 @@ int lr_cmd_run(const struct lr_cli_args *args, struct lr_err *err)
 		r = create_opts(args, &o, err);
 	if (r == 0)
 		r = make_up_id(&o, id, err);
+	/* In the foreground all signals are blocked, and taken from a descriptor. */
+	if (o.detach)
+		signal(SIGPIPE, SIG_IGN);
 	if (!lr_selfexe_is_protected()) {
 		o.protect = lr_cli_protect;
 		o.protect_arg = args->argv;

@@ -79,14 +79,14 @@ static int exit_status(int r, const struct lr_cli_args *args, const struct lr_er
 
 /*
  * Who reads our messages may be gone. For what only prints that is the end, as for any program;
- * what changes something is not to be torn off in the middle.
+ * what changes something is not to be torn off in the middle. `run` sees to that itself.
  */
 static void ignore_broken_pipes(const struct lr_cli_verb *verb)
 {
-	static const uint32_t print = LR_ON(STATE) | LR_ON(LIST) | LR_ON(PS) | LR_ON(EVENTS) |
-				      LR_ON(SPEC) | LR_ON(FEATURES) | LR_ON(HELP);
+	static const uint32_t others = LR_ON(STATE) | LR_ON(LIST) | LR_ON(PS) | LR_ON(EVENTS) |
+				       LR_ON(SPEC) | LR_ON(FEATURES) | LR_ON(HELP) | LR_ON(RUN);
 
-	if (verb && !(print & UINT32_C(1) << verb->id))
+	if (verb && !(others & UINT32_C(1) << verb->id))
 		signal(SIGPIPE, SIG_IGN);
 }
 
@@ -107,8 +107,10 @@ int main(int argc, char **argv)
 		r = opened;
 	if (r == 0)
 		r = dispatch(&args, &err);
-	if (r < 0)
+	if (r < 0) {
+		signal(SIGPIPE, SIG_IGN); /* the exit status is to be told in any case */
 		lr_cli_report(&err);
+	}
 	int status = exit_status(r, &args, &err);
 	lr_cli_args_free(&args);
 	return status;

@@ -92,6 +92,8 @@ static int enter_cwd(const char *cwd, struct lr_err *err)
 			    "it must be a directory that user and mounts let the process enter");
 		return lr_err_at(err, "process.cwd");
 	}
+	if (lr_streq(cwd, "/"))
+		return 0;
 	if (syscall(SYS_getcwd, real, sizeof(real)) < 0 || real[0] != '/') {
 		lr_refuse(err, EPERM, "the working directory \"%s\" is outside of the container",
 			  cwd);

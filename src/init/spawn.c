@@ -406,7 +406,7 @@ static int wait_report(const struct lr_init_child *c)
 	for (;;) {
 		int n = poll(&p, 1, LOOK_MS);
 		if (n > 0 || (n < 0 && errno != EINTR))
-			return n < 0 ? -errno : 1;
+			return n < 0 ? -errno : p.revents & POLLIN;
 		snprintf(path, sizeof(path), "/proc/%d/exe", c->pid);
 		ssize_t len = readlink(path, exe, sizeof(exe) - 1);
 		exe[len < 0 ? 0 : len] = '\0';
