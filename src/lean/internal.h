@@ -50,10 +50,12 @@ bool lr_lean_home_is_orphan(const char *name);
 /* Under LOCK_EX, when nothing is left in it. */
 int lr_lean_home_remove(int store, struct lr_lean_home *h, struct lr_err *err) LR_MUST_CHECK;
 
-/* ---- pins (pin.c): namespaces kept by a mount over an empty file of the home ---------------- */
+/* ---- pins (pin.c): namespaces kept by a mount over a socket of the home ------------------- */
 
-/* A descriptor of the pinned namespace of that CLONE_NEW* kind; -ENOENT when there is none. */
-int lr_lean_pin_open(const struct lr_lean_home *h, const char *name, int kind) LR_MUST_CHECK;
+/* The file: a socket, which cannot be opened, so that what can be is a namespace. May be there. */
+int lr_lean_pin_file(const struct lr_lean_home *h, const char *name) LR_MUST_CHECK;
+/* A descriptor of the pinned namespace; -ENOENT when there is none. */
+int lr_lean_pin_open(const struct lr_lean_home *h, const char *name) LR_MUST_CHECK;
 /* Pins a namespace of a living process; the file exists. */
 int lr_lean_pin_make(const struct lr_lean_home *h, const char *name, pid_t pid, const char *kind,
 		     struct lr_err *err) LR_MUST_CHECK;

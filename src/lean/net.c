@@ -65,26 +65,25 @@ static int make_shared(struct lr_lean_home *h, int store, struct lr_arena *a, st
 	LR_CLEANUP_FD int lock = r < 0 ? r : lr_lean_home_lock(h, LOCK_EX, err);
 	if (lock < 0)
 		return lock;
-	r = lr_lean_pin_open(h, SHARED, CLONE_NEWNET);
+	r = lr_lean_pin_open(h, SHARED);
 	if (r >= 0)
 		return r; /* somebody was faster */
-	LR_CLEANUP_FD int file =
-		openat(h->fd, SHARED, O_WRONLY | O_CREAT | O_NOFOLLOW | O_CLOEXEC, 0600);
-	if (file < 0)
-		return lr_fail(err, errno, "create %s/" SHARED, h->path);
+	r = lr_lean_pin_file(h, SHARED);
+	if (r < 0)
+		return lr_fail(err, -r, "create %s/" SHARED, h->path);
 	/* What is ready shows the last one in /sys, if there was one. */
 	r = lr_lean_sweep(h, store, true, a, err);
 	if (r >= 0)
 		r = lr_lean_make(&maker, err);
 	if (r < 0)
 		return r;
-	r = lr_lean_pin_open(h, SHARED, CLONE_NEWNET);
+	r = lr_lean_pin_open(h, SHARED);
 	return r < 0 ? lr_fail(err, -r, "open %s/" SHARED, h->path) : r;
 }
 
 int lr_lean_net_shared(struct lr_lean_home *h, int store, struct lr_arena *a, struct lr_err *err)
 {
-	int fd = lr_lean_pin_open(h, SHARED, CLONE_NEWNET);
+	int fd = lr_lean_pin_open(h, SHARED);
 
 	return fd >= 0 ? fd : make_shared(h, store, a, err);
 }
@@ -107,7 +106,7 @@ static int make_private(struct lr_lean_home *h, const char *id, unsigned *n, str
 	lr_lean_slot_path(used, "used", LR_LEAN_NET_KEY, *n, id);
 	r = lr_lean_make(&maker, err);
 	if (r >= 0) {
-		r = lr_lean_pin_open(h, pin, CLONE_NEWNET);
+		r = lr_lean_pin_open(h, pin);
 		if (r < 0)
 			lr_fail(err, -r, "open %s/%s", h->path, pin);
 	}
@@ -124,7 +123,7 @@ int lr_lean_net_take(struct lr_lean_home *h, const char *id, bool fresh, unsigne
 	if (!fresh && lr_lean_slot_grab(h, LR_LEAN_NET_KEY, id, n)) {
 		lr_lean_slot_path(pin, "slot", LR_LEAN_NET_KEY, *n, NULL);
 		lr_lean_slot_path(used, "used", LR_LEAN_NET_KEY, *n, id);
-		int fd = lr_lean_pin_open(h, pin, CLONE_NEWNET);
+		int fd = lr_lean_pin_open(h, pin);
 		if (fd >= 0)
 			return fd;
 		lr_debug("lean: %s/%s has lost its namespace", h->path, pin);
@@ -140,7 +139,7 @@ static bool is_clean(const struct lr_lean_home *h, const char *name)
 	char pin[LR_LEAN_NAME], print[LR_LEAN_PRINT_MAX];
 
 	snprintf(pin, sizeof(pin), "slot/%s", name);
-	LR_CLEANUP_FD int fd = lr_lean_pin_open(h, pin, CLONE_NEWNET);
+	LR_CLEANUP_FD int fd = lr_lean_pin_open(h, pin);
 	return fd >= 0 && lr_read_file_at(h->fd, PRINT, print, sizeof(print)) > 0 &&
 	       lr_lean_net_is_new(fd, print);
 }

@@ -3,27 +3,31 @@
 #define LR_ROOM "lean"
 #include <fcntl.h>
 #include <limits.h>
-#include <linux/nsfs.h>
 #include <sched.h>
 #include <signal.h>
 #include <stdio.h>
-#include <sys/ioctl.h>
 #include <sys/mount.h>
 #include <sys/prctl.h>
 #include <sys/socket.h>
+#include <sys/stat.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
 #include "src/lean/internal.h"
 
-int lr_lean_pin_open(const struct lr_lean_home *h, const char *name, int kind)
+int lr_lean_pin_file(const struct lr_lean_home *h, const char *name)
 {
-	LR_CLEANUP_FD int fd = openat(h->fd, name, O_RDONLY | O_NOFOLLOW | O_CLOEXEC);
+	return mknodat(h->fd, name, S_IFSOCK | 0600, 0) < 0 && errno != EEXIST ? -errno : 0;
+}
 
-	if (fd < 0)
-		return -errno;
-	/* Only a file: the mount over it is gone, or is in another mount namespace. */
-	return ioctl(fd, NS_GET_NSTYPE) == kind ? lr_take_fd(&fd) : -ENOENT;
+int lr_lean_pin_open(const struct lr_lean_home *h, const char *name)
+{
+	int fd = openat(h->fd, name, O_RDONLY | O_NOFOLLOW | O_CLOEXEC);
+
+	/* The file itself: the mount over it is gone, or is in another mount namespace. */
+	if (fd < 0 && errno == ENXIO)
+		return -ENOENT;
+	return fd < 0 ? -errno : fd;
 }
 
 static int pin_path(const struct lr_lean_home *h, const char *name, char path[PATH_MAX])

@@ -3,7 +3,6 @@
 #define LR_ROOM "lean"
 #include <dirent.h>
 #include <fcntl.h>
-#include <sched.h>
 #include <string.h>
 #include <sys/file.h>
 #include <unistd.h>
@@ -79,7 +78,7 @@ int lr_lean_pool_status(int store, const char *store_path, struct lr_arena *a,
 		r = count(&p, &h, store, s, a, err);
 	if (r < 0)
 		return r;
-	LR_CLEANUP_FD int net = lr_lean_pin_open(&h, "net/" LR_LEAN_NET_SHARED, CLONE_NEWNET);
+	LR_CLEANUP_FD int net = lr_lean_pin_open(&h, "net/" LR_LEAN_NET_SHARED);
 	p.shared_net = net >= 0;
 	p.path = h.path;
 	*ret = p;

@@ -2,7 +2,6 @@
 /* lean: slots change hands; see lean.h. */
 #define LR_ROOM "lean"
 #include <fcntl.h>
-#include <sched.h>
 #include <stdio.h>
 #include <string.h>
 #include <sys/file.h>
@@ -220,7 +219,7 @@ static int open_tree_of(struct taking *t, struct lr_lean_hold *h)
 	if (!t->plan->template_)
 		return t->plan->image && !lr_lean_image_mounted(t->plan->rootfs) ? -ENOENT : 0;
 	lr_lean_slot_path(name, "slot", t->key.name, t->n, NULL);
-	h->enter.mntns = lr_lean_pin_open(&t->home, name, CLONE_NEWNS);
+	h->enter.mntns = lr_lean_pin_open(&t->home, name);
 	return h->enter.mntns < 0 ? h->enter.mntns : 0;
 }
 

@@ -31,9 +31,9 @@ int lr_lean_slot_number(const struct lr_lean_home *h, const char *key, const cha
 			continue;
 		/* Whose it will be, before it is. */
 		lr_lean_slot_path(used, "used", key, n, id);
-		LR_CLEANUP_FD int fd = openat(h->fd, used, O_WRONLY | O_CREAT | O_CLOEXEC, 0600);
-		if (fd < 0)
-			return lr_fail(err, errno, "create %s/%s", h->path, used);
+		int r = lr_lean_pin_file(h, used);
+		if (r < 0)
+			return lr_fail(err, -r, "create %s/%s", h->path, used);
 		if (linkat(h->fd, used, h->fd, slot, 0) == 0) {
 			*ret = n;
 			return 0;
