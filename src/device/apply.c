@@ -225,13 +225,17 @@ static int bind_host(int dirfd, const struct lr_device *d, struct lr_err *err)
 	return is_asked(d, &st) ? 0 : refuse_other(d, &st, err);
 }
 
-static int make(int dirfd, const struct lr_device *d, bool bind, struct lr_err *err)
+/* fresh: see lr_device_apply. */
+static int make(int dirfd, const struct lr_device *d, bool bind, bool fresh, struct lr_err *err)
 {
 	struct stat st;
 
 	if (bind && !S_ISFIFO(d->mode))
 		return bind_host(dirfd, d, err);
-	if (mknodat(dirfd, d->name, d->mode, d->rdev) < 0 && errno != EEXIST) {
+	if (mknodat(dirfd, d->name, d->mode, d->rdev) == 0) {
+		if (fresh && d->uid == 0 && d->gid == 0)
+			return 0;
+	} else if (errno != EEXIST) {
 		if (errno == EPERM && !S_ISFIFO(d->mode))
 			return bind_host(dirfd, d, err);
 		return lr_fail(err, errno, "making %s", d->path);
@@ -244,31 +248,28 @@ static int make(int dirfd, const struct lr_device *d, bool bind, struct lr_err *
 }
 
 static int apply_one(const struct lr_device_plan *plan, const struct lr_device *d, int rootfd,
-		     int devfd, struct lr_err *err)
+		     int devfd, bool fresh, struct lr_err *err)
 {
 	int base = d->in_dev ? devfd : rootfd;
 
 	if (!d->dir[0])
-		return make(base, d, plan->bind, err);
+		return make(base, d, plan->bind, fresh && d->in_dev, err);
 	LR_CLEANUP_FD int dirfd = lr_mkdir_in(base, d->dir, 0755);
 	if (dirfd < 0)
 		return lr_fail(err, -dirfd, "making the directory of %s", d->path);
-	return make(dirfd, d, plan->bind, err);
+	return make(dirfd, d, plan->bind, false, err);
 }
 
-int lr_device_apply(const struct lr_device_plan *plan, int rootfd, int devfd, struct lr_err *err)
+int lr_device_apply(const struct lr_device_plan *plan, int rootfd, int devfd, bool fresh,
+		    struct lr_err *err)
 {
-	if (plan->n == 0)
-		return 0;
-
-	mode_t mask = umask(0);
 	int r = 0;
+
 	for (size_t i = 0; i < plan->n && r == 0; i++) {
-		r = apply_one(plan, &plan->v[i], rootfd, devfd, err);
+		r = apply_one(plan, &plan->v[i], rootfd, devfd, fresh, err);
 		if (r < 0 && plan->v[i].index >= 0)
 			lr_err_add_path(err, "linux.devices[%zd]", plan->v[i].index);
 	}
-	umask(mask);
 	if (r == 0)
 		lr_debug("device: %zu devices %s", plan->n, plan->bind ? "bound" : "made");
 	return r;

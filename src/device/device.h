@@ -7,10 +7,10 @@
  * room's, which device may open a node the cgroup room's.
  *
  * A node is made by mknod(2) and checked afterwards: type and number must be those asked for,
- * whoever else writes to the directory. What exists and matches stays; what exists and does not
- * is an error, as the specification demands. A user namespace may not make devices, nor may a
- * process that a device cgroup or a dropped CAP_MKNOD forbids it: there the host's device of that
- * number is bound onto an empty file.
+ * whoever else writes to the directory, and mode and owner, whatever its ACL says. What exists and
+ * matches stays; what exists and does not is an error, as the specification demands. A user
+ * namespace may not make devices, nor may a process that a device cgroup or a dropped CAP_MKNOD
+ * forbids it: there the host's device of that number is bound onto an empty file.
  */
 #ifndef LR_DEVICE_H
 #define LR_DEVICE_H
@@ -60,10 +60,11 @@ int lr_device_plan(const struct oci_devices *devices, const struct lr_device_opt
 
 /*
  * System calls only. rootfd: the container's root; devfd: its /dev, opened without following
- * links (lr_rootfs_open_dev). Called before pivot, while the host's devices can be reached by path.
- * The umask is 0 while it runs, and restored.
+ * links (lr_rootfs_open_dev). Called before pivot, while the host's devices can be reached by path,
+ * by root with a umask of 0. fresh: devfd is a tmpfs that was just made and that nobody else sees;
+ * what mknod(2) makes right in it needs no check.
  */
-int lr_device_apply(const struct lr_device_plan *plan, int rootfd, int devfd,
+int lr_device_apply(const struct lr_device_plan *plan, int rootfd, int devfd, bool fresh,
 		    struct lr_err *err) LR_MUST_CHECK;
 
 #endif

@@ -35,7 +35,7 @@ int lr_process_reset_signals(uint64_t which, struct lr_err *err)
 		if (r < 0)
 			return lr_fail(err, -r, "reset signal %d", sig);
 	}
-	umask(0022);
+	umask(0);
 	return 0;
 }
 

@@ -10,6 +10,7 @@
 #include <signal.h>
 #include <string.h>
 #include <sys/prctl.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include "libocispec/ocispec.h"
@@ -198,21 +199,27 @@ static int stage_mounts(struct lr_child *c, struct lr_err *err)
 	return r;
 }
 
+static int fill_dev(const struct lr_init_plan *p, const struct lr_mount_env *env,
+		    struct lr_err *err)
+{
+	LR_CLEANUP_FD_LATE int opened = LR_NOFD;
+	int dev = lr_mount_new_tmpfs(p->mounts, env, "/dev");
+	bool fresh = dev >= 0 && !p->process.rootless;
+
+	if (dev < 0)
+		dev = opened = lr_rootfs_open_dev(p->root.rootfd, err);
+	int r = dev < 0 ? dev : lr_device_apply(p->devices, p->root.rootfd, dev, fresh, err);
+	return r < 0 ? r : lr_rootfs_dev_links(dev, err);
+}
+
 static int stage_devices(struct lr_child *c, struct lr_err *err)
 {
 	const struct lr_init_plan *p = c->plan;
-	int r = 0;
+	struct lr_mount_env env = mount_env(c);
+	int r = p->dev_is_ours ? fill_dev(p, &env, err) : 0;
 
-	if (p->dev_is_ours) {
-		LR_CLEANUP_FD int dev = lr_rootfs_open_dev(p->root.rootfd, err);
-		r = dev < 0 ? dev : lr_device_apply(p->devices, p->root.rootfd, dev, err);
-		if (r >= 0)
-			r = lr_rootfs_dev_links(dev, err);
-	}
-	if (r >= 0) {
-		struct lr_mount_env env = mount_env(c);
-		r = lr_mount_finish(c->plan->mounts, &env, err);
-	}
+	if (r >= 0)
+		r = lr_mount_finish(p->mounts, &env, err);
 	lr_mount_release(c->plan->mounts);
 	return r;
 }
@@ -265,9 +272,11 @@ static int stage_hooks(struct lr_child *c, struct lr_err *err)
 		if (r >= 0)
 			r = lr_sync_wait(c->becoming.sync, LR_STEP_HOOKED, NULL, err);
 	}
-	if (r >= 0 && c->plan->hooks)
+	if (r >= 0 && c->plan->hooks) {
+		umask(0022);
 		r = run_hooks(c, &c->plan->hooks->create_container, "createContainer", "creating",
 			      err);
+	}
 	return r;
 }
 

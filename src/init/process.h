@@ -76,7 +76,7 @@ struct lr_becoming {
 bool lr_process_wants_procfs(const struct lr_init_process *p);
 
 /* First thing in the child: signals as a program expects them (`which`: lr_clone.reset), and a
- * umask that leaves directories made for the container open to its users, whatever the caller's. */
+ * umask of 0, since whoever makes something for the container names its whole mode. */
 int lr_process_reset_signals(uint64_t which, struct lr_err *err) LR_MUST_CHECK;
 
 /*

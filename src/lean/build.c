@@ -86,7 +86,7 @@ static int make_places(const struct lr_lean_plan *p, int rootfd, const struct lr
 static int fill_dev(const struct tree *t, struct lr_err *err)
 {
 	LR_CLEANUP_FD int dev = lr_rootfs_open_dev(t->state.rootfd, err);
-	int r = dev < 0 ? dev : lr_device_apply(t->devices, t->state.rootfd, dev, err);
+	int r = dev < 0 ? dev : lr_device_apply(t->devices, t->state.rootfd, dev, false, err);
 
 	if (r >= 0)
 		r = lr_rootfs_dev_links(dev, err);
@@ -125,6 +125,7 @@ int lr_lean_build(const struct lr_lean_plan *p, const struct lr_lean_env *env,
 {
 	struct tree t;
 
+	umask(0); /* of a child of ours */
 	int r = plan_tree(p, env, a, &t, err);
 	/* sysfs shows the network namespace of whoever mounts it. */
 	if (r >= 0 && netns >= 0 && (r = lr_setns(netns, CLONE_NEWNET)) < 0)

@@ -5,7 +5,9 @@
 
 #include <errno.h>
 #include <limits.h>
+#include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include "src/base/log.h"
@@ -119,6 +121,34 @@ int lr_mount_apply(struct lr_mount_plan *plan, const struct lr_mount_env *env, s
 		lr_err_clear(err); /* of a fallback that worked out */
 	}
 	return 0;
+}
+
+/* What is made in such a directory belongs to the directory's group. */
+static bool is_setgid(const struct lr_mount_options *o)
+{
+	for (size_t i = 0; i < o->n_params; i++)
+		if (lr_streq(o->params[i].key, "mode") && o->params[i].value &&
+		    strtoul(o->params[i].value, NULL, 8) & S_ISGID)
+			return true;
+	return false;
+}
+
+int lr_mount_new_tmpfs(const struct lr_mount_plan *plan, const struct lr_mount_env *env,
+		       const char *dest)
+{
+	if (plan->aliased || !lr_mount_nobody_looks(plan, env))
+		return LR_NOFD;
+	for (size_t i = plan->n; i-- > 0;) {
+		const struct lr_mount_op *op = &plan->ops[i];
+
+		if (!lr_streq(op->dest, dest))
+			continue;
+		return op->kind == LR_MOUNT_FS && lr_streq(op->type, "tmpfs") && !op->o.copyup &&
+				       !op->inherit_mode && !is_setgid(&op->o)
+			       ? op->mfd
+			       : LR_NOFD;
+	}
+	return LR_NOFD;
 }
 
 int lr_mount_finish(struct lr_mount_plan *plan, const struct lr_mount_env *env, struct lr_err *err)

@@ -44,6 +44,7 @@ bool lr_mount_dest_near(const struct lr_mount_plan *plan, const struct lr_mount_
 /* A link on the way may alias a path that another mount is known by. */
 static void forget_parents(struct lr_mount_plan *plan)
 {
+	plan->aliased = true;
 	for (size_t i = 0; i < plan->n; i++)
 		plan->ops[i].parent = -1;
 }

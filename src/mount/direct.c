@@ -28,7 +28,7 @@ bool lr_mount_is_direct(const struct lr_mount_plan *plan, const struct lr_mount_
 	       strlen(op->o.data) < LR_MOUNT_DATA_MAX && !lr_mount_no_direct;
 }
 
-static bool nobody_looks(const struct lr_mount_plan *plan, const struct lr_mount_env *env)
+bool lr_mount_nobody_looks(const struct lr_mount_plan *plan, const struct lr_mount_env *env)
 {
 	return env->alone && plan->unseen;
 }
@@ -44,7 +44,7 @@ static int mount_here(const struct lr_mount_op *op, const char *path)
 static bool make_below_new(struct lr_mount_plan *plan, const struct lr_mount_op *op,
 			   const struct lr_mount_env *env)
 {
-	if (!op->below_new || op->parent < 0 || !nobody_looks(plan, env))
+	if (!op->below_new || op->parent < 0 || !lr_mount_nobody_looks(plan, env))
 		return false;
 	if (plan->at != op->parent && fchdir(plan->ops[op->parent].mfd) < 0)
 		return false;
@@ -75,7 +75,7 @@ int lr_mount_in(const struct lr_mount_plan *plan, const struct lr_mount_env *env
 		const char *name, const char *source, const char *type, unsigned long flags,
 		const char *data)
 {
-	if (nobody_looks(plan, env))
+	if (lr_mount_nobody_looks(plan, env))
 		return mount(source, name, type, flags, data) < 0 ? -errno : 0;
 	LR_CLEANUP_FD_LATE int fd =
 		openat(dir, name, O_PATH | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);

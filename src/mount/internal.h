@@ -121,6 +121,7 @@ struct lr_mount_plan {
 	unsigned long root_prop; /* MS_SLAVE unless rootfsPropagation says otherwise */
 	bool late_props;         /* something here is or will be shared */
 	bool unseen;             /* nothing mounted here shows in another mount namespace */
+	bool aliased;            /* a destination led through a link: texts do not tell all */
 	ssize_t at;              /* the working directory is the root of ops[at], or -1: anywhere */
 	const char *context;     /* key of the SELinux option */
 	bool no_new_api;         /* a detached-mount call was refused: do not try again */
@@ -222,6 +223,8 @@ int lr_mount_fs_apply(struct lr_mount_plan *plan, struct lr_mount_op *op,
 
 #define LR_MOUNT_DATA_MAX 4096 /* mount(2) takes one page */
 
+/* Nobody can change what we have just made in a tmpfs of ours. */
+bool lr_mount_nobody_looks(const struct lr_mount_plan *plan, const struct lr_mount_env *env);
 /* Can mount(2) alone do all of an LR_MOUNT_FS operation? */
 bool lr_mount_is_direct(const struct lr_mount_plan *plan, const struct lr_mount_op *op);
 /* Does it. *again: the place is good, the kernel refused; fsopen(2) may know why. */

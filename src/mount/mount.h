@@ -90,6 +90,11 @@ int lr_mount_plan(const struct oci_mounts *mounts, const struct lr_mount_opts *o
 int lr_mount_prepare(struct lr_mount_plan *plan, struct lr_err *err) LR_MUST_CHECK;
 int lr_mount_apply(struct lr_mount_plan *plan, const struct lr_mount_env *env,
 		   struct lr_err *err) LR_MUST_CHECK;
+/* The root of what apply has mounted on `dest`, if that is a tmpfs which nobody else sees, with
+ * nothing in it but what the plan has put there, and no set-group-id bit to be handed down. The
+ * plan's; LR_NOFD: no such thing, or it is not known. */
+int lr_mount_new_tmpfs(const struct lr_mount_plan *plan, const struct lr_mount_env *env,
+		       const char *dest);
 int lr_mount_finish(struct lr_mount_plan *plan, const struct lr_mount_env *env,
 		    struct lr_err *err) LR_MUST_CHECK;
 /* In a running container: detaches what is mounted at each destination, the last one first. */

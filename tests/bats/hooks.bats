@@ -66,13 +66,15 @@ hook_absent() {
 	! grep -q "$1" "$LOG" || fail "$1 ran too early: $(cat "$LOG")"
 }
 
-@test "hooks: those in the container's mounts begin in the caller's directory" {
+@test "hooks: those in the container's mounts begin in the caller's directory, with an umask of 022" {
 	is_lean || skip "stand-in runtime: in the rootfs"
+	echo 'umask >umask' >>hook.sh
 	hook_cfg createRuntime
 	hook_cfg createContainer
 	run -0 rt run -b "$BUNDLE" "$ID"
 	assert_eq "$(cat cwd.createRuntime)" "$PWD"
 	assert_eq "$(cat cwd.createContainer)" "$PWD"
+	assert_eq "$(cat umask)" 0022
 }
 
 @test "hooks: run in the foreground runs them all too" {

@@ -22,7 +22,7 @@ static const struct lr_device_plan *plan_of(struct oci_device *v, size_t n, bool
 	return plan;
 }
 
-static int apply(struct oci_device *v, size_t n, bool userns)
+static int apply_in(struct oci_device *v, size_t n, bool userns, bool fresh)
 {
 	struct lr_arena *arena = lr_arena_new();
 	const struct lr_device_plan *plan = plan_of(v, n, userns, arena);
@@ -31,16 +31,21 @@ static int apply(struct oci_device *v, size_t n, bool userns)
 	int r = -EINVAL;
 
 	if (plan) {
-		mode_t mask = umask(077);
+		mode_t mask = umask(fresh ? 0 : 022); /* an ACL has the same effect */
 		int fds = open_fds();
-		r = lr_device_apply(plan, rootfd, devfd, &err);
+		r = lr_device_apply(plan, rootfd, devfd, fresh, &err);
 		CHECK_INT(open_fds(), fds);
-		CHECK_INT(umask(mask), 077);
+		umask(mask);
 	}
 	close(rootfd);
 	close(devfd);
 	lr_arena_free(arena);
 	return r;
+}
+
+static int apply(struct oci_device *v, size_t n, bool userns)
+{
+	return apply_in(v, n, userns, false);
 }
 
 static struct stat node(const char *path)
@@ -158,6 +163,8 @@ static void check_defaults(void)
 	CHECK_NODE("dev/tty", S_IFCHR, 5, 0, 0666);
 }
 
+static bool fresh_dev;
+
 static void body_make(void)
 {
 	uint32_t mode = 04751, uid = 12, gid = 34;
@@ -173,7 +180,7 @@ static void body_make(void)
 	};
 
 	CHECK_INT(mkdir(in_base("dev"), 0755), 0);
-	CHECK_INT(apply(v, 3, false), 0);
+	CHECK_INT(apply_in(v, 3, false, fresh_dev), 0);
 	check_defaults();
 	CHECK_NODE("dev/net/tun", S_IFCHR, 10, 200, 0666);
 	CHECK_NODE("dev/loop0", S_IFBLK, 7, 0, 04751);
@@ -189,7 +196,10 @@ static void body_make(void)
 TEST(nodes_are_made)
 {
 	NEED_ROOT();
-	in_child(body_make, 0);
+	for (int i = 0; i < 2; i++) {
+		fresh_dev = i;
+		in_child(body_make, 0);
+	}
 }
 
 static void body_existing(void)

@@ -332,6 +332,45 @@ IN_NS(remount_of_what_is_there, 0)
 	CHECK_INT(fx_mount(fx, MOUNTS(M("/none", "", "", "bind", "remount", "ro"))), -ENOENT);
 }
 
+static bool has_new_dev(struct fx *fx, const struct oci_mounts *mounts)
+{
+	struct lr_mount_plan *plan = NULL;
+	struct stat a, b;
+
+	CHECK_INT(lr_mount_plan(mounts, &fx->opts, fx->arena, &plan, &fx->err), 0);
+	CHECK_INT(lr_mount_apply(plan, &fx->env, &fx->err), 0);
+	int fd = lr_mount_new_tmpfs(plan, &fx->env, "/dev");
+	if (fd >= 0)
+		CHECK(fstat(fd, &a) == 0 && stat(ROOT "/dev", &b) == 0 && a.st_dev == b.st_dev);
+	lr_mount_release(plan);
+	fx_new_root(fx);
+	return fd >= 0;
+}
+
+IN_NS(new_tmpfs_is_known, 0)
+{
+#define DEV(...) M("/dev", "tmpfs", "t", __VA_ARGS__)
+#define SHM      M("/dev/shm", "tmpfs", "t", "mode=1777")
+	CHECK(has_new_dev(fx, MOUNTS(DEV("mode=755"), SHM)));
+	CHECK(has_new_dev(fx, MOUNTS(DEV("mode=755", "ro"))));
+	CHECK(!has_new_dev(fx, MOUNTS(DEV("mode=02755"), SHM)));
+	CHECK(!has_new_dev(fx, MOUNTS(DEV("nosuid"), SHM))); /* that of the directory */
+	CHECK(!has_new_dev(fx, MOUNTS(DEV("mode=755", "tmpcopyup"), SHM)));
+	CHECK(!has_new_dev(fx, MOUNTS(DEV("mode=755", "shared"), SHM)));
+	CHECK(!has_new_dev(fx, MOUNTS(DEV("mode=755"), SHM, M("/dev", "bind", "/tmp", "bind"))));
+	CHECK(!has_new_dev(fx, MOUNTS(SHM)));
+	fx->opts.rootfs_propagation = "slave";
+	CHECK(!has_new_dev(fx, MOUNTS(DEV("mode=755"), SHM)));
+	fx->opts.rootfs_propagation = "rslave";
+	CHECK(has_new_dev(fx, MOUNTS(DEV("mode=755"), SHM)));
+	fx->env.alone = false;
+	CHECK(!has_new_dev(fx, MOUNTS(DEV("mode=755"), SHM)));
+	fx->env.alone = true;
+	mkdir(ROOT "/dev", 0755);
+	CHECK_INT(symlink("dev", ROOT "/x"), 0);
+	CHECK(!has_new_dev(fx, MOUNTS(DEV("mode=755"), SHM, M("/x", "tmpfs", "t"))));
+}
+
 IN_NS(dev_is_read_only_only_at_the_end, 0)
 {
 	struct lr_mount_plan *plan = NULL;
