@@ -38,10 +38,16 @@ static int pivot(const struct lr_rootfs_plan *plan, const struct lr_rootfs_state
 	if (host_is_deaf(plan))
 		return 0;
 	/* Unmounting the host's tree must not reach the host. */
-	if (fchdir(state->oldfd) < 0 || mount(NULL, ".", NULL, MS_SLAVE | MS_REC, NULL) < 0 ||
-	    fchdir(state->rootfd) < 0)
+	if (lr_rootfs_enter_host(plan, state) < 0 ||
+	    mount(NULL, ".", NULL, MS_SLAVE | MS_REC, NULL) < 0 || chdir("/") < 0)
 		return lr_fail(err, errno, "stopping propagation of the host's root");
 	return 0;
+}
+
+/* What is mounted on the root is where ".." leads from there. */
+int lr_rootfs_enter_host(const struct lr_rootfs_plan *plan, const struct lr_rootfs_state *state)
+{
+	return plan->no_pivot ? fchdir(state->oldfd) : chdir("/..");
 }
 
 /* For a root that pivot_root cannot leave. The host's tree stays mounted below, out of reach of
@@ -65,7 +71,7 @@ static int move_root(const struct lr_rootfs_plan *plan, const struct lr_rootfs_s
 int lr_rootfs_pivot(const struct lr_rootfs_plan *plan, struct lr_rootfs_state *state,
 		    struct lr_err *err)
 {
-	if (plan->masked.n || !host_is_deaf(plan)) {
+	if (plan->masked.n && plan->no_pivot) {
 		state->oldfd = lr_open("/", O_PATH | O_DIRECTORY | O_CLOEXEC);
 		if (state->oldfd < 0)
 			return lr_fail(err, errno, "opening the host's root");

@@ -14,11 +14,11 @@
 #define NULL_FILE "dev/null"
 #define EMPTY_DIR "proc" /* the empty tmpfs covers this one: every host has it */
 
-static int check_null(int oldfd, struct lr_err *err)
+static int check_null(struct lr_err *err)
 {
 	struct stat st;
 
-	if (fstatat(oldfd, NULL_FILE, &st, AT_SYMLINK_NOFOLLOW) < 0)
+	if (lstat(NULL_FILE, &st) < 0)
 		return lr_fail(err, errno, "the host's /dev/null, to mask files with");
 	if (!S_ISCHR(st.st_mode) || st.st_rdev != makedev(1, 3)) {
 		lr_refuse(err, ENODEV, "the host's /dev/null is not character device 1:3");
@@ -98,13 +98,15 @@ int lr_rootfs_mask_path(const char *path, char kind, const struct lr_rootfs_cove
 	return r == 0 || r == -ENOENT || r == -ENOTDIR ? 0 : lr_fail(err, -r, "masking %s", path);
 }
 
-static int mask_all(const struct lr_rootfs_plan *plan, int oldfd, struct lr_err *err)
+static int mask_all(const struct lr_rootfs_plan *plan, const struct lr_rootfs_state *state,
+		    struct lr_err *err)
 {
 	static const struct lr_rootfs_covers covers = {.file = NULL_FILE, .dir = EMPTY_DIR};
-	int r = check_null(oldfd, err);
+	int r = 0;
 
-	if (r == 0 && fchdir(oldfd) < 0)
-		r = lr_fail(err, errno, "entering the host's root");
+	if (lr_rootfs_enter_host(plan, state) < 0)
+		return lr_fail(err, errno, "entering the host's root");
+	r = check_null(err);
 	if (r == 0)
 		r = make_null(plan, err);
 	if (r == 0)
@@ -122,7 +124,7 @@ static int mask_all(const struct lr_rootfs_plan *plan, int oldfd, struct lr_err 
 int lr_rootfs_mask(const struct lr_rootfs_plan *plan, struct lr_rootfs_state *state,
 		   struct lr_err *err)
 {
-	if (plan->masked.n && mask_all(plan, state->oldfd, err) < 0)
+	if (plan->masked.n && mask_all(plan, state, err) < 0)
 		return lr_err_step(err, "protect");
 	lr_debug("rootfs: %zu paths masked", plan->masked.n);
 	return 0;

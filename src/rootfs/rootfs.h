@@ -12,7 +12,7 @@
  *
  *   lr_rootfs_attach     host mounts stop propagating, the rootfs becomes a mount with a descriptor
  *     (mounts, lr_rootfs_open_dev, devices, lr_rootfs_dev_links, console, createContainer hooks)
- *   lr_rootfs_pivot      it becomes "/"; the host's tree is still there, behind state->oldfd
+ *   lr_rootfs_pivot      it becomes "/"; the host's tree is still there, above it
  *   lr_rootfs_mask       masked paths
  *   lr_rootfs_finish     the host's tree goes; read-only paths, root.readonly, final propagation
  *
@@ -60,7 +60,7 @@ struct lr_rootfs_plan {
 /* Descriptors of one set-up; all O_PATH and close-on-exec. */
 struct lr_rootfs_state {
 	int rootfd; /* the container's root: what other rooms work below */
-	int oldfd;  /* the host's root, between pivot and finish, when needed */
+	int oldfd;  /* --no-pivot: the host's root, between pivot and finish, when needed */
 	int tree;   /* from prepare: the rootfs as a detached mount */
 	bool over;  /* attach put it over "/", for want of a way to its own path */
 };
