@@ -79,16 +79,16 @@ int lr_record_decode(const void *bytes, size_t size, struct lr_arena *a, struct 
 {
 	struct header h;
 
-	if (size == 0)
-		return lr_refuse(err, ENODATA, "the record is empty");
 	if (size < sizeof(h))
-		return lr_refuse(err, EPROTO, "the record is cut off");
+		return lr_refuse(err, ENODATA, "the record is not written to its end");
 	memcpy(&h, bytes, sizeof(h));
 	if (memcmp(h.magic, MAGIC, sizeof(h.magic)) != 0 || h.size != sizeof(h))
 		return lr_refuse(err, EPROTO, "not a container record of this program");
 	if (h.version != VERSION)
 		return lr_refuse(err, EPROTO, "record version %u; this program knows %d", h.version,
 				 VERSION);
+	if (size < (uint64_t)sizeof(h) + h.body + h.config)
+		return lr_refuse(err, ENODATA, "the record is not written to its end");
 	if ((uint64_t)sizeof(h) + h.body + h.config != size || h.live.pid < 0)
 		return lr_refuse(err, EPROTO, "the record is damaged");
 

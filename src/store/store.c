@@ -176,8 +176,12 @@ int lr_store_write(struct lr_entry *e, const struct lr_record *r, const char *co
 	if (!bytes)
 		return lr_fail(err, ENOMEM, "encode the record");
 
-	LR_CLEANUP_FD int fd = openat(e->dir, RECORD_TMP,
-				      O_RDWR | O_CREAT | O_TRUNC | O_NOFOLLOW | O_CLOEXEC, 0600);
+	/* The first one right in its place: what is not whole is taken for none (store.h). */
+	int flags = O_RDWR | O_CREAT | O_NOFOLLOW | O_CLOEXEC;
+	LR_CLEANUP_FD int fd = openat(e->dir, RECORD, flags | O_EXCL, 0600);
+	bool again = fd < 0 && errno == EEXIST;
+	if (again)
+		fd = openat(e->dir, RECORD_TMP, flags | O_TRUNC, 0600);
 	if (fd < 0)
 		return lr_fail(err, errno, "create %s/%s/record", e->store->path, e->id);
 	ssize_t n = lr_write_full(fd, bytes, size);
@@ -185,7 +189,7 @@ int lr_store_write(struct lr_entry *e, const struct lr_record *r, const char *co
 		return lr_err_hint(
 			(lr_fail(err, (int)-n, "write %s/%s/record", e->store->path, e->id), err),
 			"free some space there, or give another root directory by --root");
-	if (renameat(e->dir, RECORD_TMP, e->dir, RECORD) < 0)
+	if (again && renameat(e->dir, RECORD_TMP, e->dir, RECORD) < 0)
 		return lr_fail(err, errno, "rename the record");
 	lr_close(e->record);
 	e->record = lr_take_fd(&fd);
@@ -224,6 +228,11 @@ static int read_record(int fd, struct lr_arena *a, char **bytes, size_t *size, u
 	return 0;
 }
 
+static int incomplete(const char *id, struct lr_err *err)
+{
+	return lr_refuse(err, ENODATA, "container \"%s\" was never created completely", id);
+}
+
 int lr_store_load(const struct lr_store *s, const char *id, struct lr_arena *a,
 		  struct lr_record *ret, const char **config, size_t *config_len,
 		  struct lr_err *err)
@@ -238,8 +247,7 @@ int lr_store_load(const struct lr_store *s, const char *id, struct lr_arena *a,
 	if (fd < 0) {
 		int why = errno;
 		if (why == ENOENT && faccessat(s->fd, id, F_OK, AT_SYMLINK_NOFOLLOW) == 0)
-			return lr_refuse(err, ENODATA,
-					 "container \"%s\" was never created completely", id);
+			return incomplete(id, err);
 		return why == ENOENT ? unknown(id, err)
 				     : lr_fail(err, why, "open %s/%s", s->path, path);
 	}
@@ -249,6 +257,8 @@ int lr_store_load(const struct lr_store *s, const char *id, struct lr_arena *a,
 	r = read_record(fd, a, &bytes, &size, &owner, err);
 	if (r >= 0)
 		r = lr_record_decode(bytes, size, a, ret, config, config_len, err);
+	if (r == -ENODATA)
+		return incomplete(id, err);
 	if (r < 0)
 		return r;
 	ret->owner = owner;

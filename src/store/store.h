@@ -10,8 +10,8 @@
  * Format of `record`, version 1: a header of 64 bytes (struct header in record.c; this machine's
  *byte order, the file never leaves it), then two JSON texts: `body` (what state, kill and delete
  *need) and `config` (what exec and the hooks of start and delete need: a config.json with the rest
- *left out). Written as a whole by rename; only pid, start time and flags of the header change
- *later, by one write of 16 bytes in place.
+ *left out). A record counts when it is as long as its header says; it is replaced by rename. Only
+ *pid, start time and flags of the header change in place, by one write of 16 bytes.
  *
  * The record comes first and goes last: what it names (cgroups, processes) is made after it
  * and removed before it, so `delete --force` finds everything whenever the runtime was killed.

@@ -108,6 +108,24 @@ crash() { # VERB ROUNDS
 	assert_nothing_left
 }
 
+@test "crash: a record that is not written to its end is none" {
+	local n
+	cfg '.process.args = ["/bin/true"]'
+	rt create -b "$BUNDLE" "$ID" </dev/null >/dev/null 2>&1
+	cp "$ROOT/$ID/record" record
+	rt delete --force "$ID"
+	for n in 0 1 63 64 65 500 $(($(stat -c %s record) - 1)); do
+		mkdir "$ROOT/$ID"
+		head -c "$n" record >"$ROOT/$ID/record"
+		run ! rt state "$ID"
+		assert_has "$output" "never created completely"
+		run -0 rt list -q
+		assert_eq "$output" ""
+		run -0 rt delete "$ID"
+		run ! test -e "$ROOT/$ID"
+	done
+}
+
 @test "crash: pause killed leaves nothing frozen for good" {
 	local n full
 	rt_sleeper
