@@ -194,14 +194,21 @@ int lr_lean_home_open(int store, const char *store_path, enum lr_lean_home_make 
 	return 0;
 }
 
+size_t lr_lean_home_in(const char *in_record)
+{
+	size_t len = strcspn(in_record, "/");
+	bool named = in_record[0] == 'm' && strspn(in_record + 1, "0123456789") == len - 1;
+
+	return named && len <= 32 && in_record[len] && !strchr(in_record + len + 1, '/') ? len : 0;
+}
+
 int lr_lean_home_named(int store, const char *store_path, const char *in_record, struct lr_arena *a,
 		       struct lr_lean_home *ret, struct lr_err *err)
 {
 	struct lr_lean_home h = LR_LEAN_HOME_NONE;
-	size_t len = strcspn(in_record, "/");
+	size_t len = lr_lean_home_in(in_record);
 
-	if (in_record[0] != 'm' || strspn(in_record + 1, "0123456789") != len - 1 ||
-	    !in_record[len] || strchr(in_record + len + 1, '/'))
+	if (len == 0)
 		return lr_refuse(err, EPROTO, "the record names no slot: \"%.64s\"", in_record);
 	h.name = lr_strndup(a, in_record, len);
 	if (!h.name)

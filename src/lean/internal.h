@@ -35,7 +35,9 @@ enum lr_lean_home_make {
 int lr_lean_home_open(int store, const char *store_path, enum lr_lean_home_make make,
 		      struct lr_arena *a, struct lr_lean_home *ret,
 		      struct lr_err *err) LR_MUST_CHECK;
-/* The one that a record names by "m<inode>/...". */
+/* How long the home's name is in a record's "m<inode>/..."; 0: it is no such thing. */
+size_t lr_lean_home_in(const char *in_record);
+/* The one that a record names. */
 int lr_lean_home_named(int store, const char *store_path, const char *in_record, struct lr_arena *a,
 		       struct lr_lean_home *ret, struct lr_err *err) LR_MUST_CHECK;
 /*
@@ -126,6 +128,8 @@ int lr_lean_slot_remove(const struct lr_lean_home *h, const char *slot, const ch
 /* used -> free, or gone if it may not be, or was marked. Nothing if it is not id's. */
 int lr_lean_slot_release(const struct lr_lean_home *h, const char *slot, const char *id,
 			 bool reusable, struct lr_arena *a, struct lr_err *err) LR_MUST_CHECK;
+/* The usual end, without opening the home; `in_record` names home and slot. False: see release. */
+bool lr_lean_slot_return(int store, const char *in_record, const char *id);
 int lr_lean_slot_mark(const struct lr_lean_home *h, const char *slot, const char *id,
 		      struct lr_err *err) LR_MUST_CHECK;
 /* Under LOCK_EX: removes slots of containers that are gone; `all`: and those that are free.

@@ -374,14 +374,16 @@ static int put(int store, const char *store_path, const char *what, const struct
 	       struct lr_arena *arena, struct lr_err *err)
 {
 	LR_CLEANUP_HOME struct lr_lean_home h = LR_LEAN_HOME_NONE;
+	bool clean = g->slot && (!g->cgroup || lr_cgroup_recycle(g->cgroup) == 0);
+	bool own_net = g->net && !lr_has_suffix(g->net, "/" LR_LEAN_NET_SHARED);
 
+	if (clean && !own_net && lr_lean_slot_return(store, g->slot, g->id))
+		return 0;
 	int r = lr_lean_home_named(store, store_path, what, arena, &h, err);
 	if (r < 0)
 		return r == -ENOENT ? 0 : r;
-	if (g->slot) {
-		bool clean = !g->cgroup || lr_cgroup_recycle(g->cgroup) == 0;
+	if (g->slot)
 		r = lr_lean_slot_release(&h, strchr(g->slot, '/') + 1, g->id, clean, arena, err);
-	}
 	if (g->net)
 		lr_lean_net_back(&h, strchr(g->net, '/') + 1, g->id, true, arena);
 	return r;

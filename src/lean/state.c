@@ -146,14 +146,36 @@ int lr_lean_slot_remove(const struct lr_lean_home *h, const char *slot, const ch
 	return 0;
 }
 
+/* The number of a slot by its name. */
+static bool parse_slot(const char *slot, uint32_t *n)
+{
+	const char *dot = strchr(slot, '.');
+
+	return dot && dot - slot <= 32 && lr_parse_u32(dot + 1, n) >= 0;
+}
+
+bool lr_lean_slot_return(int store, const char *in_record, const char *id)
+{
+	char used[2 * LR_LEAN_NAME], back[2 * LR_LEAN_NAME];
+	int home = (int)lr_lean_home_in(in_record);
+	const char *slot = in_record + home + 1;
+	uint32_t n;
+
+	if (home == 0 || !parse_slot(slot, &n) || n >= LR_LEAN_SLOTS_KEPT)
+		return false;
+	snprintf(used, sizeof(used), "%s/%.*s/used/%.64s@%.220s", LR_LEAN_DIR + 1, home, in_record,
+		 slot, id);
+	snprintf(back, sizeof(back), "%s/%.*s/free/%.64s", LR_LEAN_DIR + 1, home, in_record, slot);
+	return renameat(store, used, store, back) == 0;
+}
+
 int lr_lean_slot_release(const struct lr_lean_home *h, const char *slot, const char *id,
 			 bool reusable, struct lr_arena *a, struct lr_err *err)
 {
 	char used[LR_LEAN_NAME], back[LR_LEAN_NAME], dirty[LR_LEAN_NAME];
-	const char *dot = strchr(slot, '.');
 	uint32_t n;
 
-	if (!dot || dot - slot > 32 || lr_parse_u32(dot + 1, &n) < 0)
+	if (!parse_slot(slot, &n))
 		return lr_refuse(err, EPROTO, "the record names no slot: \"%.64s\"", slot);
 	snprintf(used, sizeof(used), "used/%s@%.220s", slot, id);
 	snprintf(dirty, sizeof(dirty), "dirty/%s@%.220s", slot, id);
