@@ -338,7 +338,7 @@ static int exec(const struct lr_runtime *rt, const struct lr_exec_opts *o, struc
 	*status = 0;
 	if (o->detach)
 		return 0;
-	return lr_foreground(e->child.pid, e->child.pidfd, &e->console, signals, status, err);
+	return lr_foreground(e->child.pid, e->child.pidfd, true, &e->console, signals, status, err);
 }
 
 int lr_lifecycle_exec(const struct lr_runtime *rt, const struct lr_exec_opts *o, int *status,

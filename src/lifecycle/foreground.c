@@ -5,15 +5,15 @@
 
 #include <sys/wait.h>
 
-int lr_foreground(pid_t pid, int pidfd, int *console, const struct lr_tty_signals *signals,
-		  int *status, struct lr_err *err)
+int lr_foreground(pid_t pid, int pidfd, bool others, int *console,
+		  const struct lr_tty_signals *signals, int *status, struct lr_err *err)
 {
 	struct lr_tty_session s = LR_TTY_SESSION_INIT;
 	int wait_status;
 
 	s.pid = pid;
 	s.pidfd = pidfd;
-	s.reap_others = true;
+	s.reap_others = others;
 	s.signals = signals;
 	if (*console >= 0) {
 		s.master = lr_tty_recv_fd(*console, NULL, 0, err);

@@ -3,6 +3,7 @@
 #ifndef LR_LIFECYCLE_FOREGROUND_H
 #define LR_LIFECYCLE_FOREGROUND_H
 
+#include <stdbool.h>
 #include <sys/types.h>
 
 #include "src/base/err.h"
@@ -10,9 +11,11 @@
 
 /*
  * Until the process is gone: forwards signals, relays the terminal whose master comes by *console
- * (LR_NOFD: none; closed). *status: its exit status, or 128 + signal.
+ * (LR_NOFD: none; closed). others: waits for what comes to a subreaper, too. *status: its exit
+ * status, or 128 + signal.
  */
-int lr_foreground(pid_t pid, int pidfd, int *console, const struct lr_tty_signals *signals,
-		  int *status, struct lr_err *err) LR_MUST_CHECK;
+int lr_foreground(pid_t pid, int pidfd, bool others, int *console,
+		  const struct lr_tty_signals *signals, int *status,
+		  struct lr_err *err) LR_MUST_CHECK;
 
 #endif

@@ -16,6 +16,13 @@
 #include "src/lifecycle/foreground.h"
 #include "src/lifecycle/notify.h"
 
+/* A pid namespace ends with its first process, and nothing that was born in it comes to us; but a
+ * hook may leave something running. */
+static bool leaves_others(const struct lr_birth *b)
+{
+	return !(b->c.init.ns.create & CLONE_NEWPID) || b->c.config->hooks;
+}
+
 static int stay(struct lr_birth *b, const struct lr_tty_signals *signals, int notify, int *status,
 		struct lr_err *err)
 {
@@ -27,7 +34,8 @@ static int stay(struct lr_birth *b, const struct lr_tty_signals *signals, int no
 	if (sock >= 0)
 		r = lr_notify_spawn(lr_take_fd(&sock), b->child.pidfd, err);
 	if (r >= 0)
-		r = lr_foreground(b->child.pid, b->child.pidfd, &b->console, signals, status, err);
+		r = lr_foreground(b->child.pid, b->child.pidfd, leaves_others(b), &b->console,
+				  signals, status, err);
 	b->child.pid = 0; /* reaped */
 	if (r >= 0)
 		b->c.record.pid = 0; /* somebody else's by now, perhaps */
@@ -83,10 +91,10 @@ static int hide(struct lr_birth *b, const struct lr_create_opts *o, struct lr_ar
 
 /* What the container leaves behind comes to us, and not to somebody who never waits. Only while we
  * stay: a container in the background must outlive us. */
-static int prepare_to_stay(const struct lr_create_opts *o, struct lr_tty_signals *signals,
-			   struct lr_err *err)
+static int prepare_to_stay(const struct lr_birth *b, const struct lr_create_opts *o,
+			   struct lr_tty_signals *signals, struct lr_err *err)
 {
-	if (!o->no_subreaper && prctl(PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0) < 0)
+	if (!o->no_subreaper && leaves_others(b) && prctl(PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0) < 0)
 		return lr_fail(err, errno, "become a subreaper");
 	return lr_tty_signals_open(signals, true, err);
 }
@@ -103,7 +111,7 @@ static int run(const struct lr_runtime *rt, const struct lr_create_opts *o,
 	if (r >= 0 && o->detach)
 		sigprocmask(SIG_SETMASK, NULL, &signals->old);
 	else if (r >= 0)
-		r = prepare_to_stay(o, signals, err);
+		r = prepare_to_stay(b, o, signals, err);
 	if (r >= 0)
 		r = lr_birth_make(o, o->detach ? LR_BIRTH_DETACHED : LR_BIRTH_FOREGROUND,
 				  &signals->old, a, b, err);

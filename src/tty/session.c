@@ -217,6 +217,8 @@ static int reap(struct relay *r, struct lr_err *err)
 			r->exited = true;
 			r->status = status;
 			r->peer = lr_close(r->peer);
+			if (!r->s->reap_others)
+				break;
 		}
 	}
 	if (pid < 0 && !r->exited)

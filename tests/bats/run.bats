@@ -47,6 +47,21 @@ teardown() { common_teardown; }
 	assert_eq "$(jq -r .bundle <<<"$output")" "$real"
 }
 
+@test "run: what a hook leaves running is a child of run as long as that stays" {
+	local pid left
+	cfg --arg f "$PWD/left" '.process.args = ["/bin/sleep", "300"] | .hooks = {"poststart": [{
+		"path": "/bin/sh", "args": ["sh", "-c", "sleep 300 >/dev/null 2>&1 & echo $! >\($f)"]}]}'
+	LR_TEST_TAG=$TAG "$LEAN_RUNTIME" --root "$ROOT" run -b "$BUNDLE" "$ID" </dev/null >/dev/null 2>&1 3>&- &
+	pid=$!
+	wait_until test -s left
+	left=$(cat left)
+	wait_until grep -q "^PPid:[[:space:]]*$pid$" "/proc/$left/status"
+	kill -KILL "$left"
+	wait_until test ! -e "/proc/$left"
+	rt kill "$ID" KILL
+	wait "$pid" || true
+}
+
 @test "run: exit code of the program" {
 	sh_cfg 'exit 3'
 	run -3 rt run -b "$BUNDLE" "$ID"
