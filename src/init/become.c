@@ -285,7 +285,11 @@ static int execute_stub(struct lr_init_process *p, struct lr_becoming *b, struct
 		return lr_fail(err, errno, "keep the sync descriptor");
 	int r = lr_execveat(p->stub, "", (char *const *)p->stub_argv, (char *const *)p->env,
 			    AT_EMPTY_PATH);
-	return lr_program_explain(b->program, -r, err);
+	if (r != -EACCES)
+		return lr_program_explain(b->program, -r, err);
+	lr_fail(err, EACCES, "execute the sealed program that executes %s", b->program);
+	return lr_err_hint(err, "does a security module forbid programs in memory? The command "
+				"line does without, if LEAN_RUNTIME_SELF=mount is set");
 }
 
 int lr_process_execute(struct lr_init_process *p, struct lr_becoming *b, struct lr_err *err)
