@@ -189,14 +189,10 @@ static struct lr_mount_env mount_env(struct lr_child *c)
 static int stage_mounts(struct lr_child *c, struct lr_err *err)
 {
 	struct lr_mount_env env = mount_env(c);
-	/* Hooks begin where the caller of the runtime is. */
-	bool hooks = c->plan->hooks && c->plan->hooks->create_container.n;
-	LR_CLEANUP_FD int cwd = hooks ? lr_open(".", O_PATH | O_DIRECTORY | O_CLOEXEC) : LR_NOFD;
 
-	int r = lr_mount_apply(c->plan->mounts, &env, err);
-	if (r >= 0 && cwd >= 0 && fchdir(cwd) < 0)
-		r = lr_fail(err, errno, "return to the caller's working directory");
-	return r;
+	/* Hooks begin where the caller of the runtime is. */
+	env.keep_cwd = c->plan->hooks && c->plan->hooks->create_container.n;
+	return lr_mount_apply(c->plan->mounts, &env, err);
 }
 
 static int fill_dev(const struct lr_init_plan *p, const struct lr_mount_env *env,

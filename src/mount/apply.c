@@ -105,12 +105,33 @@ int lr_mount_remove(const struct lr_mount_plan *plan, int rootfd, struct lr_err 
 	return r;
 }
 
+/* Root of a user namespace may be where it may not go: it cannot open that, and nothing leads on
+ * from there. */
+static int return_to(int cwd, struct lr_err *err)
+{
+	if ((cwd < 0 ? chdir("/") : fchdir(cwd)) < 0)
+		return lr_fail(err, errno, "return to the caller's working directory");
+	return 0;
+}
+
+static bool wants_cwd(const struct lr_mount_plan *plan, const struct lr_mount_env *env)
+{
+	for (size_t i = 0; i < plan->n; i++)
+		if (plan->ops[i].names_files)
+			return true;
+	return env->keep_cwd;
+}
+
 int lr_mount_apply(struct lr_mount_plan *plan, const struct lr_mount_env *env, struct lr_err *err)
 {
+	LR_CLEANUP_FD int cwd = wants_cwd(plan, env) ? lr_open(".", O_PATH | O_CLOEXEC) : LR_NOFD;
+
 	lr_err_clear(err);
 	plan->at = -1;
 	for (size_t i = 0; i < plan->n; i++) {
-		int r = apply_one(plan, &plan->ops[i], env, err);
+		int r = plan->ops[i].names_files ? return_to(cwd, err) : 0;
+		if (r == 0)
+			r = apply_one(plan, &plan->ops[i], env, err);
 		if (r < 0) {
 			lr_err_at(err, "mounts[%zu]", i);
 			/* A container that is being made goes as a whole; one that runs stays. */
@@ -120,7 +141,7 @@ int lr_mount_apply(struct lr_mount_plan *plan, const struct lr_mount_env *env, s
 		}
 		lr_err_clear(err); /* of a fallback that worked out */
 	}
-	return 0;
+	return env->keep_cwd ? return_to(cwd, err) : 0;
 }
 
 /* What is made in such a directory belongs to the directory's group. */

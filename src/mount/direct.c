@@ -25,7 +25,7 @@ bool lr_mount_is_direct(const struct lr_mount_plan *plan, const struct lr_mount_
 	bool labelled = label && *label && lr_streq(op->type, "mqueue");
 
 	return !op->keep && !op->n_props && !op->o.copyup && !op->inherit_mode && !labelled &&
-	       strlen(op->o.data) < LR_MOUNT_DATA_MAX && !lr_mount_no_direct;
+	       !op->names_files && strlen(op->o.data) < LR_MOUNT_DATA_MAX && !lr_mount_no_direct;
 }
 
 bool lr_mount_nobody_looks(const struct lr_mount_plan *plan, const struct lr_mount_env *env)

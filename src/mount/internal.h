@@ -104,6 +104,7 @@ struct lr_mount_op {
 	bool nolinks;      /* no symbolic link on the way */
 	bool is_procfs;    /* what is bound must be a procfs: it goes to /proc */
 	bool inherit_mode; /* tmpfs without mode=: take the mode of the directory it covers */
+	bool names_files;  /* source or options may be paths from the caller's directory */
 	bool finish_ro;    /* lr_mount_finish makes it read-only */
 	bool keep;         /* another operation or finish needs mfd */
 	int tree;     /* from prepare: a detached tree, or (is_link) a symbolic link; or LR_NOFD */

@@ -10,9 +10,8 @@
  *   prepare  in the parent, before clone, in the host's mount namespace: detaches trees that the
  *            child could not reach or must not own (user namespace), and maps ids. No system call
  *            when no mount needs it
- *   apply    in the child, before pivot_root: mounts in the listed order below env->rootfd; the
- *            working directory is somewhere in there afterwards. The process is to end soon
- *            (lr_close_late)
+ *   apply    in the child, before pivot_root: mounts in the listed order below env->rootfd. The
+ *            process is to end soon (lr_close_late)
  *   finish   in the child, after device nodes were made: turns read-only what had to be writable
  *            until then (tmpfs with "ro", /dev with "ro")
  *   release  closes what prepare and apply opened; both processes call it
@@ -75,6 +74,7 @@ struct lr_mount_env {
 	bool plain; /* "/" is rootfd already, and every destination a directory without links on the
 		       way: src/lean has seen to that */
 	bool alone; /* nobody else is in the mount namespace */
+	bool keep_cwd;                             /* the working directory is wanted afterwards */
 	const struct lr_mount_cgroup_view *cgroup; /* NULL: a cgroup mount is an error */
 	/* Called before what shows the cgroup or fills memory that is charged to it; may be called
 	 * often. NULL: the caller is where it belongs. */

@@ -33,6 +33,15 @@ static bool is_below(const char *path, const char *dir)
 	return strncmp(path, dir, n) == 0 && (path[n] == '/' || path[n] == '\0');
 }
 
+/* File systems whose source and options name no files, so from where does not matter. */
+static bool is_made_of_nothing(const char *type)
+{
+	return lr_has_word(
+		"bpf cgroup cgroup2 configfs debugfs devpts devtmpfs fusectl hugetlbfs mqueue "
+		"proc pstore ramfs securityfs sysfs tmpfs tracefs",
+		type);
+}
+
 static bool is_cgroup_type(const char *type)
 {
 	return lr_streq(type, "cgroup") || lr_streq(type, "cgroup2");
@@ -338,6 +347,7 @@ static int plan_one(struct lr_mount_plan *plan, size_t i, const struct oci_mount
 		return -ENOMEM;
 	}
 	plan_flags(op);
+	op->names_files = op->kind == LR_MOUNT_FS && !is_made_of_nothing(op->type);
 	op->inherit_mode = op->kind == LR_MOUNT_FS && lr_streq(op->type, "tmpfs") &&
 			   !lr_mount_options_has(&op->o, "mode");
 	plan_parent(plan, op, i);
