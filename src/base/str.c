@@ -4,6 +4,7 @@
 
 #include <errno.h>
 #include <limits.h>
+#include <stdio.h>
 
 bool lr_has_suffix(const char *s, const char *suffix)
 {
@@ -65,6 +66,29 @@ const char *lr_digits(char buf[LR_DIGITS], uint64_t v)
 		*--p = (char)('0' + v % 10);
 	while (v /= 10);
 	return p;
+}
+
+/*
+ * The date by arithmetic: glibc's gmtime(3) and strftime(3) read the time zone files first. Days
+ * since 1970 are counted from a 1 March of year 0, so that leap days come last (the proleptic
+ * Gregorian calendar has cycles of 146,097 days in 400 years).
+ */
+char *lr_utc(char buf[LR_UTC], int64_t t)
+{
+	int64_t days = t / 86400 + 719468;
+	int secs = (int)(t % 86400);
+	int64_t era = days / 146097;
+	int day = (int)(days % 146097);
+	int year = (day - day / 1460 + day / 36524 - day / 146096) / 365;
+	day -= 365 * year + year / 4 - year / 100;
+	int month = (5 * day + 2) / 153;
+	day -= (153 * month + 2) / 5;
+	month += month < 10 ? 3 : -9;
+
+	int n = snprintf(buf, LR_UTC, "%04d-%02d-%02dT%02d:%02d:%02d",
+			 (int)(year + era * 400 + (month <= 2)), month, day + 1, secs / 3600,
+			 secs / 60 % 60, secs % 60);
+	return buf + n;
 }
 
 const struct lr_name *lr_name_find(const struct lr_name *table, size_t n, const char *name)

@@ -30,6 +30,11 @@ int lr_parse_u32(const char *s, uint32_t *ret) LR_MUST_CHECK;
 #define LR_DIGITS 21
 const char *lr_digits(char buf[LR_DIGITS], uint64_t v);
 
+/* RFC 3339, UTC, without the zone: "1970-01-01T00:00:00". t: seconds since then, not negative.
+ * Returns its end. */
+#define LR_UTC 32
+char *lr_utc(char buf[LR_UTC], int64_t t);
+
 /*
  * A name -> value table, sorted by name (strcmp order; checked in the unit tests), searched by
  * bisection. NULL when unknown.

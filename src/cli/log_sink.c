@@ -47,28 +47,12 @@ static void put(struct entry *e, const char *text, size_t n)
 	e->len += n;
 }
 
-/*
- * The date by arithmetic: gmtime(3) reads the time zone files first. Days since 1970 are counted
- * from a 1 March of year 0, so that leap days come last (the proleptic Gregorian calendar has
- * cycles of 146,097 days in 400 years).
- */
 static void put_time(struct entry *e, int64_t t)
 {
-	char text[32];
-	int64_t days = t / 86400 + 719468;
-	int secs = (int)(t % 86400);
-	int64_t era = days / 146097;
-	int day = (int)(days % 146097);
-	int year = (day - day / 1460 + day / 36524 - day / 146096) / 365;
-	day -= 365 * year + year / 4 - year / 100;
-	int month = (5 * day + 2) / 153;
-	day -= (153 * month + 2) / 5;
-	month += month < 10 ? 3 : -9;
+	char text[LR_UTC];
 
-	int n = snprintf(text, sizeof(text), "%04d-%02d-%02dT%02d:%02d:%02dZ",
-			 (int)(year + era * 400 + (month <= 2)), month, day + 1, secs / 3600,
-			 secs / 60 % 60, secs % 60);
-	put(e, text, (size_t)n);
+	put(e, text, (size_t)(lr_utc(text, t) - text));
+	put(e, "Z", 1);
 }
 
 /* Bytes of the UTF-8 character at s, or 0 if it is none (overlong, surrogate, cut off). */

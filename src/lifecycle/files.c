@@ -10,18 +10,17 @@
 #include <unistd.h>
 
 #include "src/base/fd.h"
+#include "src/base/str.h"
 #include "src/lifecycle/container.h"
 #include "src/tty/tty.h"
 
 void lr_timestamp(char buf[40])
 {
 	struct timespec now;
-	struct tm tm;
 
 	clock_gettime(CLOCK_REALTIME, &now);
-	gmtime_r(&now.tv_sec, &tm);
-	size_t n = strftime(buf, 24, "%Y-%m-%dT%H:%M:%S", &tm);
-	snprintf(buf + n, 40 - n, ".%09ldZ", now.tv_nsec);
+	char *end = lr_utc(buf, now.tv_sec);
+	snprintf(end, 12, ".%09ldZ", now.tv_nsec);
 }
 
 int lr_write_pid_file(const char *path, pid_t pid, struct lr_err *err)

@@ -2,6 +2,7 @@
 /* Unit tests: strings and numbers. */
 #include <errno.h>
 #include <stdint.h>
+#include <time.h>
 
 #include "src/base/str.h"
 #include "tests/unit/test.h"
@@ -107,4 +108,21 @@ TEST(words)
 	CHECK(!lr_has_word("cpu", "cpuset"));
 	CHECK(!lr_has_word("", "cpu"));
 	CHECK(!lr_has_word("xcpu", "cpu"));
+}
+
+TEST(utc_is_what_gmtime_says)
+{
+	char text[LR_UTC], want[LR_UTC];
+	struct tm tm;
+
+	/* Every day of 400 years, which is the calendar's period, at changing times of the day. */
+	for (time_t t = 0; t < (time_t)146097 * 86400; t += 86399) {
+		char *end = lr_utc(text, t);
+		gmtime_r(&t, &tm);
+		strftime(want, sizeof want, "%Y-%m-%dT%H:%M:%S", &tm);
+		if (strcmp(text, want) != 0 || end != text + 19) {
+			CHECK_STR(text, want);
+			break;
+		}
+	}
 }
