@@ -51,6 +51,24 @@ TEST(descriptors_close_themselves)
 	CHECK_INT(errno, ENOTTY);
 }
 
+static int leave_late(int at_least)
+{
+	LR_CLEANUP_FD_LATE int fd = fcntl(STDOUT_FILENO, F_DUPFD_CLOEXEC, at_least);
+
+	CHECK(is_open(fd));
+	return fd;
+}
+
+TEST(low_descriptors_may_be_left_to_the_end)
+{
+	int low = leave_late(3), high = leave_late(LR_FD_LATE);
+
+	CHECK(low < LR_FD_LATE && is_open(low));
+	CHECK(high >= LR_FD_LATE && !is_open(high));
+	close(low);
+	CHECK_INT(lr_close_late(LR_NOFD), LR_NOFD);
+}
+
 TEST(heap_and_directories_too)
 {
 	LR_CLEANUP_FREE char *p = malloc(10);
