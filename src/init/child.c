@@ -276,11 +276,6 @@ static int stage_hooks(struct lr_child *c, struct lr_err *err)
 	return r;
 }
 
-static int stage_pivot(struct lr_child *c, struct lr_err *err)
-{
-	return has_tree(c) ? 0 : lr_rootfs_pivot(c->plan->rootfs, &c->plan->root, err);
-}
-
 /* runc's habit, which images rely on: a working directory that is missing is made. */
 static int make_cwd(struct lr_child *c, struct lr_err *err)
 {
@@ -297,17 +292,22 @@ static int make_cwd(struct lr_child *c, struct lr_err *err)
 	return 0;
 }
 
-static int stage_protect(struct lr_child *c, struct lr_err *err)
+static int stage_pivot(struct lr_child *c, struct lr_err *err)
 {
+	const struct lr_rootfs_plan *rootfs = c->plan->rootfs;
 	int r = make_cwd(c, err);
 
-	if (r >= 0 && has_tree(c)) {
-		r = lr_lean_protect(c->plan->lean, err);
-	} else if (r >= 0) {
-		r = lr_rootfs_mask(c->plan->rootfs, &c->plan->root, err);
-		if (r >= 0)
-			r = lr_rootfs_finish(c->plan->rootfs, &c->plan->root, err);
-	}
+	if (r < 0 || has_tree(c))
+		return r;
+	r = lr_rootfs_mask(rootfs, &c->plan->root, err);
+	return r < 0 ? r : lr_rootfs_pivot(rootfs, &c->plan->root, err);
+}
+
+static int stage_protect(struct lr_child *c, struct lr_err *err)
+{
+	int r = has_tree(c) ? lr_lean_protect(c->plan->lean, err)
+			    : lr_rootfs_finish(c->plan->rootfs, err);
+
 	lr_rootfs_state_close(&c->plan->root);
 	return r;
 }
@@ -317,8 +317,10 @@ static int stage_process(struct lr_child *c, struct lr_err *err)
 	int r = 0;
 
 	/* Nobody will say START; and the record's descriptor goes with the others in a moment. */
-	if (c->vm)
+	if (c->vm) {
 		r = c->vm->vm->record(c->vm->vm->arg, c->vm->pid, true, NULL, err);
+		c->vm->started = r >= 0;
+	}
 	if (r >= 0)
 		r = lr_process_become(&c->plan->process, &c->becoming, err);
 	if (r >= 0)
@@ -359,8 +361,6 @@ static int stage_program(struct lr_child *c, struct lr_err *err)
 	if (c->plan->hooks)
 		r = run_hooks(c, &c->plan->hooks->start_container, "startContainer", "created",
 			      err);
-	if (r >= 0 && c->vm)
-		c->vm->complete = true;
 	return r < 0 ? r : lr_process_execute(&c->plan->process, &c->becoming, err);
 }
 

@@ -199,7 +199,7 @@ int lr_vm_spawn(struct lr_init_plan *p, struct lr_ns_fds *ns, struct lr_clone *c
 	ret->pid = pid;
 	ret->pidfd = clone->pidfd;
 	ret->sync = report[0];
-	if (b->err.code == 0 && b->complete)
+	if (b->err.code == 0 && b->started)
 		return lr_init_executed(&p->process, &b->child.becoming, ret, err);
 	if (b->err.code == 0)
 		return lr_sync_died(LR_STEP_START, err);

@@ -31,8 +31,8 @@ struct lr_vm_birth {
 	struct lr_lean_enter lean;
 	struct lr_ns_fds ns;
 	struct lr_err err;
-	bool complete; /* nothing is left to do but to execute */
-	pid_t pid;     /* as the parent sees it; there before the child runs */
+	bool started; /* says the record: who kills it from now on kills the program */
+	pid_t pid;    /* as the parent sees it; there before the child runs */
 };
 
 /*

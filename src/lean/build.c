@@ -145,11 +145,11 @@ int lr_lean_build(const struct lr_lean_plan *p, const struct lr_lean_env *env,
 	if (r >= 0)
 		r = lr_mount_finish(t.mounts, &menv, err);
 	if (r >= 0)
-		r = lr_rootfs_pivot(t.rootfs, &t.state, err);
-	if (r >= 0)
 		r = lr_rootfs_mask(t.rootfs, &t.state, err);
 	if (r >= 0)
-		r = lr_rootfs_finish(t.rootfs, &t.state, err);
+		r = lr_rootfs_pivot(t.rootfs, &t.state, err);
+	if (r >= 0)
+		r = lr_rootfs_finish(t.rootfs, err);
 	if (r >= 0)
 		r = cover_proc(err);
 	return r < 0 ? r : close_tree(p, err);

@@ -157,6 +157,5 @@ void lr_rootfs_state_close(struct lr_rootfs_state *s)
 	if (!s)
 		return;
 	s->rootfd = lr_close_late(s->rootfd); /* of attach */
-	s->oldfd = lr_close(s->oldfd);
 	s->tree = lr_close(s->tree);
 }

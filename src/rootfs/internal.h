@@ -20,9 +20,6 @@ int lr_rootfs_propagation(struct lr_rootfs_plan *plan, const char *name,
  * host's is shared any more, so nothing done here can reach it. */
 int lr_rootfs_hide_host(int rootfd, bool host_is_deaf, struct lr_err *err) LR_MUST_CHECK;
 
-/* Makes the host's root the working directory, between pivot and finish; chdir(2)'s result. */
-int lr_rootfs_enter_host(const struct lr_rootfs_plan *plan, const struct lr_rootfs_state *state);
-
 /* The plan's read-only paths, once the host's tree is gone. */
 int lr_rootfs_readonly_all(const struct lr_rootfs_plan *plan, struct lr_err *err) LR_MUST_CHECK;
 

@@ -25,8 +25,7 @@ static bool host_is_deaf(const struct lr_rootfs_plan *plan)
  * pivot_root(".", "."): the old root ends stacked on the new one, and no directory is needed to put
  * it in (pivot_root(2), NOTES).
  */
-static int pivot(const struct lr_rootfs_plan *plan, const struct lr_rootfs_state *state,
-		 struct lr_err *err)
+static int pivot(const struct lr_rootfs_plan *plan, struct lr_err *err)
 {
 	int r = lr_pivot_root(".", ".");
 	if (r < 0) {
@@ -37,17 +36,12 @@ static int pivot(const struct lr_rootfs_plan *plan, const struct lr_rootfs_state
 	}
 	if (host_is_deaf(plan))
 		return 0;
-	/* Unmounting the host's tree must not reach the host. */
-	if (lr_rootfs_enter_host(plan, state) < 0 ||
-	    mount(NULL, ".", NULL, MS_SLAVE | MS_REC, NULL) < 0 || chdir("/") < 0)
+	/* Unmounting the host's tree must not reach the host. What is mounted on the root is where
+	 * ".." leads from there. */
+	if (chdir("/..") < 0 || mount(NULL, ".", NULL, MS_SLAVE | MS_REC, NULL) < 0 ||
+	    chdir("/") < 0)
 		return lr_fail(err, errno, "stopping propagation of the host's root");
 	return 0;
-}
-
-/* What is mounted on the root is where ".." leads from there. */
-int lr_rootfs_enter_host(const struct lr_rootfs_plan *plan, const struct lr_rootfs_state *state)
-{
-	return plan->no_pivot ? fchdir(state->oldfd) : chdir("/..");
 }
 
 /* For a root that pivot_root cannot leave. The host's tree stays mounted below, out of reach of
@@ -68,14 +62,9 @@ static int move_root(const struct lr_rootfs_plan *plan, const struct lr_rootfs_s
 	return 0;
 }
 
-int lr_rootfs_pivot(const struct lr_rootfs_plan *plan, struct lr_rootfs_state *state,
+int lr_rootfs_pivot(const struct lr_rootfs_plan *plan, const struct lr_rootfs_state *state,
 		    struct lr_err *err)
 {
-	if (plan->masked.n && plan->no_pivot) {
-		state->oldfd = lr_open("/", O_PATH | O_DIRECTORY | O_CLOEXEC);
-		if (state->oldfd < 0)
-			return lr_fail(err, errno, "opening the host's root");
-	}
 	if (fchdir(state->rootfd) < 0)
 		return lr_fail(err, errno, "entering %s", plan->path);
 
@@ -83,7 +72,7 @@ int lr_rootfs_pivot(const struct lr_rootfs_plan *plan, struct lr_rootfs_state *s
 	if (plan->new_mount_ns && plan->no_pivot)
 		r = move_root(plan, state, err);
 	else if (plan->new_mount_ns)
-		r = pivot(plan, state, err);
+		r = pivot(plan, err);
 	else if (chroot(".") < 0)
 		r = lr_fail(err, errno, "chroot to %s", plan->path);
 	if (r < 0)
@@ -128,10 +117,8 @@ static int make_readonly(struct lr_err *err)
 	return 0;
 }
 
-int lr_rootfs_finish(const struct lr_rootfs_plan *plan, struct lr_rootfs_state *state,
-		     struct lr_err *err)
+int lr_rootfs_finish(const struct lr_rootfs_plan *plan, struct lr_err *err)
 {
-	state->oldfd = lr_close(state->oldfd);
 	if (!plan->new_mount_ns)
 		return 0;
 	/* The working directory is the new root, but unmounting "." takes what is on top. */

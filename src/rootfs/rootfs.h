@@ -12,16 +12,17 @@
  *
  *   lr_rootfs_attach     host mounts stop propagating, the rootfs becomes a mount with a descriptor
  *     (mounts, lr_rootfs_open_dev, devices, lr_rootfs_dev_links, console, createContainer hooks)
- *   lr_rootfs_pivot      it becomes "/"; the host's tree is still there, above it
  *   lr_rootfs_mask       masked paths
+ *   lr_rootfs_pivot      it becomes "/"; the host's tree is still there, above it
  *   lr_rootfs_finish     the host's tree goes; read-only paths, root.readonly, final propagation
  *
- * Paths are masked after the pivot, so that links in the image resolve as the container will see
- * them, and before the host's tree goes, so that what they are covered with comes from the host:
- * its /dev/null, checked to be device 1:3 (CVE-2025-31133) and read-only, and one empty read-only
- * tmpfs shared by all directories. That costs one mount(2) a path.
+ * Paths are masked where they are opened inside the root: links in the image resolve as the
+ * container will see them. Not after the pivot: the host's tree lies on the root then, and ".." of
+ * a link would lead into it. What covers them comes from the host: its /dev/null, checked to be
+ * device 1:3 (CVE-2025-31133) and read-only, and for directories empty read-only tmpfs.
  *
- * Nothing else may run in the container's mount namespace between pivot and finish.
+ * Nothing else may run in the container's mount namespace, and no path of the image or the config
+ * be looked up, between pivot and finish.
  */
 #ifndef LR_ROOTFS_H
 #define LR_ROOTFS_H
@@ -60,13 +61,12 @@ struct lr_rootfs_plan {
 /* Descriptors of one set-up; all O_PATH and close-on-exec. */
 struct lr_rootfs_state {
 	int rootfd; /* the container's root: what other rooms work below */
-	int oldfd;  /* --no-pivot: the host's root, between pivot and finish, when needed */
 	int tree;   /* from prepare: the rootfs as a detached mount */
 	bool over;  /* attach put it over "/", for want of a way to its own path */
 };
 #define LR_ROOTFS_STATE_INIT                                                                       \
 	{                                                                                          \
-		.rootfd = LR_NOFD, .oldfd = LR_NOFD, .tree = LR_NOFD                               \
+		.rootfd = LR_NOFD, .tree = LR_NOFD                                                 \
 	}
 
 void lr_rootfs_state_close(struct lr_rootfs_state *s); /* NULL-safe; keeps errno */
@@ -103,19 +103,18 @@ int lr_rootfs_open_dev(int rootfd, struct lr_err *err) LR_MUST_CHECK;
  * a /dev of the host's: lr_device_needs_dev. */
 int lr_rootfs_dev_links(int devfd, struct lr_err *err) LR_MUST_CHECK;
 
-/* Makes state->rootfd "/"; the working directory is "/" then. */
-int lr_rootfs_pivot(const struct lr_rootfs_plan *plan, struct lr_rootfs_state *state,
-		    struct lr_err *err) LR_MUST_CHECK;
-
-/* Covers plan->masked; those that do not exist are passed over. Needs no /proc. The working
- * directory is "/" afterwards. */
-int lr_rootfs_mask(const struct lr_rootfs_plan *plan, struct lr_rootfs_state *state,
+/* Covers plan->masked; those that do not exist are passed over. The working directory is anywhere
+ * afterwards. */
+int lr_rootfs_mask(const struct lr_rootfs_plan *plan, const struct lr_rootfs_state *state,
 		   struct lr_err *err) LR_MUST_CHECK;
 
-/* The host's mounts are out of reach from here on. Closes state->oldfd. plan->readonly_paths are
- * read-only then, with everything below them; those that do not exist are passed over. */
-int lr_rootfs_finish(const struct lr_rootfs_plan *plan, struct lr_rootfs_state *state,
-		     struct lr_err *err) LR_MUST_CHECK;
+/* Makes state->rootfd "/"; the working directory is "/" then. */
+int lr_rootfs_pivot(const struct lr_rootfs_plan *plan, const struct lr_rootfs_state *state,
+		    struct lr_err *err) LR_MUST_CHECK;
+
+/* The host's mounts are out of reach from here on. plan->readonly_paths are read-only then, with
+ * everything below them; those that do not exist are passed over. */
+int lr_rootfs_finish(const struct lr_rootfs_plan *plan, struct lr_err *err) LR_MUST_CHECK;
 
 /* The two for one path each, in a mount namespace without the host's tree: 0 also when there is no
  * such path. */

@@ -197,6 +197,22 @@ foreground_exe() {
 	echo still writable >>host/file
 }
 
+@test "no path climbs over the root: masked and read-only paths, the working directory" {
+	lean_only "is open to it"
+	mkdir "$BUNDLE/rootfs/writable"
+	echo secret >"$BUNDLE/rootfs/secret"
+	ln -s ../../../../secret "$BUNDLE/rootfs/a"
+	ln -s ../../../../writable "$BUNDLE/rootfs/b"
+	cfg --arg d "/../../../..$BATS_TEST_TMPDIR/made" '.linux.maskedPaths = ["/a"] | .linux.readonlyPaths = ["/b"]
+		| .process.cwd = $d'
+	sh_cfg 'pwd; cat /secret; touch /writable/x && echo written'
+	run rt run -b "$BUNDLE" "$ID"
+	[ ! -e made ] || fail "the working directory was made on the host"
+	assert_has "$output" "$BATS_TEST_TMPDIR/made"
+	assert_hasnt "$output" secret
+	assert_hasnt "$output" written
+}
+
 @test "masked paths: /dev/null as a link in the image does not unmask (CVE-2025-31133)" {
 	lean_only "is open to it"
 	# A tmpfs over /dev hides the image's; without it the image's own /dev counts.
