@@ -85,7 +85,7 @@ static int join_cgroup(void *arg, struct lr_err *err)
 
 static int stage_cgroup(struct lr_child *c, struct lr_err *err)
 {
-	return c->plan->cgroup_work ? 0 : join_cgroup(c, err);
+	return c->plan->cgroup_late ? 0 : join_cgroup(c, err);
 }
 
 static int stage_joined(struct lr_child *c, struct lr_err *err)

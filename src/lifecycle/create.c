@@ -110,8 +110,8 @@ static int get_seccomp(struct lr_birth *b, struct lr_arena *a, struct lr_err *er
 	return lr_seccomp_save(&b->seccomp, fd, err);
 }
 
-/* cgroup v1: made while the first process is at its mounts; but in a user namespace it could not
- * join by then, and in a mount namespace that was there before not find them. */
+/* cgroup v1: joined when the first process is at its mounts; but in a user namespace it could not
+ * by then, and in a mount namespace that was there before not find them. */
 static bool cgroup_follows(const struct lr_birth *b)
 {
 	const struct lr_ns_plan *ns = &b->c.init.ns;
@@ -217,6 +217,7 @@ static void choose_way(struct lr_birth *b, enum lr_birth_kind kind)
 	p->work_arg = b;
 	if (b->c.netdev->n || b->c.rdt.given)
 		p->parent_work = parent_work;
+	p->cgroup_late = cgroup_follows(b);
 	/* What is made between the two phases: the notify socket, and what tells others the pid. */
 	bool between = b->c.notify || b->hands_out;
 	if (kind != LR_BIRTH_CREATE && !between && lr_init_alone(p)) {
@@ -226,7 +227,7 @@ static void choose_way(struct lr_birth *b, enum lr_birth_kind kind)
 			b->vm.stack_size = b->given->stack_size;
 		}
 		p->vm = &b->vm;
-	} else if (cgroup_follows(b)) {
+	} else if (p->cgroup_late) {
 		p->cgroup_work = cgroup_work;
 	}
 }
