@@ -541,10 +541,14 @@ int lr_compile(const struct lr_runtime *rt, const struct lr_create_opts *o, cons
 		c.config = o->given->config;
 		c.bundle = o->given->bundle;
 	}
+	if (o->read_config) {
+		c.config = o->read_config;
+		c.bundle = o->read_bundle;
+	}
 	int r = c.listen_fds = o->given ? 0 : lr_listen_fds(err);
 	if (r >= 0)
 		r = lr_check_preserve_fds(o->preserve_fds + c.listen_fds, err);
-	if (r >= 0 && !o->given)
+	if (r >= 0 && !c.config)
 		r = lr_compile_read(o, a, &c.bundle, &c.config, err);
 	if (r >= 0)
 		r = compile_lean(rt, o, root, &c, a, err);

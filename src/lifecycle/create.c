@@ -329,6 +329,33 @@ static const char *pidfd_receiver(const struct lr_create_opts *o, const struct o
 	return lr_annotation(annotations, "run.oci.pidfd_receiver");
 }
 
+static bool has_text(const char *s)
+{
+	return s && *s;
+}
+
+/*
+ * Whether the stub may be what hides our file. Until it is executed nobody may be able to look at
+ * our child, and nothing of the container's be executed by it; and no filter or label may stand
+ * between the two execve calls. Known by the config alone: where it does not suit, everything
+ * begins again.
+ */
+static bool stub_suits(const struct oci_config *c)
+{
+	const struct oci_linux *l = c->linux_;
+	const struct oci_process *p = c->process;
+	bool pid = false, joins = false;
+
+	for (size_t i = 0; l && i < l->namespaces.n; i++) {
+		joins = joins || has_text(l->namespaces.v[i].path);
+		pid = pid || lr_streq(l->namespaces.v[i].type, "pid");
+	}
+	return pid && !joins && !l->seccomp &&
+	       !lr_annotation(&c->annotations, LR_SECCOMP_BPF_DATA) &&
+	       !(p && (has_text(p->apparmor_profile) || has_text(p->selinux_label))) &&
+	       !(c->hooks && (c->hooks->create_container.n || c->hooks->start_container.n));
+}
+
 int lr_birth_plan(const struct lr_runtime *rt, const struct lr_create_opts *o, struct lr_arena *a,
 		  struct lr_birth *b, struct lr_err *err)
 {
@@ -342,8 +369,13 @@ int lr_birth_plan(const struct lr_runtime *rt, const struct lr_create_opts *o, s
 		b->store = *o->given->store;
 	else if (r >= 0)
 		r = lr_store_open(rt->root, true, a, &b->store, err);
+	struct lr_create_opts opts = *o;
+	if (r >= 0 && !o->given)
+		r = lr_compile_read(o, a, &opts.read_bundle, &opts.read_config, err);
+	if (r >= 0 && o->protect && !stub_suits(opts.read_config))
+		r = o->protect(o->protect_arg, err);
 	if (r >= 0)
-		r = lr_compile(&b->rt, o, b->store.path, a, &b->c, err);
+		r = lr_compile(&b->rt, &opts, b->store.path, a, &b->c, err);
 	if (r >= 0)
 		lr_debug("create: %s compiled: %zu mounts, namespaces %#x, %zu cgroups",
 			 b->c.bundle, b->c.config->mounts.n, b->c.record.namespaces,

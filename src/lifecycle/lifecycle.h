@@ -54,6 +54,9 @@ struct lr_create_opts {
 	int (*protect)(void *arg, struct lr_err *err);
 	void *protect_arg;
 	const struct lr_given *given; /* compile.h; NULL: the bundle has to be read */
+	/* It was: its absolute path, and what lr_compile_read found; NULL: not yet. */
+	const char *read_bundle;
+	const struct oci_config *read_config;
 };
 
 int lr_lifecycle_create(const struct lr_runtime *rt, const struct lr_create_opts *o,

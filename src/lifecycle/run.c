@@ -59,31 +59,13 @@ static int clean_up(struct lr_birth *b, struct lr_arena *a, struct lr_err *err)
 				    err);
 }
 
-/*
- * Whether the stub may be what hides our file. Until it is executed nobody may be able to look at
- * our child, and nothing of the container's be executed by it; and no filter or label may stand
- * between the two execve calls.
- */
-static bool stub_suits(const struct lr_compiled *c)
-{
-	const struct lr_init_plan *p = &c->init;
-	bool joins = false;
-
-	for (int i = 0; i < LR_NS_KINDS; i++)
-		joins = joins || p->ns.join[i];
-	return p->ns.create & CLONE_NEWPID && !joins && !c->seccomp.given &&
-	       !p->process.lsm.apparmor && !p->process.lsm.selinux &&
-	       !(p->hooks && (p->hooks->create_container.n || p->hooks->start_container.n));
-}
-
-/* To make the stub is cheaper than to execute ourselves again. */
+/* By the stub, which lr_birth_plan has found to suit. */
 static int hide(struct lr_birth *b, const struct lr_create_opts *o, struct lr_arena *a,
 		struct lr_err *err)
 {
 	if (!o->protect)
 		return 0;
-	if (stub_suits(&b->c))
-		b->stub = lr_init_stub_open(NULL);
+	b->stub = lr_init_stub_open(NULL);
 	if (b->stub < 0)
 		return o->protect(o->protect_arg, err);
 	return lr_process_stub(b->c.config->process, b->stub, a, &b->c.init.process, err);
