@@ -303,8 +303,8 @@ struct oci_network {
 };
 
 struct oci_pids {
-	const int64_t
-		*limit; /* 0 is a real limit of zero (before 1.3: none, see decode.c); -1: none */
+	/* 0 is a real limit of zero, -1 none. (Before 1.3 0 was none: decode.c makes that -1.) */
+	const int64_t *limit;
 };
 
 struct oci_rdma {

@@ -79,12 +79,13 @@ const char *lr_cli_cgroup_manager(const struct lr_cli_args *args);
  * --add-runtime can choose; else NULL. */
 const char *lr_cli_lean(const struct lr_cli_args *args);
 
+uid_t lr_cli_euid(void); /* of this process */
+
 /*
  * The directory of the state: --root; or /run/lean-runtime for root; or
  * $XDG_RUNTIME_DIR/lean-runtime for anyone else and for root of a user namespace, who cannot write
  * to /run. Absolute. Writes to buf; -errno with *err filled.
  */
-uid_t lr_cli_euid(void); /* of this process */
 int lr_cli_root(const struct lr_cli_args *args, char *buf, size_t size,
 		struct lr_err *err) LR_MUST_CHECK;
 

@@ -84,6 +84,8 @@ int lr_cmd_run(const struct lr_cli_args *args, struct lr_err *err)
 		r = create_opts(args, &o, err);
 	if (r == 0)
 		r = make_up_id(&o, id, err);
+	if (r < 0)
+		return r;
 	/* In the foreground all signals are blocked, and taken from a descriptor. */
 	if (o.detach)
 		signal(SIGPIPE, SIG_IGN);
@@ -91,8 +93,7 @@ int lr_cmd_run(const struct lr_cli_args *args, struct lr_err *err)
 		o.protect = lr_cli_protect;
 		o.protect_arg = args->argv;
 	}
-	if (r == 0)
-		r = lr_lifecycle_run(&run.rt, &o, &status, err);
+	r = lr_lifecycle_run(&run.rt, &o, &status, err);
 	return r < 0 ? r : status;
 }
 

@@ -22,8 +22,8 @@
 static int null_tree(struct lr_err *err)
 {
 	struct mount_attr attr = {.attr_set = MOUNT_ATTR_RDONLY};
-	LR_CLEANUP_FD int tree =
-		lr_open_tree(AT_FDCWD, NULL_FILE, OPEN_TREE_CLONE | OPEN_TREE_CLOEXEC);
+	LR_CLEANUP_FD int tree = lr_open_tree(
+		AT_FDCWD, NULL_FILE, OPEN_TREE_CLONE | OPEN_TREE_CLOEXEC | AT_SYMLINK_NOFOLLOW);
 	int r = tree < 0 ? tree : lr_mount_setattr(tree, "", AT_EMPTY_PATH, &attr);
 
 	if (r >= 0)
@@ -164,8 +164,8 @@ static int mask_all(const struct lr_rootfs_plan *plan, int rootfd, struct lr_err
 
 	if (null < 0 && !lr_rootfs_not_offered(null))
 		return null;
-	if (null < 0)
-		file = lr_open(NULL_FILE, O_PATH | O_NOFOLLOW | O_CLOEXEC);
+	if (null < 0 && (file = lr_open(NULL_FILE, O_PATH | O_NOFOLLOW | O_CLOEXEC)) < 0)
+		return lr_fail(err, errno, "the host's " NULL_FILE ", to mask files with");
 	int r = check_null(null < 0 ? file : null, err);
 	for (size_t i = 0; i < plan->masked.n && r == 0; i++) {
 		m.path = plan->masked.v[i];
