@@ -1,0 +1,222 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What faults are made in: for each verb what is there before, its commands, and what shows that it worked."""
+import json
+import os
+from pathlib import Path
+
+
+def config(*words):
+    """Of a container that says all about itself; `stay`: and then stays."""
+
+    def edit(config, place):
+        config["process"]["args"] = ["/bin/probe", *words]
+        config["linux"]["cgroupsPath"] = "/" + place.cgroup
+
+    return edit
+
+
+def many(config, place):
+    """Much of what a container can have, and the child alone makes."""
+    config["process"].update(
+        args=["/bin/probe"],
+        user={"uid": 1000, "gid": 1001, "additionalGids": [7]},
+        oomScoreAdj=500,
+        cwd="/copy",
+        rlimits=[{"type": "RLIMIT_NOFILE", "soft": 100, "hard": 200}],
+    )
+    config["domainname"] = "example"
+    config["mounts"] += [
+        {"destination": "/copy", "type": "tmpfs", "source": "tmpfs", "options": ["tmpcopyup", "mode=755"]},
+        {"destination": "/run", "type": "bind", "source": str(place.rootfs / "etc"), "options": ["rbind", "ro", "nosuid"]},
+    ]
+    config["linux"].update(
+        cgroupsPath="/" + place.cgroup,
+        sysctl={"net.ipv4.ip_forward": "1", "kernel.msgmax": "9000"},
+        devices=[{"path": "/dev/fault", "type": "c", "major": 1, "minor": 3, "fileMode": 0o640, "uid": 1, "gid": 2}],
+        seccomp={
+            "defaultAction": "SCMP_ACT_ALLOW",
+            "syscalls": [{"names": ["swapon", "reboot"], "action": "SCMP_ACT_ERRNO"}],
+        },
+    )
+    config["linux"]["resources"] = {
+        "memory": {"limit": 64 << 20},
+        "pids": {"limit": 50},
+        "devices": [{"allow": False, "access": "rwm"}],
+    }
+
+
+def helped(config, place):
+    """What the child needs its parent for: a user namespace, hooks."""
+    many(config, place)
+    config["linux"]["namespaces"].append({"type": "user"})
+    maps = [{"containerID": 0, "hostID": 100000, "size": 5000}]
+    config["linux"].update(uidMappings=maps, gidMappings=maps)
+    del config["linux"]["devices"]
+    hook = {"path": "/bin/true"}
+    config["hooks"] = {"createRuntime": [hook], "createContainer": [hook], "poststart": [hook], "poststop": [hook]}
+
+
+def lean_config(*words):
+    def edit(config, place):
+        config["process"]["args"] = ["/bin/probe", *words]
+        config["linux"].pop("cgroupsPath", None)
+
+    return edit
+
+
+class Verb:
+    """
+    setup: what is there before, without a fault. commands: those that meet it. worked: what is wrong
+    though they say 0. The rest is the same for all: see worker.py.
+    """
+
+    words = ()
+    edit = staticmethod(config())
+    start = None  # the container is there before: `run -d` or `create`
+    lean = False
+    keeps = False  # a container that was there outlives a failure
+    marks = False
+    probes = True  # writes what a probe says
+
+    def __init__(self, name):
+        self.name = name
+
+    def setup(self, place):
+        place.bundle(self.name, self.edit)
+        if self.start:
+            place.must(*self.start, "-b", place.bundle(self.name, self.edit), place.id, out="more")
+            if self.start[0] == "run":
+                place.whole("more")
+
+    def commands(self, place):
+        bundle = place.bundle(self.name, self.edit)
+        return [place.command(*[w.format(id=place.id, bundle=bundle) for w in line.split()]) for line in self.words]
+
+    def worked(self, place):
+        return []
+
+
+class Runs(Verb):
+    """Makes a container's process that says how it finds itself."""
+
+    def __init__(self, name, *words, edit=None, start=None, lean=False, keeps=False):
+        super().__init__(name)
+        self.words, self.start, self.lean, self.keeps = words, start, lean, keeps
+        if edit:
+            self.edit = edit
+
+
+class Changes(Verb):
+    """Does something to a container that is there, after which its state is another."""
+
+    probes = False
+
+    def __init__(self, name, line, status, start=("run", "-d"), after=None, keeps=True):
+        super().__init__(name)
+        self.words, self.status, self.start, self.after, self.keeps = (line,), status, start, after, keeps
+        self.edit = config("stay")
+
+    def setup(self, place):
+        super().setup(place)
+        if self.after:
+            line, status = self.after
+            place.must(*line.format(id=place.id).split(), out="dropped")
+            self.becomes(place, status)
+
+    @staticmethod
+    def becomes(place, wanted):
+        for _ in range(1000):
+            code, out, _ = place.rt("state", place.id, out="state", err="state.err")
+            status = json.loads(out)["status"] if code == 0 else ""
+            if status == wanted:
+                return []
+        return [f"the container is '{status}' and not '{wanted}'"]
+
+    def worked(self, place):
+        return self.becomes(place, self.status)
+
+
+class Updates(Changes):
+    def worked(self, place):
+        want = {"memory/{}/memory.limit_in_bytes": "50331648", "pids/{}/pids.max": "77"}
+        if os.path.exists("/sys/fs/cgroup/cgroup.controllers"):
+            want = {"{}/memory.max": "50331648", "{}/pids.max": "77"}
+        found = [(f, v, Path("/sys/fs/cgroup", f.format(place.cgroup)).read_text().strip()) for f, v in want.items()]
+        return [f"{f} is {is_} and not {v}" for f, v, is_ in found if v != is_] + super().worked(place)
+
+
+class Stops(Changes):
+    """`delete` of what has ended, and by force of what runs."""
+
+    def __init__(self, name, line, **more):
+        super().__init__(name, line, "", **more)
+
+
+class Pool(Verb):
+    lean = True
+    probes = False
+    edit = staticmethod(lean_config())
+
+    def __init__(self, name, line, warm=0):
+        super().__init__(name)
+        self.words, self.warm = (line,), warm
+
+    def setup(self, place):
+        bundle = place.bundle(self.name, self.edit)
+        if self.warm:
+            place.must("--lean", "pool", "warm", "--bundle", bundle, "--count", str(self.warm))
+
+    def worked(self, place):
+        slots = json.loads(place.must("pool", "status", "--format", "json", out="state"))["slots"]
+        free = sum(s["free"] for s in slots)
+        want = 0 if self.warm else 2
+        return [] if free == want else [f"{free} slots are free and not {want}"]
+
+
+class LeanRuns(Runs):
+    def __init__(self, name, *words, edit, warm):
+        super().__init__(name, *words, edit=edit, lean=True)
+        self.warm = warm
+
+    def setup(self, place):
+        bundle = place.bundle(self.name, self.edit)
+        if self.warm:
+            place.must("--lean", "pool", "warm", "--bundle", bundle)
+
+
+class Library(Verb):
+    marks = True
+
+    def __init__(self, name, profile):
+        super().__init__(name)
+        self.profile = profile
+        self.lean = profile == "lean"
+        self.edit = lean_config("stay") if self.lean else config("stay")
+
+    def commands(self, place):
+        bundle = place.bundle(self.name, self.edit)
+        return [[str(place.dir / "host"), bundle, str(place.root), place.id, self.profile]]
+
+
+VERBS = [
+    Runs("run", "run -b {bundle} {id}"),
+    Runs("run-many", "run -b {bundle} {id}", edit=many),
+    Runs("run-helped", "run -b {bundle} {id}", edit=helped),
+    Runs("run-detached", "run -d -b {bundle} {id}", edit=config("stay")),
+    Runs("create-start", "create -b {bundle} {id}", "start {id}", edit=config("stay")),
+    Runs("create-start-helped", "create -b {bundle} {id}", "start {id}", edit=helped),
+    Runs("exec", "exec {id} /bin/probe exec", start=("run", "-d"), edit=config("stay"), keeps=True),
+    Runs("exec-detached", "exec -d {id} /bin/probe stay", start=("run", "-d"), edit=config("stay"), keeps=True),
+    Changes("kill", "kill {id} KILL", "stopped", keeps=False),
+    Changes("pause", "pause {id}", "paused"),
+    Changes("resume", "resume {id}", "running", after=("pause {id}", "paused")),
+    Updates("update", "update --memory 50331648 --pids-limit 77 {id}", "running"),
+    Stops("delete", "delete {id}", after=("kill {id} KILL", "stopped"), keeps=False),
+    Stops("delete-force", "delete --force {id}", keeps=False),
+    LeanRuns("lean-run", "--lean run -b {bundle} {id}", edit=lean_config(), warm=True),
+    LeanRuns("lean-run-cold", "--lean run -b {bundle} {id}", edit=lean_config(), warm=False),
+    Pool("pool-warm", "--lean pool warm --bundle {bundle} --count 2"),
+    Pool("pool-drain", "pool drain", warm=2),
+    Library("liblean", "none"),
+    Library("liblean-lean", "lean"),
+]
