@@ -14,14 +14,14 @@ LIB_BUILD = $(if $(filter musl-gcc,$(notdir $(LIBC_CC))),$(BUILD)-lib)
 
 NINJA = ninja -C $(BUILD)
 
-.PHONY: all help deps demo check check-lean check-denied unit sanitize vm pristine format install clean
+.PHONY: all help deps demo check check-lean check-denied faults mutate unit lint glibc fuzz sanitize vm pristine pristine-deb deb format install clean
 
 all: $(BUILD)/build.ninja $(LIB_BUILD:=/build.ninja) ## build into $(BUILD)
 	@$(NINJA)
 	@$(if $(LIB_BUILD),ninja -C $(LIB_BUILD))
 
 help: ## show this list
-	@sed -n 's/^\([a-z-]*\):.*## /\1\t/p' $(MAKEFILE_LIST) | expand -t 16
+	@sed -n 's/^\([a-z0-9-]*\):.*## /\1\t/p' $(MAKEFILE_LIST) | expand -t 16
 
 $(BUILD)/build.ninja:
 	@command -v meson >/dev/null || { echo "no meson: run 'make deps' first" >&2; exit 1; }
@@ -45,6 +45,12 @@ check: ## install what is missing, build, and run every test
 check-denied: all ## run the whole suite with each system call denied that there is a fallback for (most of an hour)
 	@LEAN_RUNTIME=$(BUILD)/src/cli/lean-runtime tests/denied/run -w $(BUILD)/tests/denied/deny
 
+faults: all ## make every system call fail once, and kill at each (half an hour; FAULTS='run exec' is a part of it)
+	@tests/faults/run $(BUILD) $(FAULTS)
+
+mutate: all ## take each defence of SECURITY.md out, and expect its test to fail (MUTANTS=... for some)
+	@tests/mutants/run --build $(BUILD) $(MUTANTS)
+
 unit: all ## run the unit tests and house rules only
 	@meson test -C $(BUILD) --no-rebuild --print-errorlogs
 
@@ -54,11 +60,33 @@ check-lean: all ## run the suite of the command line with the lean profile on
 sanitize: ## build with ASan and UBSan into $(BUILD)-sanitize, and run every suite with that
 	@tests/sanitize $(abspath $(BUILD)-sanitize) unit bats docker podman buildah containerd
 
+lint: all ## look for faults with cppcheck, gcc's analyzer and codespell; tools/lint.off says what is off and why
+	@tools/install-deps lint
+	@tools/lint $(BUILD)
+
+glibc: ## build the program with the system's libc into $(BUILD)-glibc, and run the unit and command-line suites
+	@tools/install-deps test
+	@$(MAKE) --no-print-directory LIBC_CC=cc BUILD=$(BUILD)-glibc all
+	@tests/run-all $(BUILD)-glibc unit bats
+
+FUZZ_SECONDS ?= 60
+fuzz: ## run every fuzz target for FUZZ_SECONDS (clang); what is found stays in $(BUILD)-fuzz/found
+	@tools/install-deps fuzz
+	@tests/fuzz/run $(abspath $(BUILD)-fuzz) $(FUZZ_SECONDS)
+
 vm: all ## test on a host with systemd and cgroup v2, which is a virtual machine (qemu, mmdebstrap)
 	@LEAN_RUNTIME=$(BUILD)/src/cli/lean-runtime tests/vm/run $(VM_TESTS)
 
 pristine: ## prove that a fresh Debian needs nothing but make (mmdebstrap; PRISTINE_TARGETS=check for more than demo)
 	@tests/pristine $(PRISTINE_TARGETS)
+
+deb: ## build Debian packages of what is committed, into $(BUILD)/deb
+	@tools/install-deps deb
+	@$(MAKE) --no-print-directory $(BUILD)/build.ninja
+	@tools/make-deb $(BUILD)
+
+pristine-deb: deb ## install those packages on a fresh Debian, and run containers from there (mmdebstrap)
+	@tests/pristine --packages $(BUILD)/deb
 
 format: ## lay out the C files
 	@tools/check-format --fix
@@ -68,4 +96,4 @@ install: all ## install below $(DESTDIR)$(PREFIX)
 	@$(if $(LIB_BUILD),DESTDIR=$(DESTDIR) meson install -C $(LIB_BUILD) --no-rebuild)
 
 clean: ## remove what was built
-	@rm -rf $(BUILD) $(BUILD)-lib $(BUILD)-sanitize demo
+	@rm -rf $(BUILD) $(BUILD)-lib $(BUILD)-sanitize $(BUILD)-glibc $(BUILD)-fuzz demo

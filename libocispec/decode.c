@@ -13,6 +13,7 @@
 #include "libocispec/tables.h"
 #include "libocispec/validate.h"
 #include "src/base/fd.h"
+#include "src/base/str.h"
 
 static int decode(const struct oci_type *type, const char *what, const char *text, size_t len,
 		  struct lr_arena *arena, void **ret, struct lr_err *err)
@@ -135,6 +136,11 @@ int oci_features_decode(const char *text, size_t len, struct lr_arena *arena,
 	return rc;
 }
 
+static int too_large(const char *path, struct lr_err *err)
+{
+	return lr_refuse(err, EFBIG, "\"%s\" is larger than %u MiB", path, OCI_CONFIG_MAX >> 20);
+}
+
 int oci_read_file(int dirfd, const char *path, struct lr_arena *arena, char **text, size_t *len,
 		  struct lr_err *err)
 {
@@ -143,6 +149,51 @@ int oci_read_file(int dirfd, const char *path, struct lr_arena *arena, char **te
 
 	return fd < 0 ? lr_fail(err, errno, "cannot open \"%s\"", path)
 		      : oci_read_fd(fd, path, arena, text, len, err);
+}
+
+/* Its length is not known, so the buffer grows; the smaller ones stay in the arena. */
+static int read_stream(int fd, const char *path, struct lr_arena *arena, char **text, size_t *len,
+		       struct lr_err *err)
+{
+	size_t size = 4096, n = 0;
+	char *buf = lr_alloc(arena, size);
+
+	while (buf) {
+		ssize_t got = lr_read_full(fd, buf + n, size - 1 - n);
+		if (got < 0)
+			return lr_fail(err, (int)-got, "cannot read \"%s\"", path);
+		n += (size_t)got;
+		if (n > OCI_CONFIG_MAX)
+			return too_large(path, err);
+		if (n < size - 1) {
+			*text = buf;
+			*len = n;
+			return 0;
+		}
+		char *more = lr_alloc(arena, 4 * size);
+		buf = more ? memcpy(more, buf, n) : NULL;
+		size *= 4;
+	}
+	return lr_refuse(err, ENOMEM, "out of memory");
+}
+
+int oci_read_input(const char *path, struct lr_arena *arena, char **text, size_t *len,
+		   struct lr_err *err)
+{
+	bool standard = lr_streq(path, "-");
+	LR_CLEANUP_FD int opened =
+		standard ? LR_NOFD : openat(AT_FDCWD, path, O_RDONLY | O_CLOEXEC | O_NOCTTY);
+	struct stat st;
+
+	if (standard)
+		path = "standard input";
+	else if (opened < 0)
+		return lr_fail(err, errno, "cannot open \"%s\"", path);
+	int fd = standard ? STDIN_FILENO : opened;
+	if (fstat(fd, &st) < 0)
+		return lr_fail(err, errno, "cannot stat \"%s\"", path);
+	return S_ISREG(st.st_mode) && !standard ? oci_read_fd(fd, path, arena, text, len, err)
+						: read_stream(fd, path, arena, text, len, err);
 }
 
 int oci_read_fd(int fd, const char *path, struct lr_arena *arena, char **text, size_t *len,
@@ -157,8 +208,7 @@ int oci_read_fd(int fd, const char *path, struct lr_arena *arena, char **text, s
 	if (!S_ISREG(st.st_mode))
 		return lr_refuse(err, EINVAL, "\"%s\" is not a regular file", path);
 	if (st.st_size > (off_t)OCI_CONFIG_MAX)
-		return lr_refuse(err, EFBIG, "\"%s\" is larger than %u MiB", path,
-				 OCI_CONFIG_MAX >> 20);
+		return too_large(path, err);
 	buf = lr_alloc(arena, (size_t)st.st_size + 1);
 	if (!buf)
 		return lr_refuse(err, ENOMEM, "out of memory");

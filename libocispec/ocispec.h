@@ -59,4 +59,8 @@ int oci_read_file(int dirfd, const char *path, struct lr_arena *arena, char **te
 int oci_read_fd(int fd, const char *path, struct lr_arena *arena, char **text, size_t *len,
 		struct lr_err *err) LR_MUST_CHECK;
 
+/* The same of what a user names: it may be a pipe or a FIFO as well, or "-", standard input. */
+int oci_read_input(const char *path, struct lr_arena *arena, char **text, size_t *len,
+		   struct lr_err *err) LR_MUST_CHECK;
+
 #endif

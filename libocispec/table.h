@@ -67,6 +67,7 @@ enum oci_kind {
 #define OCI_PTR      0x01 /* the member points to the value; NULL: absent (scalars, OBJ) */
 #define OCI_REQUIRED 0x02 /* absence is an error of the decoder */
 #define OCI_ALWAYS   0x04 /* written even when empty: "", 0, false, [], {} */
+#define OCI_GIVEN    0x08 /* STRV: [] means something else than absence, and is written */
 
 struct oci_type;
 

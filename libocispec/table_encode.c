@@ -102,7 +102,8 @@ static bool is_written(const struct oci_field *f, const void *object, union memb
 {
 	if (!load(f, object, m))
 		return false;
-	return (f->flags & (OCI_ALWAYS | OCI_PTR)) || !is_empty(f, m);
+	return (f->flags & (OCI_ALWAYS | OCI_PTR)) || !is_empty(f, m) ||
+	       (f->flags & OCI_GIVEN && m->list.v);
 }
 
 static bool is_empty_object(const struct oci_type *type, const void *object)

@@ -137,7 +137,7 @@ static const struct oci_field hook_fields[] = {
 #define T oci_hook
 	FIELD(STR, "path", path, OCI_REQUIRED),
 	FIELD(STRV, "args", args, 0),
-	FIELD(STRV, "env", env, 0),
+	FIELD(STRV, "env", env, OCI_GIVEN),
 	FIELD(OPT_I32, "timeout", timeout, 0),
 #undef T
 };

@@ -1,4 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+/* Its examples and comments are laid out by hand. */
+/* clang-format off */
 /*
  * liblean: containers out of your own program, without a command line and without a fork of it.
  *
@@ -36,14 +38,20 @@
  * memory and the calling thread waits, for half a millisecond, until it has executed; other threads
  * go on. So the size of your program does not matter (a page table copy takes 15 ms a gigabyte).
  *   - Signals of the calling thread wait for that time. No handler of yours runs in the child.
- *   - Descriptors of yours do not get into a container, but the three that you name.
+ *   - Descriptors of yours do not get into a container, but the three that you name. 0, 1 and 2 of
+ *     your program must be open while it uses the library (-EBADF): a daemon has /dev/null there.
  *   - Containers are children of your process: SIGCHLD comes as for any child. Do not wait for any
  *     child (waitpid(-1)), and do not ignore SIGCHLD, or lean_wait cannot tell the status.
- *   - PR_SET_DUMPABLE is off while a start is under way, and then as it was.
+ *   - PR_SET_DUMPABLE is off while a start is under way, and then as it was. CAP_SYS_PTRACE could
+ *     look into your memory all the same, by way of the child. So with -EOPNOTSUPP
+ *       lean_exec refuses a container that has it, and no new user namespace;
+ *       lean_open refuses such a one without a new pid namespace, and any that joins one.
  *   - Your program's file is never to be seen as /proc/self/exe in a container, not even by an
  *     entrypoint "#!/proc/self/exe" (CVE-2019-5736): a sealed program in memory stands between
  *     (or see lean_protect). A seccomp filter has to allow what that one does: execveat, execve,
- *     fcntl and write.
+ *     fcntl and write. It would take a label of AppArmor or SELinux for itself, so lean_open refuses
+ *     one unless lean_protect was called.
+ *   - If your program ignores SIGCHLD, that is suspended while a hook runs: its status would be lost.
  *   - Your umask holds for directories of control groups.
  * The library keeps no state of its own between calls but that of open handles, starts no threads
  * and no processes but containers (and a fork of your program, for a moment, when lean_warm or a
@@ -53,7 +61,8 @@
  * What a template cannot have, because somebody would have to look after it: a terminal, hooks
  * createContainer and startContainer, a time namespace. A user namespace, network devices,
  * prestart and createRuntime hooks and a seccomp listener need the parent's help before the program
- * runs: they work, but the start pays a fork of your program.
+ * runs, and what tmpcopyup copies would be charged to your program's cgroup: all of these work, but
+ * the start pays a fork of your program.
  *
  * Linux 5.4; 5.5 for starts without the fork. x86-64 and arm64.
  */

@@ -68,8 +68,10 @@ void lr_arena_free(struct lr_arena *a)
 
 void *lr_alloc(struct lr_arena *a, size_t size)
 {
-	if (size > SIZE_MAX / 2)
+	if (!a || size > SIZE_MAX / 2) {
+		errno = ENOMEM;
 		return NULL;
+	}
 	size = (size + ALIGN - 1) & ~(ALIGN - 1);
 
 	struct chunk *c = a->head;
@@ -94,7 +96,7 @@ void *lr_alloc_n(struct lr_arena *a, size_t n, size_t size)
 	size_t total;
 
 	if (__builtin_mul_overflow(n, size, &total))
-		return NULL;
+		total = SIZE_MAX;
 	return lr_alloc(a, total ? total : 1);
 }
 
@@ -135,7 +137,7 @@ char *lr_concat(struct lr_arena *a, const char *first, ...)
 char *lr_strfv(struct lr_arena *a, const char *fmt, va_list ap)
 {
 	/* Nearly always it fits into what is left of the chunk, and is formatted once. */
-	struct chunk *c = a->head;
+	struct chunk *c = a ? a->head : NULL;
 	size_t room = c ? c->size - c->used : 0;
 	char *free = c ? (char *)c->data + c->used : NULL;
 	va_list again;

@@ -3,8 +3,9 @@
  * base: one arena per specification and per plan, released at once.
  *
  * Memory from an arena is zeroed, aligned for any type, and lives until lr_arena_free. Not
- * thread-safe. All allocation functions return NULL when out of memory (or on overflow of
- * n * size) and leave the arena usable.
+ * thread-safe. All allocation functions return NULL, and set errno, when out of memory (or on
+ * overflow of n * size) and leave the arena usable. NULL is an arena too: the one that
+ * lr_arena_new gives when there is no memory, in which every allocation fails.
  */
 #ifndef LR_BASE_ARENA_H
 #define LR_BASE_ARENA_H

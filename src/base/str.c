@@ -57,6 +57,15 @@ int lr_parse_u32(const char *s, uint32_t *ret)
 	return 0;
 }
 
+uint64_t lr_hash(uint64_t hash, const void *bytes, size_t n)
+{
+	const unsigned char *p = bytes;
+
+	for (size_t i = 0; i < n; i++)
+		hash = (hash ^ p[i]) * 0x100000001b3U;
+	return hash;
+}
+
 const char *lr_digits(char buf[LR_DIGITS], uint64_t v)
 {
 	char *p = buf + LR_DIGITS - 1;

@@ -26,6 +26,11 @@ int lr_parse_u64(const char *s, uint64_t *ret) LR_MUST_CHECK;
 int lr_parse_i64(const char *s, int64_t *ret) LR_MUST_CHECK;
 int lr_parse_u32(const char *s, uint32_t *ret) LR_MUST_CHECK;
 
+/* FNV-1a, begun with LR_HASH and continued with what it returned. Two texts that differ in one byte
+ * have different hashes. For names and against damage, not against malice. */
+#define LR_HASH 0xcbf29ce484222325U
+uint64_t lr_hash(uint64_t hash, const void *bytes, size_t n);
+
 /* Decimal digits, NUL-terminated; returns where they begin in buf. */
 #define LR_DIGITS 21
 const char *lr_digits(char buf[LR_DIGITS], uint64_t v);

@@ -31,7 +31,7 @@ static uint64_t mask_of(const struct oci_strv *set, const char *which)
 	return mask;
 }
 
-/* One line, however many they are: Buildah asks for eleven such in each RUN. */
+/* One line, however many they are. */
 static void warn_of(uint64_t mask, const char *set, const char *why)
 {
 	char names[64 * 24];
@@ -47,24 +47,35 @@ static void warn_of(uint64_t mask, const char *set, const char *why)
 	lr_warn("process.capabilities.%s: %s: %s", set, why, names);
 }
 
-void lr_caps_plan(const struct oci_capabilities *caps, struct lr_caps_plan *ret)
+/* The kernel refuses such sets (capabilities(7)), and runc and crun pass its refusal on. */
+static int check_within(uint64_t beyond, const char *set, const char *limit, struct lr_err *err)
+{
+	if (!beyond)
+		return 0;
+	lr_refuse(err, EPERM, "%s is not in the %s set", lr_caps_name(__builtin_ctzll(beyond)),
+		  limit);
+	lr_err_hint(err, "add it to process.capabilities.%s, or leave it out", limit);
+	return lr_err_at(err, "process.capabilities.%s", set);
+}
+
+int lr_caps_plan(const struct oci_capabilities *caps, struct lr_caps_plan *ret, struct lr_err *err)
 {
 	*ret = (struct lr_caps_plan){0};
 	if (!caps)
-		return;
+		return 0;
 	ret->bounding = mask_of(&caps->bounding, "bounding");
 	ret->effective = mask_of(&caps->effective, "effective");
 	ret->inheritable = mask_of(&caps->inheritable, "inheritable");
 	ret->permitted = mask_of(&caps->permitted, "permitted");
 	ret->ambient = mask_of(&caps->ambient, "ambient");
 
-	/* The kernel refuses effective ones that aren't permitted, and ambient ones that aren't
-	 * both permitted and inheritable (capabilities(7)). */
-	warn_of(ret->effective & ~ret->permitted, "effective", "left out, not permitted");
-	ret->effective &= ret->permitted;
-	warn_of(ret->ambient & ~(ret->permitted & ret->inheritable), "ambient",
-		"left out, not both permitted and inheritable");
+	/* All runtimes leave out ambient ones that aren't both permitted and inheritable: `runc
+	 * spec` of 1.1 writes some, and Buildah asks for eleven in each RUN. */
 	ret->ambient &= ret->permitted & ret->inheritable;
+	int r = check_within(ret->inheritable & ~ret->bounding, "inheritable", "bounding", err);
+	return r < 0 ? r
+		     : check_within(ret->effective & ~ret->permitted, "effective", "permitted",
+				    err);
 }
 
 void lr_caps_grant(struct lr_caps_plan *plan, int cap)
@@ -72,10 +83,7 @@ void lr_caps_grant(struct lr_caps_plan *plan, int cap)
 	plan->bounding |= LR_CAPS_BIT(cap);
 	plan->effective |= LR_CAPS_BIT(cap);
 	plan->permitted |= LR_CAPS_BIT(cap);
-	if (plan->inheritable) {
-		plan->inheritable |= LR_CAPS_BIT(cap);
-		plan->ambient |= LR_CAPS_BIT(cap);
-	}
+	plan->ambient |= LR_CAPS_BIT(cap) & plan->inheritable;
 }
 
 int lr_caps_last(void)

@@ -33,8 +33,10 @@ struct lr_caps_plan {
 
 #define LR_CAPS_BIT(n) (UINT64_C(1) << (n))
 
-/* Pure (but warns through the log). caps may be NULL: all sets empty. */
-void lr_caps_plan(const struct oci_capabilities *caps, struct lr_caps_plan *ret);
+/* Pure (but warns through the log). caps may be NULL: all sets empty. -EPERM: inheritable ones that
+ * are not in the bounding set, or effective ones that are not permitted. */
+int lr_caps_plan(const struct oci_capabilities *caps, struct lr_caps_plan *ret,
+		 struct lr_err *err) LR_MUST_CHECK;
 
 /*
  * The number of a capability for a person's spelling: "CAP_SYS_ADMIN", "sys_admin". -EINVAL with
@@ -42,8 +44,8 @@ void lr_caps_plan(const struct oci_capabilities *caps, struct lr_caps_plan *ret)
  */
 int lr_caps_parse(const char *name, struct lr_err *err) LR_MUST_CHECK;
 
-/* Adds one capability the way `exec --cap` asks for: bounding, effective, permitted; ambient too if
- * the process has an inheritable set (without it the kernel refuses ambient ones). */
+/* Adds one capability as `runc exec --cap` does: bounding, effective, permitted; ambient too if it
+ * is inheritable already. Not inheritable: CVE-2022-29162. */
 void lr_caps_grant(struct lr_caps_plan *plan, int cap);
 
 /* "CAP_CHOWN" for 0 ...; NULL beyond what this program knows. */

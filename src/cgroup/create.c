@@ -92,6 +92,13 @@ static const char *wanted_by(const struct lr_cgroup_plan *plan, const char *path
 	return "linux.cgroupsPath";
 }
 
+/* Hierarchies without controllers are there for /proc/self/cgroup to read well only. */
+static bool is_spare(const struct lr_cgroup_plan *plan, size_t i)
+{
+	return lr_has_prefix(plan->ref.v[i].hierarchy, "name=") ||
+	       (plan->targets[i].v2 && plan->ref.mode == LR_CGROUP_HYBRID);
+}
+
 /* 1: made or reused; 0: left out; -errno. */
 static int make_place(const struct lr_cgroup_plan *plan, size_t i, struct lr_err *err)
 {
@@ -99,16 +106,13 @@ static int make_place(const struct lr_cgroup_plan *plan, size_t i, struct lr_err
 	struct lr_cgroup_target *t = &plan->targets[i];
 	int r = make_dir(p->path, t);
 	bool fresh = r == 0;
-	/* Hierarchies without controllers are there for /proc/self/cgroup to read well only. */
-	bool spare = lr_has_prefix(p->hierarchy, "name=") ||
-		     (t->v2 && plan->ref.mode == LR_CGROUP_HYBRID);
 
 	if (r == -EEXIST && plan->rootless && !t->wanted && access(p->path, W_OK) < 0)
 		r = -errno; /* somebody else's of that name: as if it could not be made */
 	if (r == -EEXIST)   /* a unit is ours: systemd would have refused another of that name */
 		r = plan->unit || reuse(p, err) == 0 ? 0 : -err->code;
 	else if ((r == -EACCES || r == -EPERM || r == -EROFS) && !t->wanted &&
-		 (plan->rootless || spare)) {
+		 (plan->rootless || is_spare(plan, i))) {
 		lr_debug("cgroup: %s left out: %s", p->path, lr_strerror(-r));
 		return 0;
 	} else if (r < 0) {
@@ -139,10 +143,16 @@ static void drop_place(struct lr_cgroup_plan *plan, size_t i)
 	plan->ref.n--;
 }
 
-static int make_places(struct lr_cgroup_plan *plan, bool v2, struct lr_err *err)
+/* The v2 tree is what a process is born in; what may drop out, its first process has to know. */
+static bool comes_first(const struct lr_cgroup_plan *plan, size_t i)
+{
+	return plan->targets[i].v2 || is_spare(plan, i);
+}
+
+static int make_places(struct lr_cgroup_plan *plan, bool first, struct lr_err *err)
 {
 	for (size_t i = 0; i < plan->ref.n;) {
-		int r = plan->targets[i].v2 == v2 ? make_place(plan, i, err) : 1;
+		int r = comes_first(plan, i) == first ? make_place(plan, i, err) : 1;
 
 		if (r < 0)
 			return r;

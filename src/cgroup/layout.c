@@ -49,8 +49,9 @@ static int scan_entry(struct lr_arena *arena, struct lr_cgroup_layout *l, const 
 	if (name[0] == '.' || (type != DT_DIR && type != DT_UNKNOWN))
 		return 0;
 	strcat(path, name);
+	/* Not to be skipped: its controller's limits would silently not be there. */
 	if (statfs(path, &s) < 0)
-		return 0;
+		return errno == ENOENT ? 0 : -errno;
 	if (s.f_type == CGROUP_SUPER_MAGIC)
 		return add(arena, l, hierarchy_name(arena, name), lr_strdup(arena, path));
 	return s.f_type == CGROUP2_SUPER_MAGIC ? add(arena, l, "", lr_strdup(arena, path)) : 0;
@@ -210,12 +211,12 @@ int lr_cgroup_probe(struct lr_arena *arena, struct lr_cgroup_layout **ret, struc
 
 	if (!l)
 		return lr_fail(err, ENOMEM, "cannot look for cgroups");
-	if (statfs(LR_CGROUP_ROOT, &s) == 0) {
-		if (s.f_type == CGROUP2_SUPER_MAGIC)
-			r = add(arena, l, "", LR_CGROUP_ROOT);
-		else
-			r = scan_root(arena, l);
-	}
+	if (statfs(LR_CGROUP_ROOT, &s) < 0)
+		r = errno == ENOENT ? 0 : -errno;
+	else if (s.f_type == CGROUP2_SUPER_MAGIC)
+		r = add(arena, l, "", LR_CGROUP_ROOT);
+	else
+		r = scan_root(arena, l);
 	if (r != -ENOMEM && l->n == 0) {
 		r = each_cgroup_mount(arena, l, add_mount);
 		r = r == -ENOENT ? 0 : r; /* no /proc: then no cgroups either */

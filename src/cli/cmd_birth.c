@@ -45,15 +45,16 @@ int lr_cmd_create(const struct lr_cli_args *args, struct lr_err *err)
 	return r < 0 ? r : lr_lifecycle_create(&run.rt, &o, err);
 }
 
-/* `run bundle/`: no id can look like that; `run bundle` may mean either, so it has to be one. */
+/* `run bundle/`: no id can look like that. `run bundle` may mean either: where the working
+ * directory is a bundle, it is the name of a container. */
 static bool names_bundle(const char *operand)
 {
+	bool may_be_id = operand[0] != '.' && !strchr(operand, '/');
 	char path[PATH_MAX];
 
-	if (strchr(operand, '/') || lr_streq(operand, ".") || lr_streq(operand, ".."))
-		return true;
-	return access("config.json", F_OK) < 0 &&
-	       (size_t)snprintf(path, sizeof(path), "%s/config.json", operand) < sizeof(path) &&
+	if (may_be_id && access("config.json", F_OK) == 0)
+		return false;
+	return (size_t)snprintf(path, sizeof(path), "%s/config.json", operand) < sizeof(path) &&
 	       access(path, F_OK) == 0;
 }
 

@@ -24,7 +24,7 @@ int lr_cmd_mounts(const struct lr_cli_args *args, struct lr_err *err)
 		return lr_refuse(err, EINVAL, "unknown command \"%s\": add or remove", what);
 	int r = lr_cli_runtime(args, &run, err);
 	if (r == 0)
-		r = lr_cli_read_json(file, arena, &text, &len, err);
+		r = oci_read_input(file, arena, &text, &len, err);
 	if (r == 0)
 		r = oci_mounts_decode(text, len, arena, &mounts, err);
 	return r < 0 ? r : lr_lifecycle_mounts(&run.rt, id, &mounts, add, err);

@@ -129,6 +129,12 @@ int lr_cmd_list(const struct lr_cli_args *args, struct lr_err *err)
 	int r = lr_cli_runtime(args, &run, err);
 	if (r == 0)
 		r = lr_lifecycle_list(&run.rt, arena, &v, &n, err);
+	/* As runc: the default one is made by the first container, another one may be misspelt. */
+	if (r == -ENOENT && !lr_cli_str(args, LR_OPT_ROOT)) {
+		lr_err_clear(err);
+		n = 0;
+		r = 0;
+	}
 	if (r < 0)
 		return r;
 	if (!lr_cli_flag(args, LR_OPT_QUIET))

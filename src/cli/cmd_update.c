@@ -14,7 +14,7 @@ static int from_file(const char *file, struct lr_arena *a, const struct oci_reso
 	char *text;
 	size_t len;
 
-	int r = lr_cli_read_json(file, a, &text, &len, err);
+	int r = oci_read_input(file, a, &text, &len, err);
 	return r < 0 ? r : oci_resources_decode(text, len, a, ret, err);
 }
 

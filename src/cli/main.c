@@ -46,10 +46,9 @@ static int protect(const struct lr_cli_args *args, struct lr_err *err)
 {
 	uint8_t when = args->verb ? args->verb->protect : LR_PROTECT_NO;
 
-	if (when == LR_PROTECT_NO || lr_cli_flag(args, LR_OPT_HELP) ||
-	    (when == LR_PROTECT_LATER && !lr_cli_protect_how()))
+	if (when == LR_PROTECT_NO || lr_cli_flag(args, LR_OPT_HELP))
 		return 0;
-	return lr_cli_protect(args->argv, err);
+	return lr_cli_hide(when == LR_PROTECT_LATER ? LR_HIDE_RUN : LR_HIDE_EXEC, args->argv, err);
 }
 
 static int dispatch(const struct lr_cli_args *args, struct lr_err *err)

@@ -9,17 +9,31 @@
 
 #include "src/sys/selfexe.h"
 
-const char *lr_cli_protect_how(void)
+static enum lr_hide wanted(void)
 {
 	const char *how = getenv("LEAN_RUNTIME_SELF");
 
-	return how && *how ? how : NULL;
+	if (!how || !*how)
+		return LR_HIDE_NEEDLESS;
+	return strcmp(how, "copy") == 0 ? LR_HIDE_COPY : LR_HIDE_MOUNT;
+}
+
+int lr_cli_hide(enum lr_hide_birth birth, char **argv, struct lr_err *err)
+{
+	/* Whether it is hidden is what executing it again finds out. */
+	const struct lr_hide_caller who = {.wants = wanted()};
+
+	switch (lr_hide(&who, birth, NULL, err)) {
+	case LR_HIDE_COPY:
+		return lr_selfexe_seal(argv, environ, err);
+	case LR_HIDE_MOUNT:
+		return lr_selfexe_protect(argv, environ, err);
+	default:
+		return 0;
+	}
 }
 
 int lr_cli_protect(void *argv, struct lr_err *err)
 {
-	const char *how = lr_cli_protect_how();
-
-	return how && strcmp(how, "copy") == 0 ? lr_selfexe_seal(argv, environ, err)
-					       : lr_selfexe_protect(argv, environ, err);
+	return lr_selfexe_protect(argv, environ, err);
 }

@@ -4,14 +4,12 @@
 #include "src/cli/runtime.h"
 
 #include <errno.h>
-#include <fcntl.h>
 #include <regex.h>
 #include <unistd.h>
 
 #include "libocispec/ocispec.h"
 #include "src/base/fd.h"
 #include "src/base/str.h"
-#include "src/cli/buf.h"
 
 int lr_cli_runtime(const struct lr_cli_args *args, struct lr_cli_runtime *ret, struct lr_err *err)
 {
@@ -62,40 +60,6 @@ int lr_cli_preserve_fds(const struct lr_cli_args *args, int *ret, struct lr_err 
 	return 0;
 }
 
-static int read_stdin(struct lr_cli_buf *text, struct lr_err *err)
-{
-	char chunk[4096];
-	ssize_t n;
-
-	while ((n = lr_read_full(STDIN_FILENO, chunk, sizeof(chunk) - 1)) > 0) {
-		if (memchr(chunk, '\0', (size_t)n))
-			return lr_refuse(err, EINVAL, "standard input: not a JSON text");
-		if (text->len + (size_t)n > OCI_CONFIG_MAX)
-			return lr_refuse(err, EFBIG, "standard input: more than %u bytes",
-					 OCI_CONFIG_MAX);
-		chunk[n] = '\0';
-		lr_cli_puts(text, chunk);
-	}
-	if (n < 0)
-		return lr_fail(err, (int)-n, "standard input");
-	return text->failed ? lr_fail(err, ENOMEM, "standard input") : 0;
-}
-
-int lr_cli_read_json(const char *file, struct lr_arena *a, char **text, size_t *len,
-		     struct lr_err *err)
-{
-	LR_CLEANUP_BUF struct lr_cli_buf in = {0};
-
-	if (!lr_streq(file, "-"))
-		return oci_read_file(AT_FDCWD, file, a, text, len, err);
-	int r = read_stdin(&in, err);
-	if (r < 0)
-		return r;
-	*len = in.len;
-	*text = lr_strndup(a, in.len ? in.data : "", in.len);
-	return *text ? 0 : lr_fail(err, ENOMEM, "standard input");
-}
-
 static int each_match(const struct lr_runtime *rt, const char *pattern, lr_cli_each_fn *fn,
 		      void *arg, struct lr_err *err)
 {
@@ -113,6 +77,11 @@ static int each_match(const struct lr_runtime *rt, const char *pattern, lr_cli_e
 		return lr_refuse(err, EINVAL, "regular expression \"%s\": %s", pattern, why);
 	}
 	r = lr_lifecycle_list(rt, arena, &list, &n, err);
+	if (r == -ENOENT) { /* no root, nothing that matches */
+		lr_err_clear(err);
+		n = 0;
+		r = 0;
+	}
 	for (size_t i = 0; r >= 0 && i < n; i++) {
 		struct lr_err later = {0};
 		if (regexec(&re, list[i].oci.id, 0, NULL, 0) != 0)

@@ -7,6 +7,7 @@
 
 #include "src/base/arena.h"
 #include "src/cli/args.h"
+#include "src/lifecycle/hide.h"
 #include "src/lifecycle/lifecycle.h"
 
 /* The globals; `root` is storage for rt->root. */
@@ -17,9 +18,10 @@ struct lr_cli_runtime {
 int lr_cli_runtime(const struct lr_cli_args *args, struct lr_cli_runtime *ret,
 		   struct lr_err *err) LR_MUST_CHECK;
 
-/* Environment, LEAN_RUNTIME_SELF: how the program's own file is to be hidden; NULL: as suits. */
-const char *lr_cli_protect_how(void);
-/* lr_create_opts.protect; argv: of main. */
+/* Hides the program's own file as lr_hide decides, before anything is known of the container.
+ * LEAN_RUNTIME_SELF in the environment, "mount" or "copy", says how. argv: of main. */
+int lr_cli_hide(enum lr_hide_birth birth, char **argv, struct lr_err *err) LR_MUST_CHECK;
+/* lr_create_opts.protect: executes the program again. argv: of main. */
 int lr_cli_protect(void *argv, struct lr_err *err) LR_MUST_CHECK;
 
 /* All values of a repeatable option, NULL-terminated; NULL when it was not given. *n may be NULL.
@@ -29,10 +31,6 @@ int lr_cli_list(const struct lr_cli_args *args, enum lr_cli_opt_id id, struct lr
 
 /* --preserve-fds: at least 0. */
 int lr_cli_preserve_fds(const struct lr_cli_args *args, int *ret, struct lr_err *err) LR_MUST_CHECK;
-
-/* The text of a JSON document in a file, or ("-") from standard input. */
-int lr_cli_read_json(const char *file, struct lr_arena *a, char **text, size_t *len,
-		     struct lr_err *err) LR_MUST_CHECK;
 
 /* Calls fn for the container named on the command line or, with --regex, for each that matches,
  * even after one failed; the first failure is returned. */

@@ -14,7 +14,10 @@ const struct lr_cli_verb lr_cli_verbs[] = {
 	{ VERB(RUN, "run", lr_cmd_run), OPERANDS(1, 1, NEW_ID, "CONTAINER"), .protect = LR_PROTECT_LATER,
 	  .fail = 1, .summary = "create a container, start it and wait for its end",
 	  .about = "CONTAINER is the name the new container gets. The exit status is the one of its\n"
-		   "process, or 128 plus the number of the signal that ended it." },
+		   "process, or 128 plus the number of the signal that ended it.\n"
+		   "Without --bundle, CONTAINER may also be a directory that has a config.json. That is the\n"
+		   "bundle then, and a name is made up. A word that could be a name (no slash, no dot in\n"
+		   "front) is a directory only if the working directory has no config.json." },
 	{ VERB(CREATE, "create", lr_cmd_create), OPERANDS(1, 1, NEW_ID, "CONTAINER"), .protect = LR_PROTECT_FIRST,
 	  .fail = 1, .summary = "create a container that waits for start",
 	  .about = "CONTAINER is the name the new container gets. Namespaces, mounts and limits are set up;\n"

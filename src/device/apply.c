@@ -13,7 +13,7 @@
 #include "src/base/fd.h"
 #include "src/base/log.h"
 #include "src/base/str.h"
-#include "src/device/device.h"
+#include "src/device/internal.h"
 #include "src/sys/path.h"
 #include "src/sys/syscalls.h"
 
@@ -123,10 +123,11 @@ static int open_host(const struct lr_device *d, bool detached)
 		}
 		if (fd == -ENOSYS || fd == -EPERM)
 			return fd;
-		if (fd >= 0 && fstat(fd, &st) == 0 && is_asked(d, &st))
+		int why = fd < 0 ? fd : fstat(fd, &st) < 0 ? -errno : 0;
+		if (why == 0 && is_asked(d, &st))
 			return lr_take_fd(&fd);
-		if (fd < 0 && fd != -ENOENT)
-			r = fd;
+		if (why < 0 && why != -ENOENT)
+			r = why;
 	}
 	return r;
 }
@@ -144,7 +145,7 @@ static bool is_in_reach(int fd)
 }
 
 /* Before mount_setattr(2), Linux 5.12: the mount on `target`, found by its name. */
-static int remount_ro(int dirfd, const char *name)
+static int remount(int dirfd, const char *name, bool readonly)
 {
 	char path[FD_PATH_MAX + NAME_MAX + 2];
 	char dir[FD_PATH_MAX];
@@ -153,9 +154,8 @@ static int remount_ro(int dirfd, const char *name)
 	snprintf(path, sizeof(path), "%s/%.*s", fd_path(dir, dirfd), NAME_MAX, name);
 	if (statvfs(path, &st) < 0)
 		return -errno;
-	unsigned long flags = MS_REMOUNT | MS_BIND | MS_RDONLY;
-	flags |= st.f_flag & ST_NOSUID ? MS_NOSUID : 0;
-	flags |= st.f_flag & ST_NOEXEC ? MS_NOEXEC : 0;
+	unsigned long flags = MS_REMOUNT | MS_BIND | MS_NOSUID | MS_NOEXEC;
+	flags |= readonly || st.f_flag & ST_RDONLY ? MS_RDONLY : 0;
 	flags |= st.f_flag & ST_NOATIME ? MS_NOATIME : 0;
 	flags |= st.f_flag & ST_RELATIME ? MS_RELATIME : 0;
 	return mount(NULL, path, NULL, flags, NULL) < 0 ? -errno : 0;
@@ -170,20 +170,22 @@ static int bind_by_path(const struct lr_device *d, int target, int dirfd)
 		return fd;
 	if (mount(fd_path(from, fd), fd_path(to, target), NULL, MS_BIND, NULL) < 0)
 		return -errno;
-	return is_in_reach(fd) ? remount_ro(dirfd, d->name) : 0;
+	return remount(dirfd, d->name, is_in_reach(fd));
 }
 
 /* Both by descriptor: neither path can be exchanged on the way. */
 static int bind_onto(const struct lr_device *d, int target, int dirfd)
 {
-	struct mount_attr readonly = {.attr_set = MOUNT_ATTR_RDONLY};
+	struct mount_attr attr = {.attr_set = MOUNT_ATTR_NOSUID | MOUNT_ATTR_NOEXEC}; /* as crun */
 
 	LR_CLEANUP_FD int fd = open_host(d, true);
 	if (fd == -ENOSYS || fd == -EPERM)
 		return bind_by_path(d, target, dirfd);
 	if (fd < 0)
 		return fd;
-	int r = is_in_reach(fd) ? lr_mount_setattr(fd, "", AT_EMPTY_PATH, &readonly) : 0;
+	if (is_in_reach(fd))
+		attr.attr_set |= MOUNT_ATTR_RDONLY;
+	int r = lr_mount_setattr(fd, "", AT_EMPTY_PATH, &attr);
 	if (r == -ENOSYS || r == -EPERM)
 		return bind_by_path(d, target, dirfd);
 	if (r < 0)
@@ -192,7 +194,7 @@ static int bind_onto(const struct lr_device *d, int target, int dirfd)
 	return r == -ENOSYS || r == -EPERM ? bind_by_path(d, target, dirfd) : r;
 }
 
-static int bind_host(int dirfd, const struct lr_device *d, struct lr_err *err)
+int lr_device_target(int dirfd, const struct lr_device *d, int *ret, struct lr_err *err)
 {
 	struct stat st;
 
@@ -203,12 +205,24 @@ static int bind_host(int dirfd, const struct lr_device *d, struct lr_err *err)
 	LR_CLEANUP_FD int target = openat(dirfd, d->name, O_PATH | O_NOFOLLOW | O_CLOEXEC);
 	if (target < 0 || fstat(target, &st) < 0)
 		return lr_fail(err, errno, "opening %s", d->path);
+	*ret = LR_NOFD;
 	if (is_asked(d, &st))
 		return 0;
 	if (!S_ISREG(st.st_mode))
 		return refuse_other(d, &st, err);
+	*ret = lr_take_fd(&target);
+	return 0;
+}
 
-	int r = bind_onto(d, target, dirfd);
+static int bind_host(int dirfd, const struct lr_device *d, struct lr_err *err)
+{
+	LR_CLEANUP_FD int target = LR_NOFD;
+	struct stat st;
+	int r = lr_device_target(dirfd, d, &target, err);
+
+	if (r < 0 || target < 0)
+		return r;
+	r = bind_onto(d, target, dirfd);
 	if (r == -ENODEV || r == -ENOENT) {
 		lr_refuse(err, ENODEV,
 			  "%s can only be bound from the host, which has no %s device "

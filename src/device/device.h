@@ -10,7 +10,8 @@
  * whoever else writes to the directory, and mode and owner, whatever its ACL says. What exists and
  * matches stays; what exists and does not is an error, as the specification demands. A user
  * namespace may not make devices, nor may a process that a device cgroup or a dropped CAP_MKNOD
- * forbids it: there the host's device of that number is bound onto an empty file.
+ * forbids it: there the host's device of that number is bound onto an empty file. For a user
+ * namespace, what linux.devices lists is made by the runtime itself, and bound.
  */
 #ifndef LR_DEVICE_H
 #define LR_DEVICE_H
@@ -26,6 +27,7 @@
 struct lr_device_opts {
 	bool userns;    /* the container has a user namespace: bind, do not mknod */
 	bool needs_dev; /* lr_device_needs_dev(); false: the plan is empty */
+	const struct oci_id_mappings *uid_map, *gid_map; /* of that namespace; NULL: not known */
 };
 
 struct lr_device {
@@ -38,6 +40,9 @@ struct lr_device {
 	uid_t uid;
 	gid_t gid;
 	ssize_t index; /* in linux.devices; -1: a default device */
+	bool ours;     /* lr_device_prepare makes it, for these ids of the host's: */
+	uid_t host_uid;
+	gid_t host_gid;
 };
 
 struct lr_device_plan {
@@ -57,6 +62,20 @@ bool lr_device_needs_dev(const struct oci_mounts *mounts);
 int lr_device_plan(const struct oci_devices *devices, const struct lr_device_opts *opts,
 		   struct lr_arena *arena, const struct lr_device_plan **ret,
 		   struct lr_err *err) LR_MUST_CHECK;
+
+/*
+ * Parent of a container with a user namespace: what the config lists is made on a file system of
+ * its own, as the child may not make it, and the host may have another there or none. *ret: that
+ * file system, detached, or LR_NOFD: nothing to make, or not allowed to; then the host's devices
+ * have to do.
+ */
+int lr_device_prepare(const struct lr_device_plan *plan, int *ret,
+		      struct lr_err *err) LR_MUST_CHECK;
+
+/* Child, before lr_device_apply: binds what prepare made to where it belongs. The working directory
+ * is kept. */
+int lr_device_place(const struct lr_device_plan *plan, int made, int rootfd, int devfd,
+		    struct lr_err *err) LR_MUST_CHECK;
 
 /*
  * System calls only. rootfd: the container's root; devfd: its /dev, opened without following

@@ -118,6 +118,18 @@ static int plan_one(const struct oci_device *in, struct lr_device *d, struct lr_
 	return set_path(d, clean, arena) < 0 ? lr_fail(err, ENOMEM, "planning devices") : 0;
 }
 
+static bool to_host(const struct oci_id_mappings *map, uint32_t id, uint32_t *ret)
+{
+	for (size_t i = 0; map && i < map->n; i++) {
+		const struct oci_id_mapping *m = &map->v[i];
+		if (id < m->container_id || id - m->container_id >= m->size)
+			continue;
+		*ret = m->host_id + (id - m->container_id);
+		return true;
+	}
+	return false;
+}
+
 static struct lr_device *find(struct lr_device *v, size_t n, const char *path)
 {
 	for (size_t i = 0; i < n; i++) {
@@ -184,6 +196,10 @@ int lr_device_plan(const struct oci_devices *devices, const struct lr_device_opt
 		if (set_path(d, defaults[i].path, arena) < 0)
 			return lr_fail(err, ENOMEM, "planning devices");
 	}
+	for (size_t i = 0; opts->userns && i < n; i++)
+		v[i].ours = v[i].index >= 0 && !S_ISFIFO(v[i].mode) &&
+			    to_host(opts->uid_map, v[i].uid, &v[i].host_uid) &&
+			    to_host(opts->gid_map, v[i].gid, &v[i].host_gid);
 	plan->v = v;
 	plan->n = opts->needs_dev ? n : 0;
 	plan->bind = opts->userns;

@@ -77,6 +77,10 @@ static int report(const struct lr_hook_job *job, struct lr_hook_output *o, struc
 	char who[192];
 
 	snprintf(who, sizeof(who), "hook #%zu of %s (%.120s)", job->number + 1, job->kind, h->path);
+	if (job->why.code) {
+		lr_refuse(err, job->why.code, "%s: %s", who, job->why.msg);
+		return lr_err_hint(err, "%s", job->why.hint);
+	}
 	if (job->error) {
 		lr_fail(err, job->error, "%s: %s", who, job->failed_step);
 		if (job->error == ENOENT || job->error == EACCES || job->error == ENOEXEC)

@@ -2,10 +2,11 @@
 /*
  * hook: runs one list of hooks of the specification (runtime.md, POSIX-platform hooks), in order.
  *
- * A hook gets the container's state as JSON on standard input, exactly its own environment, default
- * signals, no descriptor but 0, 1 and 2, and a process group of its own. Where it runs (runtime's
- * or container's namespaces) is where the caller calls from; the paths resolve there. The
- * container's first process, pid 1 of its namespace, is a fine caller.
+ * A hook gets the container's state as JSON on standard input, exactly the environment that it
+ * names (or, if it names none, what the caller gives), default signals, no descriptor but 0, 1 and
+ * 2, and a process group of its own. Where it runs (runtime's or container's namespaces) is where
+ * the caller calls from; the paths resolve there. The container's first process, pid 1 of its
+ * namespace, is a fine caller.
  *
  * The state is in the pipe before the hook starts, so a hook that never reads cannot block the
  * runtime or hit it with SIGPIPE. What the hook prints is read all along and its end kept for the
@@ -27,7 +28,12 @@ struct lr_hook_opts {
 	int stderr_fd;   /* the same for standard error */
 	int tee_fd;      /* what is captured is copied here; LR_NOFD: nowhere */
 	const char *dir; /* working directory; NULL: the caller's */
+	/* for hooks without `env` (an empty one counts), NULL-terminated; NULL: the caller's */
+	const char *const *env;
 	bool keep_going; /* poststart, poststop: a failure is a warning, the next hook runs */
+	/* In the hook's process, right before execve; NULL: nothing. Its failure is the hook's. */
+	int (*become)(void *arg, struct lr_err *err);
+	void *arg;
 };
 #define LR_HOOK_OPTS_INIT                                                                          \
 	{                                                                                          \

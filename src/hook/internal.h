@@ -21,7 +21,8 @@ struct lr_hook_job {
 	int pidfd; /* LR_NOFD: the kernel has none */
 	int error; /* errno of what failed before the hook's first instruction */
 	const char *failed_step;
-	int status; /* of waitpid(2) */
+	struct lr_err why; /* of opts->become */
+	int status;        /* of waitpid(2) */
 	bool timed_out;
 };
 

@@ -15,6 +15,7 @@
 #include <unistd.h>
 
 #include "src/hook/internal.h"
+#include "src/sys/proc.h"
 #include "src/sys/syscalls.h"
 
 #define STACK_SIZE 32768
@@ -53,10 +54,10 @@ static int place_fds(const int fds[3])
 /* Runs in the caller's memory, on its own stack: no ASan, which would take it for corruption. */
 __attribute__((no_sanitize("address"))) static int child(void *arg)
 {
-	static char *const no_env[] = {NULL};
 	struct lr_hook_job *job = arg;
 	const struct oci_hook *h = job->hook;
 	char *own_name[] = {(char *)h->path, NULL};
+	const char *const *given = h->env.v ? h->env.v : job->opts->env;
 	sigset_t none;
 
 	setpgid(0, 0); /* so that a timeout ends all of it */
@@ -72,12 +73,20 @@ __attribute__((no_sanitize("address"))) static int child(void *arg)
 	}
 	sigemptyset(&none);
 	sigprocmask(SIG_SETMASK, &none, NULL);
+	if (job->opts->become) {
+		int r = job->opts->become(job->opts->arg, &job->why);
+		if (r < 0) {
+			job->failed_step = "becoming a process of the container";
+			errno = -r;
+			goto fail;
+		}
+	}
 	job->failed_step = "executing it";
 	execve(h->path, h->args.n ? (char *const *)h->args.v : own_name,
-	       h->env.n ? (char *const *)h->env.v : no_env);
+	       given ? (char *const *)given : environ);
 fail:
 	job->error = errno;
-	_exit(127);
+	lr_proc_end(127);
 }
 
 int lr_hook_spawn(struct lr_hook_job *job)

@@ -94,7 +94,12 @@ static int enter_cwd(const char *cwd, struct lr_err *err)
 	}
 	if (lr_streq(cwd, "/"))
 		return 0;
-	if (syscall(SYS_getcwd, real, sizeof(real)) < 0 || real[0] != '/') {
+	long len = syscall(SYS_getcwd, real, sizeof(real));
+	if (len < 0 && errno != ENOENT) {
+		lr_fail(err, errno, "find out where the working directory \"%s\" is", cwd);
+		return lr_err_at(err, "process.cwd");
+	}
+	if (len < 0 || real[0] != '/') {
 		lr_refuse(err, EPERM, "the working directory \"%s\" is outside of the container",
 			  cwd);
 		return lr_err_at(err, "process.cwd");
@@ -174,6 +179,20 @@ static int ascending(const void *a, const void *b)
 	return *(const int *)a - *(const int *)b;
 }
 
+/* The caller may have left gaps in what it passes, and then what is close-on-exec in there is
+ * ours. */
+static void close_own_among(unsigned end, const int *keep, size_t n)
+{
+	for (int fd = 3; fd < (int)end; fd++) {
+		bool needed = false;
+		for (size_t i = 0; i < n; i++)
+			needed = needed || keep[i] == fd;
+		int flags = needed ? 0 : fcntl(fd, F_GETFD);
+		if (flags > 0 && flags & FD_CLOEXEC)
+			close(fd);
+	}
+}
+
 /*
  * CVE-2024-21626: a process in the container that waits for `start` holds nothing of the host but
  * what it waits for, and the program gets 0, 1, 2 and what the caller asked to be preserved. The
@@ -193,8 +212,9 @@ static int close_rest(const struct lr_init_process *p, struct lr_becoming *b, st
 		lr_log_set_sink(NULL, NULL);
 	b->procfd = LR_NOFD;
 	qsort(keep, LR_ARRAY_SIZE(keep), sizeof(keep[0]), ascending);
+	close_own_among(first, keep, LR_ARRAY_SIZE(keep));
 	for (size_t i = 0; r >= 0 && i < LR_ARRAY_SIZE(keep); i++) {
-		if (keep[i] < 0)
+		if (keep[i] < (int)first)
 			continue;
 		r = close_from_to(first, (unsigned)keep[i] - 1, err);
 		first = (unsigned)keep[i] + 1;
@@ -221,6 +241,16 @@ static int take_stdio(const int stdio[3], struct lr_err *err)
 	return 0;
 }
 
+/* The caller may have signals blocked; a program that inherited that could not be ended by TERM. */
+static int unblock_signals(struct lr_err *err)
+{
+	sigset_t none;
+
+	sigemptyset(&none);
+	return sigprocmask(SIG_SETMASK, &none, NULL) < 0 ? lr_fail(err, errno, "unblock signals")
+							 : 0;
+}
+
 int lr_process_become(struct lr_init_process *p, struct lr_becoming *b, struct lr_err *err)
 {
 	int r = make_keyring(p, b, err);
@@ -242,17 +272,15 @@ int lr_process_become(struct lr_init_process *p, struct lr_becoming *b, struct l
 		r = apply_caps(p, err);
 	if (r >= 0 && p->no_new_privileges && prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) < 0)
 		r = lr_fail(err, errno, "set no-new-privileges");
-	if (r >= 0)
+	if (r >= 0 && p->argv[0])
 		r = lr_program_find(p->argv[0], (const char *const *)p->env, b->program,
 				    sizeof(b->program), err);
 	if (r >= 0)
 		r = close_rest(p, b, err);
-	if (r >= 0 && p->sigmask && sigprocmask(SIG_SETMASK, p->sigmask, NULL) < 0)
-		r = lr_fail(err, errno, "set the signal mask");
-	return r;
+	return r < 0 ? r : unblock_signals(err);
 }
 
-static int load_filter(struct lr_init_process *p, int *listener, struct lr_err *err)
+static int load_filter(const struct lr_init_process *p, int *listener, struct lr_err *err)
 {
 	int r = lr_seccomp_load(p->seccomp, listener, err);
 
@@ -275,6 +303,11 @@ int lr_process_load_notify(struct lr_init_process *p, struct lr_becoming *b, str
 	return r;
 }
 
+int lr_process_confine(const struct lr_init_process *p, struct lr_err *err)
+{
+	return p->seccomp && !p->seccomp->notify ? load_filter(p, NULL, err) : 0;
+}
+
 static int execute_stub(struct lr_init_process *p, struct lr_becoming *b, struct lr_err *err)
 {
 	/* lr_process_become has closed all but what this needs. */
@@ -294,15 +327,14 @@ static int execute_stub(struct lr_init_process *p, struct lr_becoming *b, struct
 
 int lr_process_execute(struct lr_init_process *p, struct lr_becoming *b, struct lr_err *err)
 {
-	if (p->seccomp && !p->seccomp->notify) {
-		int r = load_filter(p, NULL, err);
-		if (r < 0)
-			return r;
-	}
-	int r = p->stub_argv
-			? execute_stub(p, b, err)
-			: lr_program_exec(b->program, p->argv, (const char *const *)p->env, err);
-	return r == -EPERM && p->seccomp
+	int r = lr_process_confine(p, err);
+
+	if (r < 0)
+		return r;
+	r = p->stub_argv ? execute_stub(p, b, err)
+			 : lr_program_exec(b->program, p->argv, (const char *const *)p->env, err);
+	bool explained = err && err->hint[0];
+	return p->seccomp && !explained
 		       ? lr_err_hint(err,
 				     "linux.seccomp must allow execve and what loads a program")
 		       : r;

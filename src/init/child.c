@@ -22,6 +22,7 @@
 #include "src/init/vm.h"
 #include "src/netdev/netdev.h"
 #include "src/sys/path.h"
+#include "src/sys/proc.h"
 #include "src/sys/procfs.h"
 #include "src/sys/selfexe.h"
 #include "src/sys/syscalls.h"
@@ -36,7 +37,7 @@ static bool has_hooks(const struct lr_init_plan *p, bool in_child)
 
 bool lr_child_waits_mapped(const struct lr_init_plan *p)
 {
-	return (p->ns.create & CLONE_NEWUSER && !p->ns.staged) || p->parent_work ||
+	return (p->ns.create & CLONE_NEWUSER && !p->ns.staged_user) || p->parent_work ||
 	       has_hooks(p, true);
 }
 
@@ -115,11 +116,12 @@ static int stage_identity(struct lr_child *c, struct lr_err *err)
 	c->host_pid = pid;
 	if (r >= 0 && !c->staged && c->becoming.procfd >= 0)
 		r = lr_process_early(&c->plan->process, &c->becoming, err);
-	if (r >= 0 && c->plan->ns.create & CLONE_NEWUSER && !c->staged)
+	if (r >= 0 && c->plan->ns.create & CLONE_NEWUSER && !c->plan->ns.staged_user)
 		r = lr_ns_become_root(err);
 	/* Nobody in the container may look into this process (its descriptors lead to the host)
-	 * before it is theirs. execve makes it visible again. */
-	if (r >= 0 && prctl(PR_SET_DUMPABLE, 0, 0, 0, 0) < 0)
+	 * before it is theirs. execve makes it visible again. A memory that is the caller's, too,
+	 * is hidden already (vm.h). */
+	if (r >= 0 && !c->vm && prctl(PR_SET_DUMPABLE, 0, 0, 0, 0) < 0)
 		r = lr_fail(err, errno, "hide the process from others");
 	return r;
 }
@@ -141,8 +143,7 @@ static int stage_namespaces(struct lr_child *c, struct lr_err *err)
 	if (r >= 0 && c->plan->ns.create & CLONE_NEWNET &&
 	    !(c->plan->lean && c->plan->lean->netns >= 0))
 		r = lr_netdev_lo_up(err);
-	/* Last: the host's files are out of sight then. */
-	return r >= 0 && c->plan->lean ? lr_lean_enter(c->plan->lean, err) : r;
+	return r >= 0 && c->plan->lean ? lr_lean_enter_net(c->plan->lean, err) : r;
 }
 
 static int stage_names(struct lr_child *c, struct lr_err *err)
@@ -158,19 +159,15 @@ static int stage_names(struct lr_child *c, struct lr_err *err)
 	return 0;
 }
 
-/* The child is in a copy of a prepared tree: its root is the container's. */
-static bool has_tree(const struct lr_child *c)
-{
-	return c->plan->lean && c->plan->lean->mntns >= 0;
-}
-
 static int stage_root(struct lr_child *c, struct lr_err *err)
 {
-	if (has_tree(c)) {
-		c->plan->root.rootfd = lr_open("/", O_PATH | O_DIRECTORY | O_CLOEXEC);
-		return c->plan->root.rootfd < 0 ? lr_fail(err, errno, "open the prepared root") : 0;
-	}
-	return lr_rootfs_attach(c->plan->rootfs, &c->plan->root, err);
+	const struct lr_init_plan *p = c->plan;
+	int r = lr_rootfs_open_null(p->rootfs, &c->plan->root, err);
+
+	/* The host's files are out of sight then. */
+	if (r >= 0 && p->lean)
+		r = lr_lean_enter_tree(p->lean, err);
+	return r < 0 ? r : lr_rootfs_attach(p->rootfs, &c->plan->root, err);
 }
 
 static struct lr_mount_env mount_env(struct lr_child *c)
@@ -179,7 +176,6 @@ static struct lr_mount_env mount_env(struct lr_child *c)
 		.rootfd = c->plan->root.rootfd,
 		.procfd = c->becoming.procfd,
 		.cgroup = c->plan->cgroup_view,
-		.plain = has_tree(c) && c->plan->lean->plain,
 		.alone = c->plan->rootfs->new_mount_ns,
 		.join_cgroup = join_cgroup,
 		.arg = c,
@@ -190,9 +186,13 @@ static int stage_mounts(struct lr_child *c, struct lr_err *err)
 {
 	struct lr_mount_env env = mount_env(c);
 
-	/* Hooks begin where the caller of the runtime is. */
-	env.keep_cwd = c->plan->hooks && c->plan->hooks->create_container.n;
-	return lr_mount_apply(c->plan->mounts, &env, err);
+	int r = lr_mount_apply(c->plan->mounts, &env, err);
+	int root = lr_mount_take_root(c->plan->mounts);
+	if (root >= 0) {
+		lr_close(c->plan->root.rootfd);
+		c->plan->root.rootfd = root;
+	}
+	return r;
 }
 
 static int fill_dev(const struct lr_init_plan *p, const struct lr_mount_env *env,
@@ -204,7 +204,11 @@ static int fill_dev(const struct lr_init_plan *p, const struct lr_mount_env *env
 
 	if (dev < 0)
 		dev = opened = lr_rootfs_open_dev(p->root.rootfd, err);
-	int r = dev < 0 ? dev : lr_device_apply(p->devices, p->root.rootfd, dev, fresh, err);
+	int r = dev < 0 ? dev : 0;
+	if (r >= 0 && p->made_devices >= 0)
+		r = lr_device_place(p->devices, p->made_devices, p->root.rootfd, dev, err);
+	if (r >= 0)
+		r = lr_device_apply(p->devices, p->root.rootfd, dev, fresh, err);
 	return r < 0 ? r : lr_rootfs_dev_links(dev, err);
 }
 
@@ -212,12 +216,8 @@ static int stage_devices(struct lr_child *c, struct lr_err *err)
 {
 	const struct lr_init_plan *p = c->plan;
 	struct lr_mount_env env = mount_env(c);
-	int r = p->dev_is_ours ? fill_dev(p, &env, err) : 0;
 
-	if (r >= 0)
-		r = lr_mount_finish(p->mounts, &env, err);
-	lr_mount_release(c->plan->mounts);
-	return r;
+	return p->dev_is_ours ? fill_dev(p, &env, err) : 0;
 }
 
 static int stage_sysctl(struct lr_child *c, struct lr_err *err)
@@ -242,21 +242,26 @@ static int stage_terminal(struct lr_child *c, struct lr_err *err)
 	return r;
 }
 
-/* The one place after clone that allocates: this is a fork, not a thread, so it may. */
+/* The one place after clone that allocates: this is a fork, not a thread, so it may. In the
+ * container nobody sees the environment of the runtime's caller: without one of their own, hooks
+ * have the process's, and they run where this process is. */
 static int run_hooks(struct lr_child *c, const struct oci_hook_list *hooks, const char *kind,
-		     const char *status, struct lr_err *err)
+		     const char *status, const struct lr_hook_opts *opts, struct lr_err *err)
 {
 	struct oci_state st = c->plan->state;
+	struct lr_hook_opts inside = *opts;
 	size_t len;
 
 	if (!hooks->n)
 		return 0;
+	inside.dir = NULL;
+	inside.env = c->plan->process.env;
 	st.status = status;
 	st.pid = c->host_pid;
 	char *text = oci_state_encode(&st, false, c->plan->arena, &len);
 	if (!text)
 		return lr_fail(err, ENOMEM, "encode the state for hooks");
-	return lr_hook_run(hooks, kind, text, len, &c->plan->hook_opts, err);
+	return lr_hook_run(hooks, kind, text, len, &inside, err);
 }
 
 static int stage_hooks(struct lr_child *c, struct lr_err *err)
@@ -268,11 +273,21 @@ static int stage_hooks(struct lr_child *c, struct lr_err *err)
 		if (r >= 0)
 			r = lr_sync_wait(c->becoming.sync, LR_STEP_HOOKED, NULL, err);
 	}
-	if (r >= 0 && c->plan->hooks) {
-		umask(0022);
-		r = run_hooks(c, &c->plan->hooks->create_container, "createContainer", "creating",
-			      err);
-	}
+	if (r < 0 || !c->plan->hooks || !c->plan->hooks->create_container.n)
+		return r;
+	umask(0022);
+	if (fchdir(c->plan->root.rootfd) < 0)
+		return lr_fail(err, errno, "enter the root file system for createContainer hooks");
+	return run_hooks(c, &c->plan->hooks->create_container, "createContainer", "creating",
+			 &c->plan->hook_opts, err);
+}
+
+static int stage_finish(struct lr_child *c, struct lr_err *err)
+{
+	struct lr_mount_env env = mount_env(c);
+	int r = lr_mount_finish(c->plan->mounts, &env, err);
+
+	lr_mount_release(c->plan->mounts);
 	return r;
 }
 
@@ -292,24 +307,41 @@ static int make_cwd(struct lr_child *c, struct lr_err *err)
 	return 0;
 }
 
-static int stage_pivot(struct lr_child *c, struct lr_err *err)
-{
-	const struct lr_rootfs_plan *rootfs = c->plan->rootfs;
-	int r = make_cwd(c, err);
-
-	if (r < 0 || has_tree(c))
-		return r;
-	r = lr_rootfs_mask(rootfs, &c->plan->root, err);
-	return r < 0 ? r : lr_rootfs_pivot(rootfs, &c->plan->root, err);
-}
-
 static int stage_protect(struct lr_child *c, struct lr_err *err)
 {
-	int r = has_tree(c) ? lr_lean_protect(c->plan->lean, err)
-			    : lr_rootfs_finish(c->plan->rootfs, err);
+	int r = make_cwd(c, err);
 
+	return r < 0 ? r : lr_rootfs_protect(c->plan->rootfs, &c->plan->root, err);
+}
+
+static int stage_pivot(struct lr_child *c, struct lr_err *err)
+{
+	int r = lr_rootfs_pivot(c->plan->rootfs, &c->plan->root, err);
+
+	if (r >= 0)
+		r = lr_rootfs_finish(c->plan->rootfs, err);
 	lr_rootfs_state_close(&c->plan->root);
 	return r;
+}
+
+static void end_by_signal(int sig)
+{
+	lr_proc_end(128 + sig);
+}
+
+/*
+ * The first process of a pid namespace gets only signals that it has a handler for, and a container
+ * that waits for start must not wait for ever. execve resets them. These are what ends runc's, too.
+ */
+static int end_on_signals(struct lr_err *err)
+{
+	static const int signals[] = {SIGHUP, SIGINT, SIGQUIT, SIGTERM};
+	const struct sigaction end = {.sa_handler = end_by_signal};
+
+	for (size_t i = 0; i < LR_ARRAY_SIZE(signals); i++)
+		if (sigaction(signals[i], &end, NULL) < 0)
+			return lr_fail(err, errno, "handle signal %d", signals[i]);
+	return 0;
 }
 
 static int stage_process(struct lr_child *c, struct lr_err *err)
@@ -323,6 +355,8 @@ static int stage_process(struct lr_child *c, struct lr_err *err)
 	}
 	if (r >= 0)
 		r = lr_process_become(&c->plan->process, &c->becoming, err);
+	if (r >= 0 && c->becoming.go >= 0)
+		r = end_on_signals(err);
 	if (r >= 0)
 		r = lr_process_load_notify(&c->plan->process, &c->becoming, err);
 	return r;
@@ -354,13 +388,32 @@ static int stage_wait(struct lr_child *c, struct lr_err *err)
 	return 0;
 }
 
+static int confine_hook(void *arg, struct lr_err *err)
+{
+	return lr_process_confine(arg, err);
+}
+
+/* Their programs are the image's: each is confined as the container's process is going to be. Not
+ * by confining this process first: then the filter would have to allow all that running a hook
+ * takes. */
+static int start_hooks(struct lr_child *c, struct lr_err *err)
+{
+	struct lr_init_process *p = &c->plan->process;
+	struct lr_hook_opts opts = c->plan->hook_opts;
+
+	opts.become = confine_hook;
+	opts.arg = p;
+	int r = run_hooks(c, &c->plan->hooks->start_container, "startContainer", "created", &opts,
+			  err);
+	return r == -EPERM && p->seccomp
+		       ? lr_err_hint(err, "linux.seccomp must allow what starts a program")
+		       : r;
+}
+
 static int stage_program(struct lr_child *c, struct lr_err *err)
 {
-	int r = 0;
+	int r = c->plan->hooks ? start_hooks(c, err) : 0;
 
-	if (c->plan->hooks)
-		r = run_hooks(c, &c->plan->hooks->start_container, "startContainer", "created",
-			      err);
 	return r < 0 ? r : lr_process_execute(&c->plan->process, &c->becoming, err);
 }
 
@@ -380,9 +433,10 @@ static const struct {
 	{"devices", stage_devices},
 	{"sysctl", stage_sysctl},
 	{"terminal", stage_terminal},
-	{"hooks", stage_hooks}, /* the last to see the host's files */
+	{"hooks", stage_hooks},   /* the last to see the host's files */
+	{"finish", stage_finish}, /* mounts that devices, the terminal and hooks had to write to */
+	{"protect", stage_protect}, /* the last to look up paths of the container's */
 	{"pivot", stage_pivot},
-	{"protect", stage_protect},
 	{"process", stage_process}, /* limits, ids, capabilities */
 	{"wait", stage_wait},       /* created */
 	{"program", stage_program},
@@ -403,5 +457,5 @@ _Noreturn void lr_child_main(struct lr_child *c)
 		c->vm->err = err;
 	else
 		lr_sync_send_err(c->becoming.sync, &err);
-	_exit(err.code == ENOENT ? 127 : 126);
+	lr_proc_end(err.code == ENOENT ? 127 : 126);
 }

@@ -13,12 +13,14 @@ struct lr_child {
 	uint64_t signals;            /* to be reset */
 	bool in_cgroup;              /* born in the v2 cgroup, or moved by the process in between */
 	bool joined;                 /* in all its cgroups */
-	bool staged;                 /* the user namespace was entered before */
+	bool staged;                 /* the process in between has joined its cgroups for it */
 	pid_t host_pid;              /* for hooks; 0 until told */
 	struct lr_vm_birth *vm;      /* NULL: a process of its own */
 };
 
 void lr_child_init(struct lr_child *c, struct lr_init_plan *p, struct lr_ns_fds *ns, int sync);
+/* What lr_init_start needs to know. */
+void lr_init_child_knows(struct lr_init_child *c, const struct lr_init_process *p);
 /* Parent: waits until the program was executed, and no longer by the stub. */
 int lr_init_executed(const struct lr_init_process *p, const struct lr_becoming *b,
 		     struct lr_init_child *c, struct lr_err *err) LR_MUST_CHECK;

@@ -167,7 +167,8 @@ static int prepare_member(struct lr_init_exec *p, const struct lr_clone *born,
 		b->procfd = lr_procfs_open(err);
 		r = b->procfd < 0 ? b->procfd : lr_process_early(&p->process, b, err);
 	}
-	return r < 0 ? r : hide(err);
+	/* In the caller's memory: before the clone (vm.h). */
+	return r < 0 || b->vm ? r : hide(err);
 }
 
 static int become_member(struct lr_init_exec *p, bool staged, struct lr_becoming *b,
@@ -195,13 +196,13 @@ static _Noreturn void finish_member(struct lr_init_exec *p, int r, struct lr_bec
 				    struct lr_err *err)
 {
 	if (r >= 0 && p->visit)
-		_exit(0);
+		lr_proc_end(0);
 	if (r >= 0)
 		r = lr_sync_wait(b->sync, LR_STEP_START, NULL, err);
 	if (r >= 0)
 		(void)lr_process_execute(&p->process, b, err);
 	lr_sync_send_err(b->sync, err);
-	_exit(255);
+	lr_proc_end(255);
 }
 
 static struct lr_becoming becoming(int sync)
@@ -248,7 +249,7 @@ static _Noreturn void middle_main(struct lr_init_exec *p, const struct lr_clone 
 		r = lr_sync_send(sync, LR_STEP_CLONED, r, &err);
 	if (r < 0)
 		lr_sync_send_err(sync, &err);
-	_exit(r < 0);
+	lr_proc_end(r < 0);
 }
 
 /* From the process in between to the member. */
@@ -289,17 +290,17 @@ static void member_born(void *arg)
 		r = become_member(&m->plan, false, &m->b, &m->err);
 	if (r >= 0)
 		(void)lr_process_execute(&m->plan.process, &m->b, &m->err);
-	_exit(255);
+	lr_proc_end(255);
 }
 
-/* -ENOSYS: the usual way. */
+/* 0, LR_VM_NOT_HERE, or -errno. */
 static int exec_in_memory(struct lr_init_exec *p, int cgroup, struct lr_init_child *ret,
 			  struct lr_err *err)
 {
 	int report[2] = {LR_NOFD, LR_NOFD};
 
 	if (!p->vm || (p->process.seccomp && p->process.seccomp->notify))
-		return -ENOSYS;
+		return LR_VM_NOT_HERE;
 	struct vm_member *m = lr_new(p->arena, struct vm_member);
 	if (!m)
 		return lr_fail(err, ENOMEM, "plan");
@@ -312,9 +313,9 @@ static int exec_in_memory(struct lr_init_exec *p, int cgroup, struct lr_init_chi
 	pid_t pid = lr_clone_vm(&m->clone, p->vm, member_born, m, &m->pid);
 	lr_close(report[1]);
 	ret->sync = report[0];
-	if (pid < 0) {
+	if (pid == 0) {
 		lr_init_child_close(ret);
-		return pid;
+		return LR_VM_NOT_HERE;
 	}
 	ret->pid = pid;
 	ret->pidfd = m->clone.pidfd;
@@ -323,6 +324,7 @@ static int exec_in_memory(struct lr_init_exec *p, int cgroup, struct lr_init_chi
 		*err = m->err;
 	if (r < 0)
 		lr_init_abort(ret);
+	lr_vm_over(p->process.stub_argv ? 0 : ret->pid);
 	return r;
 }
 
@@ -344,14 +346,14 @@ static int exec_member(struct lr_init_exec *p, struct lr_init_child *ret, struct
 	bool staged = r == -EPERM && p->namespaces & CLONE_NEWUSER;
 	if (r >= 0) {
 		r = exec_in_memory(p, cgroup, &c, err);
-		if (r >= 0)
+		if (r == 0)
 			*ret = c;
-		if (r != -ENOSYS) {
+		if (r != LR_VM_NOT_HERE) {
 			close_by_proc(p);
 			return r;
 		}
 	}
-	if (r >= 0 || r == -ENOSYS || staged)
+	if (r >= 0 || staged)
 		r = lr_sync_pair(sv, err);
 	if (r < 0) {
 		close_by_proc(p);
@@ -374,30 +376,35 @@ static int exec_member(struct lr_init_exec *p, struct lr_init_child *ret, struct
 		return r;
 	}
 	lr_err_clear(err);
-	c.program = p->visit ? NULL : p->process.argv[0];
+	if (!p->visit)
+		lr_init_child_knows(&c, &p->process);
 	*ret = c;
 	return 0;
 }
 
-/* A thread of a program that goes on bears its next children where it did before. */
+#define BACK_TRIES 1000 /* a millisecond each */
+
+/* A thread of a program that goes on bears its next children where it did before. That it may was
+ * tried before it left, so only memory can be short. */
 static int step_back(int own, int r, struct lr_err *err)
 {
-	struct lr_err why = {0};
+	int back = lr_setns(own, CLONE_NEWPID);
 
-	if (own < 0 || lr_setns(own, CLONE_NEWPID) >= 0 || r < 0)
-		return r;
-	return lr_fail(err ? err : &why, EIO, "return to the caller's pid namespace");
+	for (int i = 0; back == -ENOMEM && i < BACK_TRIES; i++) {
+		usleep(1000);
+		back = lr_setns(own, CLONE_NEWPID);
+	}
+	return back >= 0 ? r : lr_fail(err, -back, "return to the caller's pid namespace");
 }
 
 int lr_init_exec(struct lr_init_exec *p, struct lr_init_child *ret, struct lr_err *err)
 {
-	LR_CLEANUP_FD int own = LR_NOFD;
-
-	if (p->vm) {
-		own = open("/proc/thread-self/ns/pid_for_children", O_RDONLY | O_CLOEXEC);
-		if (own < 0)
-			return lr_fail(err, errno, "open the caller's pid namespace");
-	}
+	if (!p->vm)
+		return exec_member(p, ret, err);
+	LR_CLEANUP_FD int own = open("/proc/thread-self/ns/pid_for_children", O_RDONLY | O_CLOEXEC);
+	int r = own < 0 ? -errno : lr_setns(own, CLONE_NEWPID);
+	if (r < 0)
+		return lr_fail(err, -r, "keep the caller's pid namespace");
 	return step_back(own, exec_member(p, ret, err), err);
 }
 

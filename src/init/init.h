@@ -49,6 +49,7 @@ struct lr_init_plan {
 	struct lr_mount_plan *mounts;
 	const struct lr_mount_cgroup_view *cgroup_view;
 	const struct lr_device_plan *devices;
+	int made_devices; /* from lr_device_prepare, or LR_NOFD */
 	bool dev_is_ours; /* /dev is the container's own: fill it */
 	struct lr_cgroup_plan *cgroup;
 	struct lr_sysctl_plan sysctl;
@@ -85,14 +86,16 @@ struct lr_init_child {
 	int sync;
 	const char *program; /* argv[0], for messages; or NULL */
 	bool runs;           /* born in the caller's memory: its program was executed already */
+	bool check;          /* lr_init_start asks whether it died instead */
+	bool filtered;       /* a seccomp filter may be why */
 };
 #define LR_INIT_CHILD_NONE                                                                         \
 	{                                                                                          \
 		.pidfd = LR_NOFD, .sync = LR_NOFD                                                  \
 	}
 
-/* Whether the child can do everything by itself, up to its program, and nobody has to wait for it.
- */
+/* Whether a child in our memory will do: it can do everything up to its program by itself, nobody
+ * has to wait for it, and it writes no file's contents, which would be charged to our cgroup. */
 bool lr_init_alone(const struct lr_init_plan *p);
 
 /*
@@ -113,6 +116,13 @@ int lr_init_attend(struct lr_init_plan *p, struct lr_init_child *c,
 /* run: lets the program start; returns when it has, or why it did not. Both do nothing for a child
  * that runs. */
 int lr_init_start(struct lr_init_child *c, struct lr_err *err) LR_MUST_CHECK;
+
+/*
+ * After the end of file of the descriptor that tells: 0 if the process has executed its program, or
+ * -EPIPE with the words if it died before. One that its parent has waited for meanwhile is taken
+ * for a program's. filtered: a seccomp filter may be why.
+ */
+int lr_init_check_executed(pid_t pid, bool filtered, struct lr_err *err) LR_MUST_CHECK;
 
 /* Kills and reaps. */
 void lr_init_abort(struct lr_init_child *c);

@@ -27,7 +27,7 @@
 
 /* Compiled before clone; the child only reads it, but for env (HOME), stub_argv and lsm. */
 struct lr_init_process {
-	const char *const *argv; /* NULL-terminated; argv[0] is the program */
+	const char *const *argv; /* NULL-terminated; argv[0] is the program; NULL: it only waits */
 	const char **env;        /* NULL-terminated, with room for one more */
 	size_t n_env;
 	bool add_home;   /* env has no HOME: take it from the container's /etc/passwd */
@@ -47,11 +47,13 @@ struct lr_init_process {
 	bool keep_bounding; /* see src/lean: with no_new_privileges it cannot be had */
 	bool rootless;
 	const char *keyring; /* name of a new session keyring; NULL: keep the caller's */
-	int preserve_fds;    /* the program keeps descriptors 3 .. 3 + n - 1 */
+	int preserve_fds;    /* the program keeps those of 3 .. 3 + n - 1 that are the caller's */
 	int console;         /* socket for the terminal's master, LR_NOFD: no terminal */
 	struct lr_tty_console tty;
-	const sigset_t *sigmask; /* what the program starts with */
-	const int *stdio;        /* three descriptors to be 0, 1 and 2; NULL: the caller's */
+	/* Nobody waits for it through us, so no exit status will tell that it died before its
+	 * program: that is looked up at its start, by three system calls. */
+	bool detached;
+	const int *stdio; /* three descriptors to be 0, 1 and 2; NULL: the caller's */
 	/* For a caller that is not a sealed copy: argv with room for two in front, and
 	 * lr_init_stub_open. NULL: execute directly */
 	const char **stub_argv;
@@ -103,6 +105,10 @@ int lr_process_load_notify(struct lr_init_process *p, struct lr_becoming *b,
  */
 #define LR_STUB_NAME "lean-stub" /* of the memfd */
 int lr_init_stub_open(struct lr_err *err) LR_MUST_CHECK;
+
+/* What is done last, to the process itself and to each of its startContainer hooks: the filter,
+ * unless lr_process_load_notify has loaded it, and no more capabilities than are its own. */
+int lr_process_confine(const struct lr_init_process *p, struct lr_err *err) LR_MUST_CHECK;
 
 /* The filter, the last capabilities, the program. Returns only with an error. */
 int lr_process_execute(struct lr_init_process *p, struct lr_becoming *b, struct lr_err *err);

@@ -2,7 +2,6 @@
 /* init: the parent's side of the birth of a container; see init.h. */
 #define LR_ROOM "init"
 #include <errno.h>
-#include <poll.h>
 #include <signal.h>
 #include <stdio.h>
 #include <sys/prctl.h>
@@ -19,6 +18,7 @@
 #include "src/init/program.h"
 #include "src/init/sync.h"
 #include "src/init/vm.h"
+#include "src/sys/proc.h"
 #include "src/sys/procfs.h"
 #include "src/sys/selfexe.h"
 #include "src/sys/syscalls.h"
@@ -69,7 +69,8 @@ void lr_child_init(struct lr_child *c, struct lr_init_plan *p, struct lr_ns_fds 
 bool lr_init_alone(const struct lr_init_plan *p)
 {
 	return !p->ns.staged && !(p->ns.create & (CLONE_NEWUSER | CLONE_NEWTIME)) && p->go < 0 &&
-	       !lr_child_waits_mapped(p) && !lr_child_sends_rooted(p) && p->process.console < 0 &&
+	       !lr_mount_writes_contents(p->mounts) && !lr_child_waits_mapped(p) &&
+	       !lr_child_sends_rooted(p) && p->process.console < 0 &&
 	       !(p->hooks && p->hooks->start_container.n) &&
 	       !(p->process.seccomp && p->process.seccomp->notify);
 }
@@ -145,17 +146,24 @@ static int prepare_user_ns(const struct lr_init_plan *p, pid_t pid, struct lr_er
 	return r;
 }
 
+/* The user namespace is new, and the process in between is born in it. */
+static bool made_between(const struct lr_init_plan *p)
+{
+	return p->ns.create & CLONE_NEWUSER && p->ns.staged_user;
+}
+
 /* The process in between: enters what nobody returns from, and bears the child as its sister. */
 static _Noreturn void middle_main(struct lr_init_plan *p, struct lr_ns_fds *ns, int sync,
 				  bool in_cgroup)
 {
+	bool new_user = made_between(p);
 	struct lr_child c;
-	struct lr_clone clone = {.flags = clone_flags(p) & ~(unsigned)CLONE_NEWUSER,
+	struct lr_clone clone = {.flags =
+					 clone_flags(p) & ~(new_user ? (unsigned)CLONE_NEWUSER : 0),
 				 .cgroup = LR_NOFD};
 	struct lr_err err = {0};
 
 	lr_child_init(&c, p, ns, sync);
-	bool new_user = p->ns.create & CLONE_NEWUSER;
 
 	lr_selfexe_let_go();
 	int r = lr_cgroup_join_self(p->cgroup, in_cgroup, &err);
@@ -200,14 +208,14 @@ static _Noreturn void middle_main(struct lr_init_plan *p, struct lr_ns_fds *ns, 
 		r = lr_sync_send(sync, LR_STEP_CLONED, r, &err);
 	if (r < 0)
 		lr_sync_send_err(sync, &err);
-	_exit(r < 0);
+	lr_proc_end(r < 0);
 }
 
 static int spawn_staged(struct lr_init_plan *p, struct lr_ns_fds *ns, int sv[2],
 			struct lr_init_child *ret, struct lr_err *err)
 {
 	LR_CLEANUP_FD int cgroup = lr_cgroup_clone_fd(p->cgroup);
-	struct lr_clone clone = {.flags = p->ns.create & CLONE_NEWUSER, .cgroup = cgroup};
+	struct lr_clone clone = {.flags = made_between(p) ? CLONE_NEWUSER : 0, .cgroup = cgroup};
 	int32_t child = 0;
 
 	pid_t middle = lr_clone(&clone, err);
@@ -219,7 +227,7 @@ static int spawn_staged(struct lr_init_plan *p, struct lr_ns_fds *ns, int sv[2],
 		return middle;
 	lr_close(clone.pidfd);
 	int r = 0;
-	if (p->ns.create & CLONE_NEWUSER) {
+	if (made_between(p)) {
 		r = prepare_user_ns(p, middle, err);
 		if (r >= 0)
 			r = lr_sync_tell(sv[0], LR_STEP_MAPPED, middle, err);
@@ -238,7 +246,7 @@ static int spawn_staged(struct lr_init_plan *p, struct lr_ns_fds *ns, int sv[2],
 	return 0;
 }
 
-/* -ENOSYS: the usual way. */
+/* 0, LR_VM_NOT_HERE, or -errno. */
 static int spawn_in_memory(struct lr_init_plan *p, struct lr_ns_fds *ns, struct lr_init_child *ret,
 			   struct lr_err *err)
 {
@@ -247,7 +255,9 @@ static int spawn_in_memory(struct lr_init_plan *p, struct lr_ns_fds *ns, struct 
 	struct lr_err out = {0};
 
 	if (!p->vm || !lr_init_alone(p))
-		return -ENOSYS;
+		return LR_VM_NOT_HERE;
+	/* We wait until its program runs: nothing may be held by then. */
+	lr_selfexe_let_go();
 	int r = lr_ns_step_in(&p->ns, ns, err);
 	if (r >= 0)
 		r = lr_vm_spawn(p, ns, &clone, ret, err);
@@ -256,7 +266,7 @@ static int spawn_in_memory(struct lr_init_plan *p, struct lr_ns_fds *ns, struct 
 			*err = out;
 		r = -out.code;
 	}
-	if (r < 0 && r != -ENOSYS)
+	if (r < 0)
 		lr_init_abort(ret);
 	return r;
 }
@@ -274,7 +284,7 @@ int lr_init_spawn(struct lr_init_plan *p, struct lr_init_child *ret, struct lr_e
 	if (r < 0)
 		return r;
 	r = spawn_in_memory(p, &ns, &c, err);
-	if (r == -ENOSYS && (r = lr_sync_pair(sv, err)) >= 0) {
+	if (r == LR_VM_NOT_HERE && (r = lr_sync_pair(sv, err)) >= 0) {
 		r = p->ns.staged ? spawn_staged(p, &ns, sv, &c, err)
 				 : spawn_direct(p, &ns, sv, &c, err);
 		/* The child's end has to be the child's alone, or nobody would see it die. */
@@ -287,7 +297,7 @@ int lr_init_spawn(struct lr_init_plan *p, struct lr_init_child *ret, struct lr_e
 		return r;
 	}
 	lr_debug("init: process %d", c.pid);
-	c.program = p->process.argv[0];
+	lr_init_child_knows(&c, &p->process);
 	*ret = c;
 	return 0;
 }
@@ -349,7 +359,7 @@ int lr_init_attend(struct lr_init_plan *p, struct lr_init_child *c, struct lr_er
 	lr_cgroup_settle(p->cgroup);
 	if (c->runs)
 		return 0;
-	if (p->ns.create & CLONE_NEWUSER && !p->ns.staged)
+	if (p->ns.create & CLONE_NEWUSER && !p->ns.staged_user)
 		r = prepare_user_ns(p, c->pid, err);
 	if (r >= 0 && p->parent_work)
 		r = p->parent_work(p->work_arg, c->pid, err);
@@ -379,55 +389,4 @@ int lr_init_attend(struct lr_init_plan *p, struct lr_init_child *c, struct lr_er
 	if (r >= 0 && p->go >= 0)
 		r = lr_sync_wait(c->sync, LR_STEP_READY, NULL, err);
 	return r;
-}
-
-int lr_init_start(struct lr_init_child *c, struct lr_err *err)
-{
-	int r = c->runs ? 0 : lr_sync_tell(c->sync, LR_STEP_START, 0, err);
-
-	if (r >= 0 && !c->runs)
-		r = lr_sync_wait_exec(c->sync, c->program, err);
-	c->sync = lr_close(c->sync);
-	return r;
-}
-
-/* How long to wait for the end of file before looking what is executed. */
-#define LOOK_MS 20
-
-/*
- * The end of file comes when the stub's descriptor is closed; but the caller may have forked just
- * now, in another thread, and that child may keep a copy for ever. Then /proc tells.
- */
-static int wait_report(const struct lr_init_child *c)
-{
-	struct pollfd p = {.fd = c->sync, .events = POLLIN};
-	char path[40], exe[64];
-
-	for (;;) {
-		int n = poll(&p, 1, LOOK_MS);
-		if (n > 0 || (n < 0 && errno != EINTR))
-			return n < 0 ? -errno : p.revents & POLLIN;
-		snprintf(path, sizeof(path), "/proc/%d/exe", c->pid);
-		ssize_t len = readlink(path, exe, sizeof(exe) - 1);
-		exe[len < 0 ? 0 : len] = '\0';
-		if (n == 0 && !lr_has_prefix(exe, "/memfd:" LR_STUB_NAME))
-			return 0;
-	}
-}
-
-int lr_init_executed(const struct lr_init_process *p, const struct lr_becoming *b,
-		     struct lr_init_child *c, struct lr_err *err)
-{
-	int32_t why = 0;
-	ssize_t n = c->sync < 0 ? 0 : wait_report(c);
-
-	if (n > 0)
-		n = lr_read_full(c->sync, &why, sizeof(why));
-	c->sync = lr_close(c->sync);
-	if (n < 0)
-		return lr_fail(err, (int)-n, "wait for the program to be executed");
-	if (n == sizeof(why))
-		return lr_program_explain(b->program, why, err);
-	c->runs = true;
-	return 0;
 }

@@ -94,8 +94,10 @@ void lr_sync_send_err(int sock, const struct lr_err *why)
 {
 	struct message m = {.magic = MAGIC, .kind = KIND_ERROR, .err = *why};
 
-	/* After create has gone, it is a fifo that leads to `start`. */
-	if (send_message(sock, &m, sizeof(m)) == -ENOTSOCK)
+	/* After create has gone, it is a fifo that leads to `start`, which only write(2) can do;
+	 * and the container's filter may refuse what is for sockets. */
+	int r = send_message(sock, &m, sizeof(m));
+	if (r < 0 && r != -EPIPE)
 		(void)lr_write_full(sock, &m, sizeof(m));
 }
 

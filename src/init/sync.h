@@ -63,8 +63,8 @@ void lr_sync_send_err(int sock, const struct lr_err *why);
 /*
  * Parent: waits until the child has executed its program, seen as the end of file of a socket (or
  * the answer fifo) that is closed by execve. 0, or the error it sent. A child that died before
- * cannot be told apart here: its wait status says so. `program`: for
- * what stub.c has to say; may be NULL.
+ * cannot be told apart here: see lr_init_check_executed. `program`: for what stub.c has to say;
+ * may be NULL.
  */
 int lr_sync_wait_exec(int sock, const char *program, struct lr_err *err) LR_MUST_CHECK;
 

@@ -15,6 +15,7 @@
 #include "src/base/fd.h"
 #include "src/base/log.h"
 #include "src/init/sync.h"
+#include "src/sys/proc.h"
 #include "src/sys/syscalls.h"
 
 /* ---- what is the memory's ------------------------------------------------------------------ */
@@ -28,17 +29,21 @@ static struct {
 static void window_open(void)
 {
 	pthread_mutex_lock(&window.lock);
-	if (window.births++ == 0)
+	if (window.births++ == 0) {
 		window.dumpable = prctl(PR_GET_DUMPABLE, 0, 0, 0, 0);
+		/* 2 (suid_dumpable) hides as well, and could not be set again. */
+		if (window.dumpable == 1)
+			(void)prctl(PR_SET_DUMPABLE, 0, 0, 0, 0);
+	}
 	pthread_mutex_unlock(&window.lock);
 }
 
 static void window_close(void)
 {
 	pthread_mutex_lock(&window.lock);
-	/* 2 (suid_dumpable) cannot be set, and was not ours to change. */
-	if (--window.births == 0 && window.dumpable == 1)
-		(void)prctl(PR_SET_DUMPABLE, 1, 0, 0, 0);
+	/* Also 0: the child's setuid(2) may have made it 2. */
+	if (--window.births == 0 && window.dumpable <= 1)
+		(void)prctl(PR_SET_DUMPABLE, window.dumpable, 0, 0, 0);
 	pthread_mutex_unlock(&window.lock);
 }
 
@@ -136,13 +141,23 @@ pid_t lr_clone_vm(struct lr_clone *c, const struct lr_init_vm *vm, void (*fn)(vo
 		r = clone3_call(&args, fn, arg);
 	}
 	mask_signals(old, NULL);
-	window_close();
+	if (r < 0)
+		window_close();
 	/* Linux before 5.5, or a sandbox that refuses clone3 as a whole. Where it is only this
 	 * clone that is refused, the usual one finds the words. */
 	if (r < 0)
-		return -ENOSYS;
+		return 0;
 	c->pidfd = pidfd;
 	return (pid_t)r;
+}
+
+void lr_vm_over(pid_t pid)
+{
+	struct lr_proc_stat st;
+
+	while (pid > 0 && lr_proc_stat(pid, &st) >= 0 && !st.executed && st.state != 'Z')
+		usleep(50);
+	window_close();
 }
 
 /* ---- the container's first process ------------------------------------------------------- */
@@ -175,6 +190,18 @@ static struct lr_vm_birth *make_birth(struct lr_init_plan *p, struct lr_ns_fds *
 	return b;
 }
 
+static int outcome(const struct lr_init_plan *p, struct lr_vm_birth *b, struct lr_init_child *ret,
+		   struct lr_err *err)
+{
+	if (b->err.code == 0 && b->started)
+		return lr_init_executed(&p->process, &b->child.becoming, ret, err);
+	if (b->err.code == 0)
+		return lr_sync_died(LR_STEP_START, err);
+	if (err)
+		*err = b->err;
+	return -b->err.code;
+}
+
 int lr_vm_spawn(struct lr_init_plan *p, struct lr_ns_fds *ns, struct lr_clone *clone,
 		struct lr_init_child *ret, struct lr_err *err)
 {
@@ -192,18 +219,16 @@ int lr_vm_spawn(struct lr_init_plan *p, struct lr_ns_fds *ns, struct lr_clone *c
 	b->child.becoming.vm = true;
 	pid_t pid = lr_clone_vm(clone, p->vm, born, b, &b->pid);
 	lr_close(report[1]);
-	if (pid < 0) {
+	if (pid == 0) {
 		lr_close(report[0]);
-		return pid;
+		return LR_VM_NOT_HERE;
 	}
 	ret->pid = pid;
 	ret->pidfd = clone->pidfd;
 	ret->sync = report[0];
-	if (b->err.code == 0 && b->started)
-		return lr_init_executed(&p->process, &b->child.becoming, ret, err);
-	if (b->err.code == 0)
-		return lr_sync_died(LR_STEP_START, err);
-	if (err)
-		*err = b->err;
-	return -b->err.code;
+	int r = outcome(p, b, ret, err);
+	if (r < 0)
+		lr_init_abort(ret);
+	lr_vm_over(p->process.stub_argv ? 0 : ret->pid);
+	return r;
 }

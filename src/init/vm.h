@@ -10,8 +10,9 @@
  * is changed in copies; what it would have to allocate, it must not.
  *
  * What is the memory's and not the process's:
- *   - PR_SET_DUMPABLE, which the kernel also clears at setuid(2): set back when the last birth of
- *     the process is over, not earlier, or others of that user could look into our memory.
+ *   - PR_SET_DUMPABLE: off before the clone, as in a pid namespace that others share the child is
+ *     seen from its first moment on; and set back when the last birth of the process is over, as
+ *     the kernel clears it at setuid(2) and others of that user could look into our memory.
  *   - signal handlers run nowhere near: all signals are blocked, and CLONE_CLEAR_SIGHAND (Linux
  *     5.5) takes the handlers away.
  *   - the OOM killer kills all that share a memory, but passes over who is in the middle of vfork.
@@ -36,13 +37,25 @@ struct lr_vm_birth {
 };
 
 /*
- * fn(arg) in a child that shares our memory; returns when it has executed a program or ended. Its
- * pid, or -errno: -ENOSYS where this kernel or machine cannot do it. *pid is set for the child.
+ * Nobody was born: this kernel, machine or plan has no births in our memory. Take the usual way.
+ * Not an errno: a child's own error is never taken for it.
+ */
+#define LR_VM_NOT_HERE 1
+
+/*
+ * fn(arg) in a child that shares our memory; returns when it executes a program or ends. Its pid,
+ * and then lr_vm_over is to be called; 0: LR_VM_NOT_HERE. *pid is set for the child.
  */
 pid_t lr_clone_vm(struct lr_clone *c, const struct lr_init_vm *vm, void (*fn)(void *), void *arg,
 		  pid_t *pid) LR_MUST_CHECK;
+/*
+ * Our memory may be looked at again, as far as it could before. Waits until the child has none of
+ * it any more: the kernel wakes us a moment before that. pid 0: it is known, as the stub has
+ * executed the program or the child was waited for.
+ */
+void lr_vm_over(pid_t pid);
 
-/* lr_init_spawn and lr_init_start in one. -ENOSYS: nothing was done, take the usual way. */
+/* lr_init_spawn and lr_init_start in one: 0, LR_VM_NOT_HERE, or -errno. */
 int lr_vm_spawn(struct lr_init_plan *p, struct lr_ns_fds *ns, struct lr_clone *clone,
 		struct lr_init_child *ret, struct lr_err *err) LR_MUST_CHECK;
 

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * lean: the container's tree without the container, in a child of ours whose mount namespace is
- * pinned when it is done. The same rooms do it that build any container's root.
+ * pinned when it is done. The same rooms do it that build any container's root. Masked and
+ * read-only paths are not in it: where they lie is known when the container's own mounts are there.
  */
 #define LR_ROOM "lean"
 #include <fcntl.h>
@@ -20,7 +21,7 @@
 struct tree {
 	const struct lr_rootfs_plan *rootfs;
 	struct lr_rootfs_state state;
-	struct lr_mount_plan *mounts;
+	struct lr_mount_plan *mounts, *own;
 	const struct lr_device_plan *devices;
 };
 
@@ -35,52 +36,15 @@ static int plan_tree(const struct lr_lean_plan *p, const struct lr_lean_env *env
 	const struct lr_device_opts dev_opts = {.needs_dev = true};
 
 	*t = (struct tree){.state = LR_ROOTFS_STATE_INIT};
-	int r = lr_rootfs_plan(p->config->root, "rprivate", &p->base_masked, &p->base_readonly,
-			       &root_opts, a, &t->rootfs, err);
+	int r = lr_rootfs_plan(p->config->root, "rprivate", NULL, NULL, &root_opts, a, &t->rootfs,
+			       err);
 	if (r >= 0)
 		r = lr_mount_plan(&p->base, &mount_opts, a, &t->mounts, err);
 	if (r >= 0)
+		r = lr_mount_plan(&p->own, &mount_opts, a, &t->own, err);
+	if (r >= 0)
 		r = lr_device_plan(&l->devices, &dev_opts, a, &t->devices, err);
 	return r;
-}
-
-/* As the container's own mounts would make them, if the root were theirs to write to. */
-static int make_place(int rootfd, const struct oci_mount *m, const struct lr_lean_env *env,
-		      struct lr_arena *a)
-{
-	struct stat st;
-	const char *source = m->source;
-	bool file = false;
-
-	if (source && (lr_streq(m->type ? m->type : "", "bind") || m->options.n)) {
-		const char *path =
-			source[0] == '/' ? source : lr_strf(a, "%s/%s", env->bundle, source);
-		bool binds = m->type && lr_streq(m->type, "bind");
-		for (size_t i = 0; i < m->options.n; i++)
-			binds |= lr_streq(m->options.v[i], "bind") ||
-				 lr_streq(m->options.v[i], "rbind");
-		file = binds && path && stat(path, &st) == 0 && !S_ISDIR(st.st_mode);
-	}
-	int fd = file ? lr_mkfile_in(rootfd, m->destination, 0644)
-		      : lr_mkdir_in(rootfd, m->destination, 0755);
-	if (fd >= 0)
-		close(fd);
-	return fd < 0 ? fd : 0;
-}
-
-static int make_places(const struct lr_lean_plan *p, int rootfd, const struct lr_lean_env *env,
-		       struct lr_arena *a, struct lr_err *err)
-{
-	for (size_t i = 0; i < p->own.n; i++) {
-		bool nested = false;
-		for (size_t k = 0; k < i && !nested; k++)
-			nested = lr_has_prefix(p->own.v[i].destination, p->own.v[k].destination);
-		int r = nested ? 0 : make_place(rootfd, &p->own.v[i], env, a);
-		if (r < 0)
-			return lr_fail(err, -r, "make a place for the mount on %s",
-				       p->own.v[i].destination);
-	}
-	return 0;
 }
 
 static int fill_dev(const struct tree *t, struct lr_err *err)
@@ -94,15 +58,6 @@ static int fill_dev(const struct tree *t, struct lr_err *err)
 	if (r >= 0 && mknodat(dev, "console", S_IFREG | 0600, 0) < 0 && errno != EEXIST)
 		r = lr_fail(err, errno, "make /dev/console");
 	return r;
-}
-
-/* /proc of the tree: empty, and the source of masked directories. */
-static int cover_proc(struct lr_err *err)
-{
-	if (mount("tmpfs", "/proc", "tmpfs", MS_RDONLY | MS_NOSUID | MS_NODEV | MS_NOEXEC,
-		  "mode=0555,nr_blocks=1,nr_inodes=1") < 0)
-		return lr_fail(err, errno, "an empty tmpfs on /proc");
-	return 0;
 }
 
 static int close_tree(const struct lr_lean_plan *p, struct lr_err *err)
@@ -141,16 +96,12 @@ int lr_lean_build(const struct lr_lean_plan *p, const struct lr_lean_env *env,
 	if (r >= 0)
 		r = fill_dev(&t, err);
 	if (r >= 0)
-		r = make_places(p, t.state.rootfd, env, a, err);
+		r = lr_mount_make_places(t.own, &menv, err);
 	if (r >= 0)
 		r = lr_mount_finish(t.mounts, &menv, err);
-	if (r >= 0)
-		r = lr_rootfs_mask(t.rootfs, &t.state, err);
 	if (r >= 0)
 		r = lr_rootfs_pivot(t.rootfs, &t.state, err);
 	if (r >= 0)
 		r = lr_rootfs_finish(t.rootfs, err);
-	if (r >= 0)
-		r = cover_proc(err);
 	return r < 0 ? r : close_tree(p, err);
 }

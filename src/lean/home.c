@@ -13,6 +13,7 @@
 #include "src/base/log.h"
 #include "src/base/str.h"
 #include "src/lean/internal.h"
+#include "src/store/trust.h"
 #include "src/sys/path.h"
 #include "src/sys/syscalls.h"
 
@@ -38,8 +39,10 @@ int lr_lean_home_lock(const struct lr_lean_home *h, int how, struct lr_err *err)
 		if (errno != EINTR)
 			return lr_fail(err, errno, "lock %s", h->path);
 	}
+	if (fstat(fd, &st) < 0)
+		return lr_fail(err, errno, "look at %s/lock", h->path);
 	/* Drained while we waited: whoever comes next has another one. */
-	if (fstat(fd, &st) < 0 || st.st_nlink == 0)
+	if (st.st_nlink == 0)
 		return -ESTALE;
 	return lr_take_fd(&fd);
 }
@@ -75,9 +78,16 @@ static int fit(const struct lr_lean_home *h, struct lr_err *err)
 	return mark < 0 ? lr_fail(err, errno, "create %s/" FIT, h->path) : 0;
 }
 
-static int open_dir(const char *path)
+/* -ENOENT has no text. What is kept in here says where the caller mounts and writes, as a record
+ * does: it counts if nobody else can have made it. */
+static int open_ours(const char *path, struct lr_err *err)
 {
-	return lr_open(path, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
+	struct stat st;
+	LR_CLEANUP_FD int fd = lr_open(path, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
+
+	if (fd < 0 || fstat(fd, &st) < 0)
+		return errno == ENOENT ? -ENOENT : lr_fail(err, errno, "open %s", path);
+	return lr_trust_ours(&st) ? lr_take_fd(&fd) : lr_trust_refuse(&st, "the pool", path, err);
 }
 
 int lr_lean_home_fit(struct lr_lean_home *h, struct lr_err *err)
@@ -89,8 +99,10 @@ int lr_lean_home_fit(struct lr_lean_home *h, struct lr_err *err)
 		return r;
 	/* What is beneath the mount is no place for mounts any more. */
 	lr_close(h->fd);
-	h->fd = open_dir(h->path);
-	return h->fd < 0 ? lr_fail(err, errno, "open %s", h->path) : 0;
+	h->fd = open_ours(h->path, err);
+	if (h->fd == -ENOENT)
+		lr_fail(err, ENOENT, "open %s", h->path);
+	return h->fd < 0 ? h->fd : 0;
 }
 
 /* ENOENT: it is being drained. */
@@ -105,9 +117,9 @@ static int fill(int store, struct lr_lean_home *h, struct lr_err *err)
 	if ((mkdirat(store, LR_LEAN_DIR + 1, 0700) < 0 && errno != EEXIST) ||
 	    (mkdir(h->path, 0700) < 0 && errno != EEXIST))
 		return fail_fill(h->path, err);
-	h->fd = open_dir(h->path);
+	h->fd = open_ours(h->path, err);
 	if (h->fd < 0)
-		return fail_fill(h->path, err);
+		return h->fd == -ENOENT ? -ESTALE : h->fd;
 	for (size_t i = 0; i < LR_ARRAY_SIZE(dirs); i++)
 		if (mkdirat(h->fd, dirs[i], 0700) < 0 && errno != EEXIST)
 			return fail_fill(h->path, err);
@@ -115,48 +127,70 @@ static int fill(int store, struct lr_lean_home *h, struct lr_err *err)
 	return lock < 0 ? fail_fill(h->path, err) : lr_lean_home_fit(h, err);
 }
 
-/* Also what an earlier drain left that was killed. */
-static void remove_dead(int dir)
+int lr_lean_home_whole(int store, struct lr_lean_home *h, struct lr_err *err)
 {
-	LR_CLEANUP_FD int fd = openat(dir, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+	if (h->fd >= 0 && faccessat(h->fd, "lock", F_OK, AT_SYMLINK_NOFOLLOW) == 0)
+		return 0;
+	return fill(store, h, err);
+}
+
+void lr_lean_homes_bury(int store)
+{
+	int fd = openat(store, LR_LEAN_DIR + 1, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
 	LR_CLEANUP_DIR DIR *d = fd < 0 ? NULL : fdopendir(fd);
 
-	if (!d)
+	if (!d) {
+		lr_close(fd);
+		if (errno != ENOENT)
+			lr_warn("lean: open %s: %s", LR_LEAN_DIR + 1, lr_strerror(errno));
 		return;
-	(void)lr_take_fd(&fd);
-	for (struct dirent *e; (e = readdir(d));)
-		if (lr_has_prefix(e->d_name, DEAD) && lr_remove_tree(dir, e->d_name) < 0)
-			lr_debug("lean: %s is left", e->d_name);
+	}
+	for (struct dirent *e; (e = readdir(d));) {
+		int r = lr_has_prefix(e->d_name, DEAD) ? lr_remove_tree(fd, e->d_name) : 0;
+		if (r < 0)
+			lr_warn("lean: %s/%s is left: %s", LR_LEAN_DIR + 1, e->d_name,
+				lr_strerror(-r));
+	}
+	/* Others may be there, of other mount namespaces. */
+	(void)unlinkat(store, LR_LEAN_DIR + 1, AT_REMOVEDIR);
+}
+
+int lr_lean_unmount(const char *path)
+{
+	while (umount2(path, MNT_DETACH | UMOUNT_NOFOLLOW) == 0)
+		;
+	return errno == EINVAL ? EBUSY : errno;
 }
 
 int lr_lean_home_remove(int store, struct lr_lean_home *h, struct lr_err *err)
 {
 	char dead[64];
 
-	while (umount2(h->path, MNT_DETACH | UMOUNT_NOFOLLOW) == 0)
-		;
+	int busy = lr_lean_unmount(h->path);
 	h->fd = lr_close(h->fd);
 	LR_CLEANUP_FD int dir = openat(store, LR_LEAN_DIR + 1, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
 	/* At once, or somebody would use what is half removed. */
 	snprintf(dead, sizeof(dead), DEAD "%.32s.%d", h->name, getpid());
 	if (dir < 0 || (renameat(dir, h->name, dir, dead) < 0 && errno != ENOENT))
-		return lr_fail(err, errno, "remove %s", h->path);
-	remove_dead(dir);
-	/* Others may be there, of other mount namespaces. */
-	(void)unlinkat(store, LR_LEAN_DIR + 1, AT_REMOVEDIR);
+		return lr_fail(err, errno == EBUSY ? busy : errno, "remove %s", h->path);
+	lr_lean_homes_bury(store);
 	return 0;
 }
 
 static int open_home(int store, const char *store_path, struct lr_arena *a, struct lr_lean_home *h,
 		     struct lr_err *err)
 {
+	struct stat st;
+
 	h->path = lr_strf(a, "%s" LR_LEAN_DIR "/%s", store_path, h->name);
 	if (!h->path)
 		return lr_fail(err, ENOMEM, "path");
-	h->fd = open_dir(h->path);
-	if (h->fd < 0)
-		return errno == ENOENT ? -ENOENT : lr_fail(err, errno, "open %s", h->path);
-	return 0;
+	if (fstatat(store, LR_LEAN_DIR + 1, &st, AT_SYMLINK_NOFOLLOW) < 0)
+		return errno == ENOENT ? -ENOENT : lr_fail(err, errno, "look at %s", h->path);
+	if (!lr_trust_ours(&st))
+		return lr_trust_refuse(&st, "the directory of", h->path, err);
+	h->fd = open_ours(h->path, err);
+	return h->fd < 0 ? h->fd : 0;
 }
 
 const char *lr_lean_home_name(struct lr_arena *a, struct lr_err *err)

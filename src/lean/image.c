@@ -211,18 +211,19 @@ int lr_lean_image_forget(const struct lr_lean_home *h, struct lr_err *err)
 	LR_CLEANUP_DIR DIR *d = fd < 0 ? NULL : fdopendir(fd);
 	char path[PATH_MAX];
 
-	if (!d)
-		return 0;
+	if (!d) {
+		lr_close(fd);
+		return errno == ENOENT ? 0 : lr_fail(err, errno, "open %s/" DIR_OF_IMAGES, h->path);
+	}
 	for (struct dirent *e; (e = readdir(d));) {
 		if (e->d_name[0] == '.')
 			continue;
 		int n = snprintf(path, sizeof(path), "%s/" DIR_OF_IMAGES "/%s", h->path, e->d_name);
 		if (n >= (int)sizeof(path))
 			return lr_fail(err, ENAMETOOLONG, "unmount %s", e->d_name);
-		while (umount2(path, MNT_DETACH | UMOUNT_NOFOLLOW) == 0)
-			;
+		int busy = lr_lean_unmount(path);
 		if (rmdir(path) < 0 && errno != ENOENT)
-			return lr_fail(err, errno, "remove %s", path);
+			return lr_fail(err, errno == EBUSY ? busy : errno, "remove %s", path);
 	}
 	return 0;
 }

@@ -49,6 +49,15 @@ int lr_lean_home_lock(const struct lr_lean_home *h, int how, struct lr_err *err)
 int lr_lean_home_fit(struct lr_lean_home *h, struct lr_err *err) LR_MUST_CHECK;
 /* No process is in the mount namespace that it is named by (any more). */
 bool lr_lean_home_is_orphan(const char *name);
+/* Makes what is missing of a home whose maker was killed. -ESTALE: as for lr_lean_home_open. */
+int lr_lean_home_whole(int store, struct lr_lean_home *h, struct lr_err *err) LR_MUST_CHECK;
+/* Removes what drains that were killed have left, and the directory of all homes if it is empty. */
+void lr_lean_homes_bury(int store);
+/*
+ * Unmounts it, however often it was covered. Returns the error to report if it then can't be
+ * removed because it is busy: why the kernel did not unmount it.
+ */
+int lr_lean_unmount(const char *path) LR_MUST_CHECK;
 /* Under LOCK_EX, when nothing is left in it. */
 int lr_lean_home_remove(int store, struct lr_lean_home *h, struct lr_err *err) LR_MUST_CHECK;
 
@@ -84,7 +93,6 @@ struct lr_lean_key {
 	/* learnt when the first slot was made: */
 	bool known;
 	struct lr_cgroup_layout layout; /* the hierarchies a slot has control groups in */
-	const char *kinds;
 };
 
 /* netns: the shared one, or LR_NOFD. */

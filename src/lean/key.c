@@ -14,16 +14,6 @@
 
 #define KEY_FILE_MAX (1 << 20)
 
-/* A name to find it by; whether it is the same is decided by the text. FNV-1a. */
-static uint64_t hash(const char *text, size_t len)
-{
-	uint64_t h = 0xcbf29ce484222325U;
-
-	for (size_t i = 0; i < len; i++)
-		h = (h ^ (unsigned char)text[i]) * 0x100000001b3U;
-	return h;
-}
-
 /* The parts of config.json that a slot is made from, and nothing else. */
 static struct oci_config part_of(const struct lr_lean_plan *p, struct oci_linux *l)
 {
@@ -32,8 +22,6 @@ static struct oci_config part_of(const struct lr_lean_plan *p, struct oci_linux 
 	*l = (struct oci_linux){.resources = p->pool ? all->resources : NULL};
 	if (p->template_) {
 		l->devices = all->devices;
-		l->masked_paths = p->base_masked;
-		l->readonly_paths = p->base_readonly;
 		l->mount_label = all->mount_label;
 	}
 	return (struct oci_config){
@@ -88,7 +76,7 @@ int lr_lean_key_make(const struct lr_lean_plan *p, int netns, struct lr_arena *a
 	if (!json || !own || !k.text)
 		return lr_fail(err, ENOMEM, "plan");
 	k.len = strlen(k.text);
-	k.name = lr_strf(a, "%016" PRIx64, hash(k.text, k.len));
+	k.name = lr_strf(a, "%016" PRIx64, lr_hash(LR_HASH, k.text, k.len));
 	if (!k.name)
 		return lr_fail(err, ENOMEM, "plan");
 	*ret = k;
@@ -96,16 +84,15 @@ int lr_lean_key_make(const struct lr_lean_plan *p, int netns, struct lr_arena *a
 }
 
 /*
- * The file: "lean 1", "mode N", "kinds ...", one "at HIERARCHY<tab>MOUNTPOINT" a hierarchy, "text",
+ * The file: "lean 2", "mode N", one "at HIERARCHY<tab>MOUNTPOINT" a hierarchy, "text",
  * and the rest of it is the text.
  */
-static int decode_head(char **at, struct lr_cgroup_layout *ret, const char **kinds,
-		       struct lr_arena *a)
+static int decode_head(char **at, struct lr_cgroup_layout *ret, struct lr_arena *a)
 {
 	struct lr_cgroup_layout l = {0};
 	char *text = *at, *line = strsep(&text, "\n");
 
-	if (!line || !lr_streq(line, "lean 1"))
+	if (!line || !lr_streq(line, "lean 2"))
 		return -EPROTO;
 	while ((line = strsep(&text, "\n")) && !lr_streq(line, "text")) {
 		char *value = strchr(line, ' '), *tab;
@@ -116,8 +103,6 @@ static int decode_head(char **at, struct lr_cgroup_layout *ret, const char **kin
 		*value++ = '\0';
 		if (lr_streq(line, "mode") && lr_parse_u32(value, &mode) == 0) {
 			l.mode = (enum lr_cgroup_mode)mode;
-		} else if (lr_streq(line, "kinds")) {
-			*kinds = value;
 		} else if (lr_streq(line, "at") && (tab = strchr(value, '\t'))) {
 			*tab = '\0';
 			l.hierarchies = lr_grow(a, l.hierarchies, l.n, sizeof(*l.hierarchies));
@@ -139,15 +124,13 @@ static int decode_head(char **at, struct lr_cgroup_layout *ret, const char **kin
 static int decode(char *text, struct lr_lean_key *k, struct lr_arena *a)
 {
 	struct lr_cgroup_layout l;
-	const char *kinds = "";
 
-	int r = decode_head(&text, &l, &kinds, a);
+	int r = decode_head(&text, &l, a);
 	if (r < 0)
 		return r;
 	if (!lr_streq(text, k->text))
 		return -EEXIST;
 	k->layout = l;
-	k->kinds = kinds;
 	k->known = true;
 	return 1;
 }
@@ -179,7 +162,7 @@ int lr_lean_key_save(const struct lr_lean_home *h, const struct lr_lean_key *k, 
 		     struct lr_err *err)
 {
 	char path[64], tmp[96];
-	char *text = lr_strf(a, "lean 1\nmode %d\nkinds %s\n", k->layout.mode, k->kinds);
+	char *text = lr_strf(a, "lean 2\nmode %d\n", k->layout.mode);
 
 	for (size_t i = 0; text && i < k->layout.n; i++)
 		text = lr_strf(a, "%sat %s\t%s\n", text, k->layout.hierarchies[i].name,
@@ -201,37 +184,43 @@ int lr_lean_key_save(const struct lr_lean_home *h, const struct lr_lean_key *k, 
 	return 0;
 }
 
-/* Whatever its text. NULL: there is none. */
-static char *read_key(const struct lr_lean_home *h, const char *name, struct lr_arena *a)
+/* Whatever its text. *ret NULL: there is none. */
+static int read_key(const struct lr_lean_home *h, const char *name, struct lr_arena *a, char **ret)
 {
 	char path[64];
 	struct stat st;
 
 	key_file(name, path);
 	LR_CLEANUP_FD int fd = openat(h->fd, path, O_RDONLY | O_NOFOLLOW | O_CLOEXEC);
-	if (fd < 0 || fstat(fd, &st) < 0 || st.st_size > KEY_FILE_MAX)
-		return NULL;
+	*ret = NULL;
+	if (fd < 0 || fstat(fd, &st) < 0)
+		return errno == ENOENT ? 0 : -errno;
+	if (st.st_size > KEY_FILE_MAX)
+		return 0;
 	char *text = lr_alloc(a, (size_t)st.st_size + 1);
-	return text && lr_read_full(fd, text, (size_t)st.st_size) >= 0 ? text : NULL;
+	ssize_t n = text ? lr_read_full(fd, text, (size_t)st.st_size) : -ENOMEM;
+	if (n < 0)
+		return (int)n;
+	*ret = text;
+	return 0;
 }
 
 int lr_lean_key_layout(const struct lr_lean_home *h, const char *name, struct lr_arena *a,
 		       struct lr_cgroup_layout *ret)
 {
-	char *text = read_key(h, name, a);
-	const char *kinds;
+	char *text;
 
 	*ret = (struct lr_cgroup_layout){0};
-	return text ? decode_head(&text, ret, &kinds, a) : 0;
+	int r = read_key(h, name, a, &text);
+	return text ? decode_head(&text, ret, a) : r;
 }
 
 const char *lr_lean_key_title(const struct lr_lean_home *h, const char *name, struct lr_arena *a)
 {
-	char *text = read_key(h, name, a);
 	struct lr_cgroup_layout l;
-	const char *kinds;
+	char *text;
 
-	if (!text || decode_head(&text, &l, &kinds, a) < 0)
+	if (read_key(h, name, a, &text) < 0 || !text || decode_head(&text, &l, a) < 0)
 		return "";
 	text[strcspn(text, "\n")] = '\0';
 	/* VERSION FLAGS DEVICE:INODE ROOTFS */

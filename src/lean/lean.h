@@ -108,10 +108,7 @@ struct lr_lean_plan {
 	uint64_t dev, ino;      /* of it: the same path may be another directory tomorrow */
 	struct oci_mounts base; /* in the slot */
 	struct oci_mounts own;  /* the container's */
-	struct oci_strv base_masked, own_masked;
-	struct oci_strv base_readonly, own_readonly;
-	bool plain;       /* every own mount lies right on what the slot has */
-	const char *json; /* part of its key; NULL: made when it is needed */
+	const char *json;       /* part of its key; NULL: made when it is needed */
 };
 
 int lr_lean_plan(const struct lr_lean_profile *p, const struct oci_config *config,
@@ -130,10 +127,6 @@ int lr_lean_settle(struct lr_lean_plan *plan, struct lr_arena *arena,
 struct lr_lean_enter {
 	int mntns; /* LR_NOFD: the usual way */
 	int netns; /* LR_NOFD: the usual way */
-	int empty; /* the slot's empty directory; lr_lean_enter opens it */
-	bool plain;
-	struct oci_strv masked, readonly;
-	const char *kinds; /* what the masked paths were when the slot was made: 'f', 'd', '-' */
 };
 
 struct lr_lean_env {
@@ -154,7 +147,7 @@ struct lr_lean_hold {
 };
 #define LR_LEAN_HOLD_NONE                                                                          \
 	{                                                                                          \
-		.enter = {.mntns = LR_NOFD, .netns = LR_NOFD, .empty = LR_NOFD }                   \
+		.enter = {.mntns = LR_NOFD, .netns = LR_NOFD }                                     \
 	}
 
 /* Gets, or makes, what the plan asks for. */
@@ -211,8 +204,9 @@ int lr_lean_pool_drain(int store, const char *store_path, unsigned *left, struct
 /* ---- in the container's first process (enter.c): system calls only --------------------------
  */
 
-int lr_lean_enter(struct lr_lean_enter *e, struct lr_err *err) LR_MUST_CHECK;
-/* The masked and read-only paths that lie on the container's own mounts. */
-int lr_lean_protect(struct lr_lean_enter *e, struct lr_err *err) LR_MUST_CHECK;
+/* Each does nothing if nothing of that kind was prepared. */
+int lr_lean_enter_net(const struct lr_lean_enter *e, struct lr_err *err) LR_MUST_CHECK;
+/* "/" is the container's root then. */
+int lr_lean_enter_tree(const struct lr_lean_enter *e, struct lr_err *err) LR_MUST_CHECK;
 
 #endif

@@ -134,14 +134,14 @@ int lr_lean_net_take(struct lr_lean_home *h, const char *id, bool fresh, unsigne
 	return make_private(h, id, n, a, err);
 }
 
-static bool is_clean(const struct lr_lean_home *h, const char *name)
+static bool is_clean(const struct lr_lean_home *h, const char *name, struct lr_arena *a)
 {
 	char pin[LR_LEAN_NAME], print[LR_LEAN_PRINT_MAX];
 
 	snprintf(pin, sizeof(pin), "slot/%s", name);
 	LR_CLEANUP_FD int fd = lr_lean_pin_open(h, pin);
 	return fd >= 0 && lr_read_file_at(h->fd, PRINT, print, sizeof(print)) > 0 &&
-	       lr_lean_net_is_new(fd, print);
+	       lr_lean_net_is_new(fd, print, a);
 }
 
 void lr_lean_net_back(const struct lr_lean_home *h, const char *name, const char *id, bool used,
@@ -151,7 +151,7 @@ void lr_lean_net_back(const struct lr_lean_home *h, const char *name, const char
 
 	if (lr_streq(name, LR_LEAN_NET_SHARED))
 		return;
-	if (lr_lean_slot_release(h, name, id, !used || is_clean(h, name), a, &why) < 0)
+	if (lr_lean_slot_release(h, name, id, !used || is_clean(h, name, a), a, &why) < 0)
 		lr_warn("lean: %s", why.msg);
 }
 

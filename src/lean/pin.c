@@ -52,12 +52,12 @@ int lr_lean_pin_remove(const struct lr_lean_home *h, const char *name)
 	char path[PATH_MAX];
 
 	int r = pin_path(h, name, path);
-	/* However often it was covered. */
-	while (r >= 0 && umount2(path, MNT_DETACH | UMOUNT_NOFOLLOW) == 0)
-		;
-	if (r >= 0 && unlinkat(h->fd, name, 0) < 0 && errno != ENOENT)
-		r = -errno;
-	return r;
+	if (r < 0)
+		return r;
+	int busy = lr_lean_unmount(path);
+	if (unlinkat(h->fd, name, 0) < 0 && errno != ENOENT)
+		return errno == EBUSY ? -busy : -errno;
+	return 0;
 }
 
 static _Noreturn void child(const struct lr_lean_maker *m, int sock)
@@ -68,10 +68,13 @@ static _Noreturn void child(const struct lr_lean_maker *m, int sock)
 	(void)prctl(PR_SET_PDEATHSIG, SIGKILL, 0, 0, 0);
 	if (m->make(m->arg, &why) < 0 && !why.code)
 		why.code = EIO;
-	(void)!write(sock, &why, sizeof(why));
-	/* Until it is pinned, or the parent is gone (see above). Not until the end of file: a
-	 * sister that another thread has made meanwhile would hold the parent's end, too. */
-	(void)!read(sock, &byte, 1);
+	if (lr_write_full(sock, &why, sizeof(why)) != sizeof(why))
+		_exit(1); /* the parent reads the end of the file */
+	/* Until it is pinned, or the parent is gone (see above): a signal ends it. The end of file
+	 * does not always: a sister that another thread has made meanwhile may hold the parent's
+	 * end, too. */
+	while (read(sock, &byte, 1) < 0)
+		;
 	_exit(0);
 }
 
@@ -101,7 +104,10 @@ static int make_once(const struct lr_lean_maker *m, int cpu, bool *pinning, stru
 		return lr_fail(err, errno, "fork");
 	}
 	int r = 0;
-	if (lr_read_full(sv[0], &why, sizeof(why)) != sizeof(why)) {
+	ssize_t n = lr_read_full(sv[0], &why, sizeof(why));
+	if (n < 0) {
+		r = lr_fail(err, (int)-n, "hear from the process that prepares namespaces");
+	} else if (n != sizeof(why)) {
 		r = lr_refuse(err, EPIPE, "the process that prepares namespaces died");
 	} else if (why.code) {
 		r = -why.code;
@@ -111,7 +117,8 @@ static int make_once(const struct lr_lean_maker *m, int cpu, bool *pinning, stru
 		r = m->pin(m->arg, pid, err);
 		*pinning = r < 0;
 	}
-	(void)!write(sv[0], "", 1);
+	/* Pinned or not, it has done its work. By a signal, as a message to it could fail. */
+	(void)kill(pid, SIGKILL);
 	lr_close(sv[0]);
 	while (waitpid(pid, &status, 0) < 0 && errno == EINTR)
 		;

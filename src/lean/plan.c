@@ -180,6 +180,8 @@ static const char *no_template(const struct lr_lean_plan *p, const struct oci_li
 		return "a user namespace";
 	if (!is_new(l, "mount") || !is_new(l, "pid"))
 		return "no mount or pid namespace of its own";
+	if (has_cap(c, "CAP_SYS_ADMIN"))
+		return "CAP_SYS_ADMIN, which could change the template's file systems";
 	if (f->no_pivot)
 		return "--no-pivot";
 	if (host_hooks(c))
@@ -191,12 +193,31 @@ static const char *no_template(const struct lr_lean_plan *p, const struct oci_li
 
 enum place { OWN, BASE, NOWHERE };
 
+/* A bind of what is below the container's root, by its path on the host. */
+static bool is_inside_root(const struct lr_lean_plan *p, const struct lr_lean_facts *f,
+			   const struct oci_mount *m)
+{
+	const char *root = p->config->root ? p->config->root->path : NULL, *source = m->source;
+	size_t n = strlen(f->bundle);
+
+	if (!root || !source || lr_streq(root, "/"))
+		return false;
+	if (*root == '/' && strncmp(root, f->bundle, n) == 0 && root[n] == '/')
+		root += n + 1;
+	if (*source == '/' && strncmp(source, f->bundle, n) == 0 && source[n] == '/')
+		source += n + 1;
+	return is_below(source, root);
+}
+
 static enum place place_of(const struct lr_lean_plan *p, const struct oci_linux *l,
 			   const struct lr_lean_facts *f, const struct oci_mount *m,
 			   const char *dest)
 {
 	const char *type = m->type ? m->type : "";
 
+	/* Made in the template's place, or found where only the usual way has the root. */
+	if (lr_streq(dest, "/") || is_inside_root(p, f, m))
+		return NOWHERE;
 	if (lr_streq(dest, "/dev"))
 		return lr_streq(type, "tmpfs") && !has_option(m, "tmpcopyup") ? BASE : NOWHERE;
 	/* What it shows belongs to the network namespace of whoever mounted it. */
@@ -231,13 +252,12 @@ static int split_mounts(struct lr_lean_plan *p, const struct oci_linux *l,
 			const struct lr_lean_facts *f, struct lr_arena *a, struct lr_err *err)
 {
 	const struct oci_mounts *all = &p->config->mounts;
-	bool have_dev = false, have_proc = false;
+	bool have_dev = false, have_proc = false, in_image = false;
 
 	p->base.v = lr_new_n(a, all->n + 1, struct oci_mount);
 	p->own.v = lr_new_n(a, all->n + 1, struct oci_mount);
 	if (!p->base.v || !p->own.v)
 		return lr_fail(err, ENOMEM, "plan");
-	p->plain = true;
 	for (size_t i = 0; i < all->n; i++) {
 		struct oci_mount m = all->v[i];
 		char *dest = m.destination ? lr_alloc(a, strlen(m.destination) + 2) : NULL;
@@ -253,38 +273,21 @@ static int split_mounts(struct lr_lean_plan *p, const struct oci_linux *l,
 			if (where == NOWHERE)
 				p->why_not = "a mount that needs the host's files";
 			where = OWN;
-			p->plain = false;
 		} else if (where == NOWHERE || (where == BASE && covers(&p->own, dest))) {
 			p->why_not = "a mount of another kind than the template has";
+		} else if (where == BASE && in_image) {
+			p->why_not = "a mount that links of the image may lead to where the "
+				     "template mounts later";
 		}
+		in_image |= where == OWN && !is_below(dest, "/proc") && !is_below(dest, "/dev") &&
+			    !is_below(dest, "/sys");
 		have_dev |= where == BASE && lr_streq(dest, "/dev");
 		have_proc |= lr_streq(dest, "/proc") && m.type && lr_streq(m.type, "proc");
-		/* Files are masked with it. */
-		if (where != BASE && is_below(dest, "/dev/null"))
-			p->why_not = "a mount on /dev/null";
 		struct oci_mounts *to = where == BASE ? &p->base : &p->own;
 		to->v[to->n++] = m;
 	}
 	if (!have_dev || !have_proc)
 		p->why_not = "no /dev or /proc of its own";
-	return 0;
-}
-
-static int split_paths(const struct oci_strv *all, const struct oci_mounts *own,
-		       struct oci_strv *base, struct oci_strv *mine, struct lr_arena *a,
-		       struct lr_err *err)
-{
-	base->v = lr_new_n(a, all->n + 1, const char *);
-	mine->v = lr_new_n(a, all->n + 1, const char *);
-	if (!base->v || !mine->v)
-		return lr_fail(err, ENOMEM, "plan");
-	for (size_t i = 0; i < all->n; i++) {
-		struct oci_strv *to = base;
-		for (size_t k = 0; k < own->n; k++)
-			if (is_below(all->v[i], own->v[k].destination))
-				to = mine;
-		to->v[to->n++] = all->v[i];
-	}
 	return 0;
 }
 
@@ -421,6 +424,8 @@ static int look_at_root(struct lr_lean_plan *p, const struct lr_lean_facts *f,
 		if (p->profile.image)
 			return lr_err_at((lr_fail(err, errno, "%s", path), err),
 					 "annotations.org.lean-runtime.image");
+		if (errno != ENOENT && errno != ENOTDIR && errno != EACCES)
+			return lr_err_at((lr_fail(err, errno, "%s", path), err), "root.path");
 		keep_nothing(p, "no root directory"); /* whoever attaches it says why */
 		return 0;
 	}
@@ -492,13 +497,6 @@ int lr_lean_plan(const struct lr_lean_profile *profile, const struct oci_config 
 	if (r < 0)
 		return r;
 	p.template_ = !p.why_not;
-	if (p.template_)
-		r = split_paths(&l->masked_paths, &p.own, &p.base_masked, &p.own_masked, a, err);
-	if (r >= 0 && p.template_)
-		r = split_paths(&l->readonly_paths, &p.own, &p.base_readonly, &p.own_readonly, a,
-				err);
-	if (r < 0)
-		return r;
 	lr_debug("lean: network %d, cgroup pool %d, template %d%s%s", p.network, p.pool,
 		 p.template_, p.why_not ? ", because of " : "", p.why_not ? p.why_not : "");
 	*ret = p;

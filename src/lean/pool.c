@@ -45,7 +45,9 @@ static int count(struct lr_lean_pool *p, const struct lr_lean_home *h, int store
 
 	if (!d) {
 		lr_close(fd);
-		return 0; /* being drained */
+		/* ENOENT: it is being drained. */
+		return errno == ENOENT ? 0
+				       : lr_fail(err, errno, "open %s/%s", h->path, dirs[state]);
 	}
 	for (struct dirent *e; (e = readdir(d));) {
 		if (e->d_name[0] == '.')
@@ -99,35 +101,49 @@ static int count_slots(const struct lr_lean_home *h, unsigned *ret, struct lr_er
 		return lr_fail(err, errno, "open %s/slot", h->path);
 	}
 	*ret = 0;
-	for (struct dirent *e; (e = readdir(d));)
+	for (struct dirent *e; (errno = 0, e = readdir(d));)
 		*ret += e->d_name[0] != '.';
-	return 0;
+	/* A slot that was not seen would lose its home. */
+	return errno ? lr_fail(err, errno, "read %s/slot", h->path) : 0;
 }
 
 /* The directories above the slots' control groups, which are empty when no slot is left. */
-static void remove_parents(const struct lr_lean_home *h, struct lr_arena *a)
+static int remove_parents(const struct lr_lean_home *h, struct lr_arena *a, struct lr_err *err)
 {
 	const char *parent = lr_lean_cgroup_parent(h, a);
 	struct lr_cgroup_layout *l;
 
-	if (!parent || lr_cgroup_probe(a, &l, NULL) < 0)
-		return;
+	int r = parent ? lr_cgroup_probe(a, &l, err) : lr_fail(err, ENOMEM, "path");
+	if (r < 0)
+		return r;
 	for (size_t i = 0; i < l->n; i++) {
 		const char *path = lr_strf(a, "%s%s", l->hierarchies[i].mountpoint, parent);
-		if (path && rmdir(path) < 0 && errno != ENOENT)
-			lr_debug("lean: %s is left: errno %d", path, errno);
+		if (!path)
+			return lr_fail(err, ENOMEM, "path");
+		/* Where nothing may be changed, nothing was made: the kernel says so before it
+		 * looks. */
+		if (rmdir(path) < 0 && errno != ENOENT && errno != EROFS)
+			return lr_fail(err, errno, "remove %s", path);
 	}
+	return 0;
 }
 
 static int drain_home(int store, struct lr_lean_home *h, unsigned *left, struct lr_arena *a,
 		      struct lr_err *err)
 {
 	unsigned slots;
-	LR_CLEANUP_FD int lock = lr_lean_home_lock(h, LOCK_EX, err);
 
+	int r = lr_lean_home_whole(store, h, err);
+	if (r == -ENOSPC || r == -EDQUOT) {
+		/* No room for its lock, so nobody has put anything into it: that goes without one.
+		 */
+		lr_err_clear(err);
+		return lr_lean_home_remove(store, h, err);
+	}
+	LR_CLEANUP_FD int lock = r < 0 ? r : lr_lean_home_lock(h, LOCK_EX, err);
 	if (lock < 0)
-		return lock == -ESTALE ? 0 : lock;
-	int r = lr_lean_sweep(h, store, true, a, err);
+		return lock == -ESTALE ? 0 : lock; /* somebody else drains it */
+	r = lr_lean_sweep(h, store, true, a, err);
 	if (r < 0)
 		return r;
 	/* Containers that are in it stay in it. */
@@ -141,10 +157,9 @@ static int drain_home(int store, struct lr_lean_home *h, unsigned *left, struct 
 	if (slots)
 		return 0;
 	r = lr_lean_image_forget(h, err);
-	if (r < 0)
-		return r;
-	remove_parents(h, a);
-	return lr_lean_home_remove(store, h, err);
+	if (r >= 0)
+		r = remove_parents(h, a, err);
+	return r < 0 ? r : lr_lean_home_remove(store, h, err);
 }
 
 /* What was kept ready in mount namespaces that are gone: nobody else can take it away. */
@@ -154,8 +169,10 @@ static int drain_orphans(int store, const char *store_path, unsigned *left, stru
 	int fd = openat(store, LR_LEAN_DIR + 1, O_RDONLY | O_DIRECTORY | O_CLOEXEC), r = 0;
 	LR_CLEANUP_DIR DIR *d = fd < 0 ? NULL : fdopendir(fd);
 
-	if (!d)
-		return 0;
+	if (!d) {
+		lr_close(fd);
+		return errno == ENOENT ? 0 : lr_fail(err, errno, "open %s" LR_LEAN_DIR, store_path);
+	}
 	for (struct dirent *e; r >= 0 && (e = readdir(d));) {
 		LR_CLEANUP_HOME struct lr_lean_home h = LR_LEAN_HOME_NONE;
 		const char *in_it = lr_strf(a, "%s/", e->d_name);
@@ -180,7 +197,8 @@ int lr_lean_pool_drain(int store, const char *store_path, unsigned *left, struct
 	if (r < 0)
 		return r;
 	r = lr_lean_home_open(store, store_path, LR_LEAN_HOME_FIND, a, &h, err);
-	if (r < 0)
-		return r == -ENOENT ? 0 : r;
-	return drain_home(store, &h, left, a, err);
+	r = r == -ENOENT ? 0 : r < 0 ? r : drain_home(store, &h, left, a, err);
+	if (r >= 0)
+		lr_lean_homes_bury(store);
+	return r;
 }

@@ -10,10 +10,15 @@
  * brings them into.
  */
 #define LR_ROOM "lean"
+#include <errno.h>
 #include <fcntl.h>
 #include <sched.h>
+#include <signal.h>
+#include <stdint.h>
 #include <stdio.h>
 #include <string.h>
+#include <sys/syscall.h>
+#include <sys/wait.h>
 #include <unistd.h>
 
 #include "src/base/str.h"
@@ -59,16 +64,46 @@ int lr_lean_net_print(char *buf, size_t size)
 	return r < 0 ? r : (int)(at + (size_t)r);
 }
 
-bool lr_lean_net_is_new(int netns, const char *print)
-{
+/* What the child reads and writes, and its stack. */
+struct look {
+	int netns;
+	int len; /* of `now`, or -errno */
 	char now[LR_LEAN_PRINT_MAX];
-	LR_CLEANUP_FD int own = lr_open("/proc/thread-self/ns/net", O_RDONLY | O_CLOEXEC);
+	_Alignas(16) char stack[32768];
+};
 
-	if (own < 0 || lr_setns(netns, CLONE_NEWNET) < 0)
+static int look(void *arg)
+{
+	struct look *l = arg;
+	int r = lr_setns(l->netns, CLONE_NEWNET);
+
+	l->len = r < 0 ? r : lr_lean_net_print(l->now, sizeof(l->now));
+	return 0;
+}
+
+/*
+ * By a child in our memory, as after vfork(2). A thread of the caller's could enter as well, but
+ * not always return: its own namespace may belong to a user namespace in which it has no rights.
+ * No signal tells of the child, and no handler runs in it.
+ */
+static void look_from_inside(struct look *l)
+{
+	uint64_t all = ~0ULL, old;
+
+	(void)syscall(SYS_rt_sigprocmask, SIG_SETMASK, &all, &old, sizeof(old));
+	pid_t pid = clone(look, l->stack + sizeof(l->stack), CLONE_VM | CLONE_VFORK, l);
+	while (pid > 0 && waitpid(pid, NULL, __WCLONE) < 0 && errno == EINTR)
+		;
+	(void)syscall(SYS_rt_sigprocmask, SIG_SETMASK, &old, NULL, sizeof(old));
+}
+
+bool lr_lean_net_is_new(int netns, const char *print, struct lr_arena *a)
+{
+	struct look *l = lr_new(a, struct look);
+
+	if (!l)
 		return false;
-	int n = lr_lean_net_print(now, sizeof(now));
-	/* A thread that stays in there would do all sorts of things in the wrong place. */
-	if (lr_setns(own, CLONE_NEWNET) < 0)
-		_exit(125);
-	return n > 0 && lr_streq(now, print);
+	l->netns = netns;
+	look_from_inside(l);
+	return l->len > 0 && lr_streq(l->now, print);
 }

@@ -9,7 +9,7 @@
 
 /* Of the caller's namespace. Its length, or -errno. */
 int lr_lean_net_print(char *buf, size_t size) LR_MUST_CHECK;
-/* Enters it for a moment: true if its print is that. */
-bool lr_lean_net_is_new(int netns, const char *print);
+/* True if the print of that namespace is this one. The caller stays where it is. */
+bool lr_lean_net_is_new(int netns, const char *print, struct lr_arena *a);
 
 #endif

@@ -33,7 +33,6 @@ void lr_lean_hold_close(struct lr_lean_hold *h)
 {
 	h->enter.mntns = lr_close(h->enter.mntns);
 	h->enter.netns = lr_close(h->enter.netns);
-	h->enter.empty = lr_close(h->enter.empty);
 }
 
 /* ---- control groups of a slot ---------------------------------------------------------------- */
@@ -137,16 +136,6 @@ static void unmake_slot(struct taking *t)
 		lr_warn("lean: %s", why.msg);
 }
 
-static const char *kinds_of(const struct oci_strv *paths, struct lr_arena *a)
-{
-	char *kinds = lr_alloc(a, paths->n + 1);
-	struct stat st;
-
-	for (size_t i = 0; kinds && i < paths->n; i++)
-		kinds[i] = stat(paths->v[i], &st) < 0 ? '-' : S_ISDIR(st.st_mode) ? 'd' : 'f';
-	return kinds;
-}
-
 static bool has_file(const struct taking *t)
 {
 	char path[64];
@@ -159,9 +148,7 @@ static int learn(struct taking *t, struct lr_err *err)
 {
 	if (t->key.known && has_file(t))
 		return 0;
-	/* The host's /proc has the same entries as the container's will, but for processes. */
-	t->key.kinds = kinds_of(&t->plan->own_masked, t->arena);
-	int r = t->key.kinds ? find_layout(t, err) : lr_fail(err, ENOMEM, "plan");
+	int r = find_layout(t, err);
 	if (r >= 0)
 		r = lr_lean_key_save(&t->home, &t->key, t->arena, err);
 	t->key.known = r >= 0;
@@ -257,10 +244,6 @@ static int take_slot(struct taking *t, struct lr_lean_hold *h, struct lr_err *er
 	}
 	h->cgroup = t->cgroup;
 	h->view = t->plan->pool ? t->view : NULL;
-	h->enter.plain = t->plan->plain;
-	h->enter.masked = t->plan->own_masked;
-	h->enter.readonly = t->plan->own_readonly;
-	h->enter.kinds = strlen(t->key.kinds) == t->plan->own_masked.n ? t->key.kinds : NULL;
 	return 0;
 }
 
@@ -344,6 +327,42 @@ int lr_lean_take(const struct lr_lean_plan *plan, const struct lr_lean_env *env,
 	return r < 0 ? lr_fail(err, EBUSY, "the pool is being drained again and again") : 0;
 }
 
+/* ---- back ------------------------------------------------------------------------------------ */
+
+/* *why: 0, or why the slot's control groups can't serve again. */
+static int put(int store, const char *store_path, const struct lr_lean_given *g, int *why,
+	       struct lr_arena *arena, struct lr_err *err)
+{
+	LR_CLEANUP_HOME struct lr_lean_home h = LR_LEAN_HOME_NONE;
+	const char *any = g->slot ? g->slot : g->net;
+
+	*why = 0;
+	if (!any)
+		return 0;
+	*why = g->slot && g->cgroup ? lr_cgroup_recycle(g->cgroup) : 0;
+	bool clean = g->slot && *why == 0;
+	bool own_net = g->net && !lr_has_suffix(g->net, "/" LR_LEAN_NET_SHARED);
+
+	if (clean && !own_net && lr_lean_slot_return(store, g->slot, g->id))
+		return 0;
+	int r = lr_lean_home_named(store, store_path, any, arena, &h, err);
+	if (r < 0)
+		return r == -ENOENT ? 0 : r;
+	if (g->slot)
+		r = lr_lean_slot_release(&h, strchr(g->slot, '/') + 1, g->id, clean, arena, err);
+	if (g->net)
+		lr_lean_net_back(&h, strchr(g->net, '/') + 1, g->id, true, arena);
+	return r;
+}
+
+int lr_lean_put(int store, const char *store_path, const struct lr_lean_given *g,
+		struct lr_arena *arena, struct lr_err *err)
+{
+	int why;
+
+	return put(store, store_path, g, &why, arena, err);
+}
+
 int lr_lean_warm(const struct lr_lean_plan *plan, const struct lr_lean_env *env, unsigned n,
 		 struct lr_arena *arena, struct lr_err *err)
 {
@@ -363,38 +382,13 @@ int lr_lean_warm(const struct lr_lean_plan *plan, const struct lr_lean_env *env,
 			.cgroup = h.cgroup ? lr_cgroup_plan_ref(h.cgroup) : NULL,
 		};
 		lr_lean_hold_close(&h);
-		r = lr_lean_put(env->store, env->store_path, &given, arena, err);
+		int why = 0;
+		r = put(env->store, env->store_path, &given, &why, arena, err);
+		/* Where control groups never serve again, only what else there is was asked for. */
+		if (r >= 0 && why < 0 && why != -EOPNOTSUPP)
+			r = lr_fail(err, -why, "look whether slot %s is empty", h.slot);
 	}
 	return r;
-}
-
-/* ---- back ------------------------------------------------------------------------------------ */
-
-static int put(int store, const char *store_path, const char *what, const struct lr_lean_given *g,
-	       struct lr_arena *arena, struct lr_err *err)
-{
-	LR_CLEANUP_HOME struct lr_lean_home h = LR_LEAN_HOME_NONE;
-	bool clean = g->slot && (!g->cgroup || lr_cgroup_recycle(g->cgroup) == 0);
-	bool own_net = g->net && !lr_has_suffix(g->net, "/" LR_LEAN_NET_SHARED);
-
-	if (clean && !own_net && lr_lean_slot_return(store, g->slot, g->id))
-		return 0;
-	int r = lr_lean_home_named(store, store_path, what, arena, &h, err);
-	if (r < 0)
-		return r == -ENOENT ? 0 : r;
-	if (g->slot)
-		r = lr_lean_slot_release(&h, strchr(g->slot, '/') + 1, g->id, clean, arena, err);
-	if (g->net)
-		lr_lean_net_back(&h, strchr(g->net, '/') + 1, g->id, true, arena);
-	return r;
-}
-
-int lr_lean_put(int store, const char *store_path, const struct lr_lean_given *g,
-		struct lr_arena *arena, struct lr_err *err)
-{
-	const char *any = g->slot ? g->slot : g->net;
-
-	return any ? put(store, store_path, any, g, arena, err) : 0;
 }
 
 int lr_lean_mark(int store, const char *store_path, const struct lr_lean_given *g, bool net,

@@ -87,12 +87,8 @@ bool lr_lean_slot_grab(const struct lr_lean_home *h, const char *key, const char
 
 const char *lr_lean_cgroup_parent(const struct lr_lean_home *h, struct lr_arena *a)
 {
-	/* Two roots never have the same slot. FNV-1a. */
-	uint64_t hash = 0xcbf29ce484222325U;
-
-	for (const char *p = h->path; *p; p++)
-		hash = (hash ^ (unsigned char)*p) * 0x100000001b3U;
-	return lr_strf(a, "/lean-runtime.%016" PRIx64, hash);
+	/* Two roots never have the same slot. */
+	return lr_strf(a, "/lean-runtime.%016" PRIx64, lr_hash(LR_HASH, h->path, strlen(h->path)));
 }
 
 int lr_lean_slot_cgroup(const struct lr_lean_home *h, const char *slot, struct lr_arena *a,
@@ -128,7 +124,7 @@ int lr_lean_slot_remove(const struct lr_lean_home *h, const char *slot, const ch
 	struct stat st;
 
 	if (fstatat(h->fd, state, &st, AT_SYMLINK_NOFOLLOW) < 0)
-		return 0;
+		return errno == ENOENT ? 0 : lr_fail(err, errno, "look at %s/%s", h->path, state);
 	/* The slot's file before this one: what is half removed still has somebody. */
 	if (st.st_nlink > 1) {
 		int r = lr_lean_slot_cgroup(h, slot, a, &cgroup, err);
@@ -265,26 +261,41 @@ static int sweep_entry(const struct lr_lean_home *h, int store, bool all, enum p
 	return nobodys ? take_away(h, places[where], name, a, err) : 0;
 }
 
+/* The first error; what comes after it is done all the same. */
+static int sweep_place(const struct lr_lean_home *h, int store, bool all, enum place where,
+		       struct lr_arena *a, int *done, struct lr_err *err)
+{
+	LR_CLEANUP_DIR DIR *d = open_dir(h, places[where]);
+	int first = 0;
+
+	if (!d)
+		return errno == ENOENT ? 0
+				       : lr_fail(err, errno, "open %s/%s", h->path, places[where]);
+	for (struct dirent *e; (errno = 0, e = readdir(d));) {
+		struct lr_err why = {0};
+		if (e->d_name[0] == '.')
+			continue;
+		int r = sweep_entry(h, store, all, where, e->d_name, a, &why);
+		*done += r > 0;
+		if (r < 0 && first == 0) {
+			first = r;
+			if (err)
+				*err = why;
+		}
+	}
+	if (errno && first == 0)
+		return lr_fail(err, errno, "read %s/%s", h->path, places[where]);
+	return first;
+}
+
 int lr_lean_sweep(const struct lr_lean_home *h, int store, bool all, struct lr_arena *a,
 		  struct lr_err *err)
 {
 	int done = 0, first = 0;
 
 	for (enum place where = FREE; where < PLACES; where++) {
-		LR_CLEANUP_DIR DIR *d = open_dir(h, places[where]);
-		for (struct dirent *e; d && (e = readdir(d));) {
-			struct lr_err why = {0};
-			if (e->d_name[0] == '.')
-				continue;
-			int r = sweep_entry(h, store, all, where, e->d_name, a, &why);
-			done += r > 0;
-			/* The others all the same. */
-			if (r < 0 && first == 0) {
-				first = r;
-				if (err)
-					*err = why;
-			}
-		}
+		int r = sweep_place(h, store, all, where, a, &done, first < 0 ? NULL : err);
+		first = first < 0 ? first : r;
 	}
 	return first < 0 ? first : done;
 }

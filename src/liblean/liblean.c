@@ -7,6 +7,7 @@
 #include <lean/lean.h>
 
 #include <errno.h>
+#include <poll.h>
 #include <string.h>
 #include <unistd.h>
 
@@ -83,6 +84,20 @@ API int lean_protect(char **argv, struct lean_error *error)
 
 /* ---- templates ------------------------------------------------------------------------------ */
 
+/* The child replaces 0, 1 and 2 by the container's, so none of ours may have these numbers. */
+static int check_standard(struct lr_err *err)
+{
+	struct pollfd p[3] = {{.fd = 0}, {.fd = 1}, {.fd = 2}};
+
+	(void)poll(p, 3, 0);
+	for (int i = 0; i < 3; i++)
+		if (p[i].revents & POLLNVAL) {
+			lr_refuse(err, EBADF, "descriptor %d of this program is closed", i);
+			return lr_err_hint(err, "open /dev/null as 0, 1 and 2 in daemons");
+		}
+	return 0;
+}
+
 static int open_template(const struct lean_options *o, struct lean_template **ret,
 			 struct lr_err *err)
 {
@@ -125,6 +140,8 @@ API int lean_open(const struct lean_options *options, struct lean_template **ret
 
 	int r = take(&o, sizeof(o), options, sizeof(o), &err);
 	if (r >= 0)
+		r = check_standard(&err);
+	if (r >= 0)
 		r = open_template(&o, ret, &err);
 	return tell(r, &err, error);
 }
@@ -143,10 +160,17 @@ API int lean_warm(struct lean_template *t, unsigned n, struct lean_error *error)
 
 /* ---- containers ----------------------------------------------------------------------------- */
 
+/* If one is closed, the library's next descriptor gets its number, and the container that one. */
 static int check_fds(const int fds[3], struct lr_err *err)
 {
+	struct pollfd p[3] = {{.fd = fds[0]}, {.fd = fds[1]}, {.fd = fds[2]}};
+
+	int r = check_standard(err);
+	if (r < 0)
+		return r;
+	(void)poll(p, 3, 0);
 	for (int i = 0; i < 3; i++)
-		if (fds[i] < LEAN_FD_NULL)
+		if (fds[i] < LEAN_FD_NULL || p[i].revents & POLLNVAL)
 			return lr_refuse(err, EBADF, "fds[%d]: %d is no descriptor", i, fds[i]);
 	return 0;
 }

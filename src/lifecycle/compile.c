@@ -65,6 +65,19 @@ static int open_straight(const struct lr_create_opts *o, struct lr_arena *a)
 	return path ? lr_openat2(AT_FDCWD, path, &how) : -ENOMEM;
 }
 
+static int do_without_process(const struct oci_config **config, struct lr_arena *a,
+			      struct lr_err *err)
+{
+	struct oci_config *own = lr_new(a, struct oci_config);
+
+	if (!own)
+		return lr_fail(err, ENOMEM, "read the bundle");
+	*own = **config;
+	own->process = &lr_no_process;
+	*config = own;
+	return 0;
+}
+
 int lr_compile_read(const struct lr_create_opts *o, struct lr_arena *a, const char **bundle,
 		    const struct oci_config **config, struct lr_err *err)
 {
@@ -92,7 +105,16 @@ int lr_compile_read(const struct lr_create_opts *o, struct lr_arena *a, const ch
 				 "makes one");
 	if (r >= 0)
 		r = oci_config_decode(text, len, a, config, err);
+	if (r >= 0 && o->two_phase && !(*config)->process)
+		r = do_without_process(config, a, err);
 	return r < 0 ? r : lr_compile_check(*config, err);
+}
+
+int lr_compile_no_process(struct lr_err *err)
+{
+	lr_refuse(err, EINVAL, "the process is missing");
+	lr_err_hint(err, "config.json has no program to start: add one, with args and cwd");
+	return lr_err_at(err, "process");
 }
 
 int lr_compile_check(const struct oci_config *c, struct lr_err *err)
@@ -101,8 +123,7 @@ int lr_compile_check(const struct oci_config *c, struct lr_err *err)
 		return lr_err_at((lr_refuse(err, EINVAL, "the root file system is missing"), err),
 				 "root.path");
 	if (!c->process)
-		return lr_err_at((lr_refuse(err, EINVAL, "the process is missing"), err),
-				 "process");
+		return lr_compile_no_process(err);
 	return lr_hook_check(c->hooks, err);
 }
 
@@ -145,8 +166,9 @@ static int compile_files(struct lr_compiled *c, const struct oci_linux *l,
 		.no_pivot = o->no_pivot,
 		.new_mount_ns = p->ns.create & CLONE_NEWNS,
 		.userns = userns,
+		.prepared = c->lean.template_,
 	};
-	const struct lr_mount_opts mount_opts = {
+	struct lr_mount_opts mount_opts = {
 		.bundle = c->bundle,
 		.mount_label = l->mount_label,
 		.mount_context_type =
@@ -170,12 +192,16 @@ static int compile_files(struct lr_compiled *c, const struct oci_linux *l,
 				   &l->readonly_paths, &root_opts, a, &p->rootfs, err);
 	if (r >= 0)
 		r = all_mounts(c, root, o->id, a, &mounts, err);
+	mount_opts.root = r < 0 ? NULL : p->rootfs->path;
 	if (r >= 0)
 		r = lr_mount_plan(&mounts, &mount_opts, a, &p->mounts, err);
 	if (r < 0)
 		return r;
 	p->dev_is_ours = !ready && lr_device_needs_dev(&mounts);
-	const struct lr_device_opts dev_opts = {.userns = userns, .needs_dev = p->dev_is_ours};
+	const struct lr_device_opts dev_opts = {.userns = userns,
+						.needs_dev = p->dev_is_ours,
+						.uid_map = &l->uid_mappings,
+						.gid_map = &l->gid_mappings};
 	return lr_device_plan(&l->devices, &dev_opts, a, &p->devices, err);
 }
 
@@ -383,6 +409,7 @@ static int compile_hooks(struct lr_compiled *c, struct lr_err *err)
 	struct lr_hook_opts *opts = &c->init.hook_opts;
 
 	*opts = (struct lr_hook_opts)LR_HOOK_OPTS_INIT;
+	opts->dir = c->bundle;
 	c->init.hooks = h;
 	if (!h)
 		return 0;
@@ -395,6 +422,7 @@ static int compile_hooks(struct lr_compiled *c, struct lr_err *err)
 static int keep_config(struct lr_compiled *c, const struct oci_linux *l, struct lr_arena *a,
 		       struct lr_err *err)
 {
+	bool has_process = c->config->process != &lr_no_process;
 	const struct oci_hooks hooks = {
 		.poststart =
 			c->config->hooks ? c->config->hooks->poststart : (struct oci_hook_list){0},
@@ -410,7 +438,7 @@ static int keep_config(struct lr_compiled *c, const struct oci_linux *l, struct 
 	const struct oci_config kept = {
 		.oci_version = c->config->oci_version,
 		.root = c->config->root,
-		.process = c->config->process,
+		.process = has_process ? c->config->process : NULL,
 		.hooks = c->record.hooks ? &hooks : NULL,
 		.linux_ = &kept_linux,
 	};
@@ -433,6 +461,8 @@ static int fill_record(struct lr_compiled *c, const struct lr_create_opts *o, st
 	r->created = lr_strdup(a, now);
 	r->annotations = c->config->annotations;
 	r->flags = LR_RECORD_CREATING;
+	if (c->config->process == &lr_no_process)
+		r->flags |= LR_RECORD_NO_PROGRAM;
 	r->notify = c->notify;
 	r->has_seccomp = c->seccomp.given;
 	for (int k = 0; k < LR_NS_KINDS; k++)
@@ -521,16 +551,36 @@ static int compile_again(const struct lr_runtime *rt, const struct lr_create_opt
 	return r;
 }
 
+/* Every room takes the id mappings from the config. */
+static int fill_id_maps(const struct lr_ns_caller *caller, struct lr_compiled *c,
+			struct lr_arena *a, struct lr_err *err)
+{
+	const struct oci_linux *l = c->config->linux_, *mapped = l;
+	int r = l ? lr_ns_default_maps(l, caller, a, &mapped, err) : 0;
+
+	if (r < 0 || mapped == l)
+		return r;
+	struct oci_config *config = lr_new(a, struct oci_config);
+	if (!config)
+		return lr_fail(err, ENOMEM, "plan");
+	*config = *c->config;
+	config->linux_ = mapped;
+	c->config = config;
+	return 0;
+}
+
 int lr_compile(const struct lr_runtime *rt, const struct lr_create_opts *o, const char *root,
 	       struct lr_arena *a, struct lr_compiled *ret, struct lr_err *err)
 {
 	static const struct oci_linux nothing;
-	const struct lr_ns_caller caller = {rt->euid};
+	const struct lr_ns_caller caller = {
+		.euid = rt->euid, .egid = getegid(), .confined = lr_is_rootless(rt)};
 	struct lr_compiled c = {
 		.hold = LR_LEAN_HOLD_NONE,
 		.init = {.root = LR_ROOTFS_STATE_INIT,
 			 .arena = a,
 			 .go = LR_NOFD,
+			 .made_devices = LR_NOFD,
 			 .answer = LR_NOFD},
 		.notify = !o->given && getenv("NOTIFY_SOCKET") != NULL,
 	};
@@ -546,12 +596,12 @@ int lr_compile(const struct lr_runtime *rt, const struct lr_create_opts *o, cons
 		c.bundle = o->read_bundle;
 	}
 	int r = c.listen_fds = o->given ? 0 : lr_listen_fds(err);
-	if (r >= 0)
-		r = lr_check_preserve_fds(o->preserve_fds + c.listen_fds, err);
 	if (r >= 0 && !c.config)
 		r = lr_compile_read(o, a, &c.bundle, &c.config, err);
 	if (r >= 0)
 		r = compile_lean(rt, o, root, &c, a, err);
+	if (r >= 0)
+		r = fill_id_maps(&caller, &c, a, err);
 	if (r < 0)
 		return r;
 	const struct oci_linux *l = c.config->linux_ ? c.config->linux_ : &nothing;

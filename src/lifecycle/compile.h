@@ -67,6 +67,11 @@ int lr_compile_bundle(const struct lr_create_opts *o, struct lr_arena *a, const 
 int lr_compile_read(const struct lr_create_opts *o, struct lr_arena *a, const char **bundle,
 		    const struct oci_config **config, struct lr_err *err) LR_MUST_CHECK;
 int lr_compile_check(const struct oci_config *c, struct lr_err *err) LR_MUST_CHECK;
+/* runtime.md wants a process no earlier than at `start`: what `create` makes of a config without
+ * one. It has no program. */
+extern const struct oci_process lr_no_process;
+/* Says that it is missing. */
+int lr_compile_no_process(struct lr_err *err);
 
 /* What does not come from the process object itself. */
 struct lr_process_opts {
@@ -89,12 +94,6 @@ int lr_process_given(const struct oci_process *p, const struct lr_given *g, stru
 /* The stub (lr_init_stub_open), which stays the caller's, executes the program. */
 int lr_process_stub(const struct oci_process *p, int stub, struct lr_arena *a,
 		    struct lr_init_process *ret, struct lr_err *err) LR_MUST_CHECK;
-
-/*
- * Descriptors 3 .. 3 + n - 1 must have come from the caller: all of ours are close-on-exec,
- * and none of them may end up in a container because the caller counted wrong.
- */
-int lr_check_preserve_fds(int n, struct lr_err *err) LR_MUST_CHECK;
 
 /* How many descriptors sd_listen_fds(3) hands to this process, 0 without LISTEN_FDS. */
 int lr_listen_fds(struct lr_err *err) LR_MUST_CHECK;

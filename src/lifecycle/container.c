@@ -66,8 +66,9 @@ int lr_container_status(const struct lr_store *store, const struct lr_record *r,
 		return alive < 0 ? alive : LR_STOPPED;
 	if (r->flags & LR_RECORD_CREATING)
 		return LR_CREATING;
-	if (cg->n && lr_cgroup_is_frozen(cg) == 1)
-		return LR_PAUSED;
+	int frozen = cg->n ? lr_cgroup_is_frozen(cg) : 0;
+	if (frozen != 0)
+		return frozen < 0 ? frozen : LR_PAUSED;
 	if (r->flags & LR_RECORD_STARTED)
 		return LR_RUNNING;
 	/* The fifo tells, not a flag: `start` may have been killed anywhere. */
@@ -155,14 +156,16 @@ void lr_close_hook_outputs(struct lr_hook_opts *opts)
 	opts->stderr_fd = lr_close(opts->stderr_fd);
 }
 
-int lr_run_hooks(const struct oci_hook_list *hooks, const char *kind, bool keep_going,
-		 const struct oci_state *state, struct lr_arena *a, struct lr_err *err)
+int lr_run_hooks(const struct oci_hook_list *hooks, const char *kind, const char *dir,
+		 bool keep_going, const struct oci_state *state, struct lr_arena *a,
+		 struct lr_err *err)
 {
 	struct lr_hook_opts opts = LR_HOOK_OPTS_INIT;
 	size_t len;
 
 	if (!hooks->n)
 		return 0;
+	opts.dir = dir;
 	opts.keep_going = keep_going;
 	char *text = oci_state_encode(state, false, a, &len);
 	if (!text)

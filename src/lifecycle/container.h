@@ -55,17 +55,19 @@ const char *lr_annotation(const struct oci_map *m, const char *key); /* NULL: no
 int lr_container_mark(const struct lr_store *s, const struct lr_record *r, bool net,
 		      struct lr_arena *a, struct lr_err *err) LR_MUST_CHECK;
 
-/* Runs hooks outside of the container, with that state on their standard input. */
-int lr_run_hooks(const struct oci_hook_list *hooks, const char *kind, bool keep_going,
-		 const struct oci_state *state, struct lr_arena *a,
+/* Runs hooks outside of the container, with that state on their standard input, in the directory
+ * `dir` (NULL: the caller's). */
+int lr_run_hooks(const struct oci_hook_list *hooks, const char *kind, const char *dir,
+		 bool keep_going, const struct oci_state *state, struct lr_arena *a,
 		 struct lr_err *err) LR_MUST_CHECK;
 
 /*
  * Everything that is left of a container goes, whatever stage it was in: processes, cgroup,
- * poststop hooks, record. Idempotent; used by delete, by the end of run, and to undo a creation.
+ * poststop hooks (in hooks_dir; NULL: in the caller's directory), record. Idempotent; used by
+ * delete, by the end of run, and to undo a creation.
  */
 int lr_container_destroy(struct lr_entry *e, const struct lr_record *r, const char *config,
-			 size_t config_len, bool hooks, struct lr_arena *a,
+			 size_t config_len, const char *hooks_dir, struct lr_arena *a,
 			 struct lr_err *err) LR_MUST_CHECK;
 
 /* "2026-01-02T03:04:05.000000006Z"; buf needs 40 bytes. */

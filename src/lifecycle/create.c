@@ -25,6 +25,7 @@ void lr_birth_close(struct lr_birth *b)
 	b->console = lr_close(b->console);
 	b->c.init.process.console = lr_close(b->c.init.process.console);
 	lr_mount_release(b->c.init.mounts);
+	b->c.init.made_devices = lr_close(b->c.init.made_devices);
 	lr_lean_hold_close(&b->c.hold);
 	lr_rootfs_state_close(&b->c.init.root);
 	lr_close_hook_outputs(&b->c.init.hook_opts);
@@ -63,8 +64,8 @@ void lr_birth_undo(struct lr_birth *b, struct lr_arena *a, struct lr_err *err)
 	lr_init_abort(&b->child);
 	lr_cgroup_settle(b->c.init.cgroup);
 	/* With poststop: runtime.md runs those after a creation that failed, too. */
-	if (lr_container_destroy(&b->entry, &b->c.record, b->c.kept, b->c.kept_len, true, a, &why) <
-	    0)
+	if (lr_container_destroy(&b->entry, &b->c.record, b->c.kept, b->c.kept_len, b->c.bundle, a,
+				 &why) < 0)
 		lr_warn("clean up: %s", lr_err_format(&why, line, sizeof(line)));
 }
 
@@ -75,10 +76,12 @@ static int parent_work(void *arg, pid_t child, struct lr_err *err)
 	int r = 0;
 
 	if (b->c.netdev->n) {
-		char path[64];
-		snprintf(path, sizeof(path), "/proc/%d/ns/net", child);
-		LR_CLEANUP_FD int netns = lr_open(path, O_RDONLY | O_CLOEXEC);
-		r = netns < 0 ? lr_fail(err, errno, "open %s", path)
+		/* The child has not joined it yet. */
+		const char *path = b->c.init.ns.join[LR_NS_NET];
+		if (!path)
+			path = lr_strf(b->c.init.arena, "/proc/%d/ns/net", child);
+		LR_CLEANUP_FD int netns = path ? lr_open(path, O_RDONLY | O_CLOEXEC) : LR_NOFD;
+		r = netns < 0 ? lr_fail(err, path ? errno : ENOMEM, "open the network namespace")
 			      : lr_netdev_move(b->c.netdev, netns, err);
 	}
 	if (r >= 0 && b->c.rdt.given) {
@@ -254,6 +257,8 @@ static int prepare(struct lr_birth *b, enum lr_birth_kind kind, struct lr_arena 
 		r = lr_rootfs_prepare(b->c.init.rootfs, &b->c.init.root, err);
 	if (r >= 0)
 		r = lr_mount_prepare(b->c.init.mounts, err);
+	if (r >= 0)
+		r = lr_device_prepare(b->c.init.devices, &b->c.init.made_devices, err);
 	if (r >= 0 && kind == LR_BIRTH_CREATE) {
 		struct lr_store_fifos f = {LR_NOFD, LR_NOFD};
 		r = lr_store_fifos_make(&b->entry, &f, err);
@@ -314,10 +319,11 @@ int lr_console_open(bool terminal, bool detached, const char *path, int *theirs,
 	return 0;
 }
 
-void lr_console_size(struct lr_tty_console *tty, struct lr_arena *a)
+void lr_console_relayed(struct lr_tty_console *tty, struct lr_arena *a)
 {
 	struct oci_console_size *size = lr_new(a, struct oci_console_size);
 
+	tty->relayed = true;
 	if (size && lr_tty_caller_size(size))
 		tty->size = size;
 }
@@ -329,31 +335,15 @@ static const char *pidfd_receiver(const struct lr_create_opts *o, const struct o
 	return lr_annotation(annotations, "run.oci.pidfd_receiver");
 }
 
-static bool has_text(const char *s)
+/* Where the stub does not suit, everything begins again in a program whose file is hidden. Known by
+ * the config alone, before anything is planned. */
+static int hide(struct lr_birth *b, const struct lr_create_opts *o, const struct oci_config *c,
+		struct lr_err *err)
 {
-	return s && *s;
-}
+	const struct lr_hide_caller who = {.hidden = !o->protect};
 
-/*
- * Whether the stub may be what hides our file. Until it is executed nobody may be able to look at
- * our child, and nothing of the container's be executed by it; and no filter or label may stand
- * between the two execve calls. Known by the config alone: where it does not suit, everything
- * begins again.
- */
-static bool stub_suits(const struct oci_config *c)
-{
-	const struct oci_linux *l = c->linux_;
-	const struct oci_process *p = c->process;
-	bool pid = false, joins = false;
-
-	for (size_t i = 0; l && i < l->namespaces.n; i++) {
-		joins = joins || has_text(l->namespaces.v[i].path);
-		pid = pid || lr_streq(l->namespaces.v[i].type, "pid");
-	}
-	return pid && !joins && !l->seccomp &&
-	       !lr_annotation(&c->annotations, LR_SECCOMP_BPF_DATA) &&
-	       !(p && (has_text(p->apparmor_profile) || has_text(p->selinux_label))) &&
-	       !(c->hooks && (c->hooks->create_container.n || c->hooks->start_container.n));
+	b->hide = lr_hide(&who, o->two_phase ? LR_HIDE_CREATE : LR_HIDE_RUN, c, err);
+	return b->hide == LR_HIDE_MOUNT ? o->protect(o->protect_arg, err) : 0;
 }
 
 int lr_birth_plan(const struct lr_runtime *rt, const struct lr_create_opts *o, struct lr_arena *a,
@@ -372,8 +362,9 @@ int lr_birth_plan(const struct lr_runtime *rt, const struct lr_create_opts *o, s
 	struct lr_create_opts opts = *o;
 	if (r >= 0 && !o->given)
 		r = lr_compile_read(o, a, &opts.read_bundle, &opts.read_config, err);
-	if (r >= 0 && o->protect && !stub_suits(opts.read_config))
-		r = o->protect(o->protect_arg, err);
+	/* A template has decided when it was opened. */
+	if (r >= 0 && !o->given)
+		r = hide(b, o, opts.read_config, err);
 	if (r >= 0)
 		r = lr_compile(&b->rt, &opts, b->store.path, a, &b->c, err);
 	if (r >= 0)
@@ -383,8 +374,8 @@ int lr_birth_plan(const struct lr_runtime *rt, const struct lr_create_opts *o, s
 	return r;
 }
 
-int lr_birth_make(const struct lr_create_opts *o, enum lr_birth_kind kind, const sigset_t *sigmask,
-		  struct lr_arena *a, struct lr_birth *b, struct lr_err *err)
+int lr_birth_make(const struct lr_create_opts *o, enum lr_birth_kind kind, struct lr_arena *a,
+		  struct lr_birth *b, struct lr_err *err)
 {
 	int r = lr_console_open(b->c.config->process->terminal, kind != LR_BIRTH_FOREGROUND,
 				o->console_socket, &b->c.init.process.console, &b->console, err);
@@ -392,10 +383,10 @@ int lr_birth_make(const struct lr_create_opts *o, enum lr_birth_kind kind, const
 		r = lr_store_create(&b->store, o->id, &b->entry, err);
 	if (r < 0)
 		return r;
-	b->c.init.process.sigmask = sigmask;
+	b->c.init.process.detached = kind == LR_BIRTH_DETACHED;
 	b->hands_out = o->pid_file || pidfd_receiver(o, &b->c.config->annotations);
 	if (b->console >= 0)
-		lr_console_size(&b->c.init.process.tty, a);
+		lr_console_relayed(&b->c.init.process.tty, a);
 	r = lr_compile_take(&b->rt, o, &b->store, a, &b->c, err);
 	if (r >= 0) {
 		/* The container's users have to get into some of what is made here. A library
@@ -412,11 +403,11 @@ int lr_birth_make(const struct lr_create_opts *o, enum lr_birth_kind kind, const
 }
 
 int lr_birth(const struct lr_runtime *rt, const struct lr_create_opts *o, enum lr_birth_kind kind,
-	     const sigset_t *sigmask, struct lr_arena *a, struct lr_birth *b, struct lr_err *err)
+	     struct lr_arena *a, struct lr_birth *b, struct lr_err *err)
 {
 	int r = lr_birth_plan(rt, o, a, b, err);
 
-	return r < 0 ? r : lr_birth_make(o, kind, sigmask, a, b, err);
+	return r < 0 ? r : lr_birth_make(o, kind, a, b, err);
 }
 
 static int poststart(struct lr_birth *b, struct lr_arena *a, struct lr_err *err)
@@ -426,7 +417,7 @@ static int poststart(struct lr_birth *b, struct lr_arena *a, struct lr_err *err)
 	if (!h)
 		return 0;
 	struct oci_state st = lr_hook_state(&b->c.record, "running", b->child.pid);
-	return lr_run_hooks(&h->poststart, "poststart", false, &st, a, err);
+	return lr_run_hooks(&h->poststart, "poststart", b->c.bundle, false, &st, a, err);
 }
 
 int lr_birth_start(struct lr_birth *b, const struct lr_create_opts *o, struct lr_arena *a,
@@ -465,7 +456,7 @@ int lr_lifecycle_create(const struct lr_runtime *rt, const struct lr_create_opts
 	struct lr_create_opts opts = *o;
 
 	opts.two_phase = true;
-	int r = lr_birth(rt, &opts, LR_BIRTH_CREATE, NULL, a, &b, err);
+	int r = lr_birth(rt, &opts, LR_BIRTH_CREATE, a, &b, err);
 	if (r >= 0) {
 		b.c.record.flags &= ~(uint32_t)LR_RECORD_CREATING;
 		r = lr_store_update(&b.entry, &b.c.record, err);

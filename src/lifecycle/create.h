@@ -5,6 +5,7 @@
 #define LR_LIFECYCLE_CREATE_H
 
 #include "src/lifecycle/compile.h"
+#include "src/lifecycle/hide.h"
 
 enum lr_birth_kind {
 	LR_BIRTH_CREATE,     /* init waits for `start`; a terminal goes to the console socket */
@@ -21,6 +22,7 @@ struct lr_birth {
 	struct lr_init_child child;
 	const struct lr_given *given;
 	struct lr_init_vm vm;
+	enum lr_hide hide;
 	bool hands_out; /* lr_birth_hand_out has something to do */
 	int stub;       /* that executes the program; LR_NOFD: none */
 	int console;    /* our end of the console socket, foreground only */
@@ -31,6 +33,7 @@ struct lr_birth {
 		.store = {.fd = -EBADF}, .entry = LR_ENTRY_NONE, .child = LR_INIT_CHILD_NONE,      \
 		.stub = -EBADF, .console = -EBADF, .c.hold = LR_LEAN_HOLD_NONE, .c.init = {        \
 			.go = -EBADF,                                                              \
+			.made_devices = -EBADF,                                                    \
 			.answer = -EBADF,                                                          \
 			.process.console = -EBADF,                                                 \
 			.root = LR_ROOTFS_STATE_INIT,                                              \
@@ -43,15 +46,13 @@ struct lr_birth {
 int lr_birth_plan(const struct lr_runtime *rt, const struct lr_create_opts *o, struct lr_arena *a,
 		  struct lr_birth *b, struct lr_err *err) LR_MUST_CHECK;
 
-/* Makes everything up to the point where the program may start. On failure everything is undone.
- * sigmask: the program's; NULL: as it is. */
-int lr_birth_make(const struct lr_create_opts *o, enum lr_birth_kind kind, const sigset_t *sigmask,
-		  struct lr_arena *a, struct lr_birth *b, struct lr_err *err) LR_MUST_CHECK;
+/* Makes everything up to the point where the program may start. On failure everything is undone. */
+int lr_birth_make(const struct lr_create_opts *o, enum lr_birth_kind kind, struct lr_arena *a,
+		  struct lr_birth *b, struct lr_err *err) LR_MUST_CHECK;
 
 /* Both. */
 int lr_birth(const struct lr_runtime *rt, const struct lr_create_opts *o, enum lr_birth_kind kind,
-	     const sigset_t *sigmask, struct lr_arena *a, struct lr_birth *b,
-	     struct lr_err *err) LR_MUST_CHECK;
+	     struct lr_arena *a, struct lr_birth *b, struct lr_err *err) LR_MUST_CHECK;
 
 /* The program of a birth that is not LR_BIRTH_CREATE runs when this returns; and poststart hooks
  * have run. */
@@ -63,10 +64,10 @@ int lr_exec_in_memory(const struct lr_runtime *rt, const struct lr_exec_opts *o,
 		      const struct lr_given *given, struct lr_arena *a, struct lr_init_child *child,
 		      struct lr_err *err) LR_MUST_CHECK;
 
-/* Adds to an environment. A later NAME=value replaces an earlier one, as the caller of exec -e
- * expects. `more`: NULL-terminated, or NULL. */
-int lr_override_env(struct oci_strv *env, const char *const *more, struct lr_arena *a,
-		    struct lr_err *err) LR_MUST_CHECK;
+/* Adds to a list: of arguments, or of an environment, whose last NAME=value counts. `more`:
+ * NULL-terminated, or NULL. */
+int lr_append(struct oci_strv *list, const char *const *more, struct lr_arena *a,
+	      struct lr_err *err) LR_MUST_CHECK;
 
 /* --pidfd-socket (or crun's annotation run.oci.pidfd_receiver; annotations may be NULL) and
  * --pid-file. */
@@ -88,7 +89,7 @@ void lr_birth_close(struct lr_birth *b);
 int lr_console_open(bool terminal, bool detached, const char *path, int *theirs, int *ours,
 		    struct lr_err *err) LR_MUST_CHECK;
 
-/* Foreground: made with the size of the caller's terminal, if there is one. */
-void lr_console_size(struct lr_tty_console *tty, struct lr_arena *a);
+/* Foreground: for a session of ours, with the size of the caller's terminal, if there is one. */
+void lr_console_relayed(struct lr_tty_console *tty, struct lr_arena *a);
 
 #endif

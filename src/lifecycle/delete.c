@@ -24,8 +24,11 @@ static int kill_init(const struct lr_record *r, const struct lr_cgroup_ref *cg, 
 	LR_CLEANUP_FD int pidfd = lr_proc_pidfd(r->pid, r->start_time);
 	if (pidfd == -ESRCH)
 		return 0;
-	if (pidfd < 0 || lr_pidfd_send_signal(pidfd, SIGKILL) < 0)
-		(void)!lr_proc_signal(r->pid, r->start_time, SIGKILL);
+	int killed = pidfd < 0 ? pidfd : lr_pidfd_send_signal(pidfd, SIGKILL);
+	if (killed < 0)
+		killed = lr_proc_signal(r->pid, r->start_time, SIGKILL);
+	if (killed < 0 && killed != -ESRCH)
+		return lr_fail(err, -killed, "kill process %d", r->pid);
 	if (cg->n && lr_cgroup_is_frozen(cg) == 1 && lr_cgroup_freeze(cg, false, err) < 0)
 		return -err->code;
 
@@ -39,8 +42,9 @@ static int kill_init(const struct lr_record *r, const struct lr_cgroup_ref *cg, 
 			return 0;
 	}
 	for (int ms = 0; ms < LR_KILL_TIMEOUT_MS; ms += 10) {
-		if (lr_proc_alive(r->pid, r->start_time) <= 0)
-			return 0;
+		int alive = lr_proc_alive(r->pid, r->start_time);
+		if (alive <= 0)
+			return alive < 0 ? lr_fail(err, -alive, "look at process %d", r->pid) : 0;
 		nanosleep(&(struct timespec){.tv_nsec = 10000000}, NULL);
 	}
 	lr_refuse(err, EBUSY, "process %d does not die", r->pid);
@@ -48,7 +52,8 @@ static int kill_init(const struct lr_record *r, const struct lr_cgroup_ref *cg, 
 		err, "it hangs in the kernel (state D in ps): often a mount that does not answer");
 }
 
-static void run_poststop(const struct lr_record *r, const char *text, size_t len,
+/* The bundle may have been deleted: then they begin in the caller's directory. */
+static void run_poststop(const struct lr_record *r, const char *text, size_t len, const char *dir,
 			 struct lr_arena *a)
 {
 	const struct oci_config *config = NULL;
@@ -60,7 +65,9 @@ static void run_poststop(const struct lr_record *r, const char *text, size_t len
 	int rc = oci_config_decode(text, len, a, &config, &why);
 	if (rc >= 0 && config->hooks) {
 		struct oci_state st = lr_hook_state(r, "stopped", 0);
-		rc = lr_run_hooks(&config->hooks->poststop, "poststop", true, &st, a, &why);
+		if (dir && access(dir, X_OK) < 0)
+			dir = NULL;
+		rc = lr_run_hooks(&config->hooks->poststop, "poststop", dir, true, &st, a, &why);
 	}
 	/* runtime.md: what goes wrong in poststop is logged, and deletion goes on. */
 	if (rc < 0)
@@ -112,7 +119,8 @@ static int give_back(const struct lr_entry *e, const struct lr_record *r,
 }
 
 int lr_container_destroy(struct lr_entry *e, const struct lr_record *r, const char *config,
-			 size_t config_len, bool hooks, struct lr_arena *a, struct lr_err *err)
+			 size_t config_len, const char *hooks_dir, struct lr_arena *a,
+			 struct lr_err *err)
 {
 	struct lr_cgroup_ref cg;
 
@@ -133,27 +141,36 @@ int lr_container_destroy(struct lr_entry *e, const struct lr_record *r, const ch
 	}
 	/* Hooks run while the record is still there: if we are killed now, the next try runs them.
 	 */
-	if (hooks)
-		run_poststop(r, config, config_len, a);
+	run_poststop(r, config, config_len, hooks_dir, a);
 	rc = lr_store_remove(e, err);
 	if (rc >= 0)
 		lr_debug("delete: the record of %s is gone", r->id);
 	return rc;
 }
 
-/* The directory holds nothing usable: there is nothing else that could be left. */
-static int remove_broken(const struct lr_runtime *rt, const char *id, struct lr_arena *a,
-			 struct lr_err *err)
+/* What is left of a container whose record cannot be read; one that was cut off when it was first
+ * written names nothing. */
+static int remove_broken(const struct lr_runtime *rt, const char *id, bool damaged,
+			 struct lr_arena *a, struct lr_err *err)
 {
+	const struct lr_cgroup_ref none = {0};
 	struct lr_store store;
 	struct lr_entry e = LR_ENTRY_NONE;
+	struct lr_record rec = {0};
 
 	int r = lr_store_open(rt->root, false, a, &store, err);
 	if (r < 0)
 		return r;
 	r = lr_store_lock(&store, id, &e, err);
+	if (r >= 0 && damaged)
+		r = lr_store_salvage(&e, a, &rec, err);
+	if (r >= 0)
+		r = kill_init(&rec, &none, err);
 	if (r >= 0)
 		r = lr_store_remove(&e, err);
+	if (r >= 0 && damaged)
+		lr_warn("the record of %s was damaged: %s; its control group may be left", id,
+			rec.pid ? "its process is gone" : "nothing is known of its process");
 	lr_store_unlock(&e);
 	lr_store_close(&store);
 	return r;
@@ -169,7 +186,7 @@ int lr_lifecycle_delete(const struct lr_runtime *rt, const char *id, bool force,
 	    force) /* callers clean up with this, whether or not there is anything */
 		return 0;
 	if (r == -ENODATA || (force && r == -EPROTO))
-		return remove_broken(rt, id, a, err);
+		return remove_broken(rt, id, r == -EPROTO, a, err);
 	if (r < 0)
 		return r;
 	if (!force && c.status != LR_STOPPED && c.status != LR_CREATED) {
@@ -177,5 +194,5 @@ int lr_lifecycle_delete(const struct lr_runtime *rt, const char *id, bool force,
 			  lr_status_name(c.status));
 		return lr_err_hint(err, "stop it first, or use --force");
 	}
-	return lr_container_destroy(&c.entry, &c.record, c.config_text, c.config_len, true, a, err);
+	return lr_container_destroy(&c.entry, &c.record, c.config_text, c.config_len, NULL, a, err);
 }

@@ -51,8 +51,8 @@ static int check_status(const struct exec *e, const struct lr_exec_opts *o, stru
 	}
 }
 
-static int append(struct oci_strv *list, const char *const *more, struct lr_arena *a,
-		  struct lr_err *err)
+int lr_append(struct oci_strv *list, const char *const *more, struct lr_arena *a,
+	      struct lr_err *err)
 {
 	size_t n = 0;
 
@@ -68,28 +68,6 @@ static int append(struct oci_strv *list, const char *const *more, struct lr_aren
 	memcpy(v + list->n, more, n * sizeof(*v));
 	*list = (struct oci_strv){.v = v, .n = list->n + n};
 	return 0;
-}
-
-int lr_override_env(struct oci_strv *env, const char *const *more, struct lr_arena *a,
-		    struct lr_err *err)
-{
-	size_t kept = 0;
-
-	if (!more || !*more)
-		return 0;
-	const char **v = lr_new_n(a, env->n + 1, const char *);
-	if (!v)
-		return lr_fail(err, ENOMEM, "plan");
-	for (size_t i = 0; i < env->n; i++) {
-		size_t name = strcspn(env->v[i], "=") + 1;
-		bool replaced = false;
-		for (size_t j = 0; more[j] && !replaced; j++)
-			replaced = strncmp(env->v[i], more[j], name) == 0;
-		if (!replaced)
-			v[kept++] = env->v[i];
-	}
-	*env = (struct oci_strv){.v = v, .n = kept};
-	return append(env, more, a, err);
 }
 
 static int set_user(struct exec *e, const struct lr_exec_opts *o, struct lr_arena *a,
@@ -127,15 +105,19 @@ static int make_process(struct exec *e, const struct lr_exec_opts *o, struct lr_
 	int r;
 
 	if (o->process) {
-		r = oci_read_file(AT_FDCWD, o->process, a, &text, &len, err);
+		r = oci_read_input(o->process, a, &text, &len, err);
 		if (r >= 0)
 			r = oci_process_decode(text, len, a, &p, err);
 		if (r >= 0)
 			e->process = *p;
 		return r;
 	}
-	if (!e->config->process)
-		return lr_refuse(err, EPROTO, "the record has no process");
+	if (!e->config->process) {
+		lr_refuse(err, EINVAL,
+			  "the container has no process whose user and environment to take");
+		lr_err_hint(err, "give all of it by --process FILE");
+		return lr_err_at(err, "process");
+	}
 	e->process = *e->config->process;
 	e->process.terminal = o->tty;
 	e->process.console_size = NULL;
@@ -148,9 +130,9 @@ static int make_process(struct exec *e, const struct lr_exec_opts *o, struct lr_
 		e->process.selinux_label = o->process_label;
 	if (o->no_new_privs)
 		e->process.no_new_privileges = true;
-	r = append(&e->process.args, o->args, a, err);
+	r = lr_append(&e->process.args, o->args, a, err);
 	if (r >= 0)
-		r = lr_override_env(&e->process.env, o->env, a, err);
+		r = lr_append(&e->process.env, o->env, a, err);
 	return r < 0 ? r : set_user(e, o, a, err);
 }
 
@@ -169,12 +151,9 @@ static int load_seccomp(struct exec *e, struct lr_arena *a, struct lr_err *err)
 {
 	if (!e->c.record.has_seccomp)
 		return 0;
-	LR_CLEANUP_FD int dir =
-		openat(e->c.store.fd, e->c.record.id, O_PATH | O_DIRECTORY | O_CLOEXEC);
-	LR_CLEANUP_FD int fd =
-		dir < 0 ? LR_NOFD : openat(dir, LR_STORE_SECCOMP, O_RDONLY | O_CLOEXEC);
+	LR_CLEANUP_FD int fd = lr_store_open_seccomp(&e->c.store, e->c.record.id, err);
 	if (fd < 0)
-		return lr_fail(err, errno, "open the container's seccomp filter");
+		return fd;
 	int r = lr_seccomp_restore(fd, a, &e->seccomp, err);
 	if (r >= 0)
 		e->plan.process.seccomp = &e->seccomp;
@@ -252,21 +231,20 @@ static int hand_out(const struct lr_exec_opts *o, const struct lr_init_child *c,
 	return lr_birth_hand_out(&files, NULL, c, err);
 }
 
-static int spawn(struct exec *e, const struct lr_exec_opts *o, const sigset_t *sigmask,
-		 struct lr_err *err)
+static int spawn(struct exec *e, const struct lr_exec_opts *o, struct lr_err *err)
 {
 	int r = lr_console_open(e->process.terminal, o->detach, o->console_socket,
 				&e->plan.process.console, &e->console, err);
 	if (r < 0)
 		return r;
 	if (e->console >= 0)
-		lr_console_size(&e->plan.process.tty, e->plan.arena);
+		lr_console_relayed(&e->plan.process.tty, e->plan.arena);
 	LR_CLEANUP_FD int pidfd = lr_proc_pidfd(e->c.record.pid, e->c.record.start_time);
 	if (pidfd == -ESRCH)
 		return lr_refuse(err, ESRCH, "container not running");
 	lr_debug("exec: joining process %d, namespaces %#x", e->c.record.pid, e->plan.namespaces);
 	e->plan.pidfd = pidfd;
-	e->plan.process.sigmask = sigmask;
+	e->plan.process.detached = o->detach;
 	r = mark_lent(e, e->plan.arena, err);
 	if (r >= 0)
 		r = lr_init_exec(&e->plan, &e->child, err);
@@ -305,16 +283,18 @@ int lr_exec_in_memory(const struct lr_runtime *rt, const struct lr_exec_opts *o,
 		      const struct lr_given *given, struct lr_arena *a, struct lr_init_child *child,
 		      struct lr_err *err)
 {
-	static const sigset_t none;
+	const struct lr_hide_caller who = {.library = true, .hidden = given->stub < 0};
 	struct exec e = nothing;
 
+	if (lr_hide(&who, LR_HIDE_EXEC, given->config, err) == LR_HIDE_REFUSE)
+		return -EOPNOTSUPP;
 	int r = prepare(rt, o, &e, a, err);
 	if (r >= 0)
 		r = lr_process_given(&e.process, given, a, &e.plan.process, err);
 	e.vm = (struct lr_init_vm){.stack = given->stack, .stack_size = given->stack_size};
 	e.plan.vm = &e.vm;
 	if (r >= 0)
-		r = spawn(&e, o, &none, err);
+		r = spawn(&e, o, err);
 	if (r >= 0) {
 		*child = e.child;
 		e.child = (struct lr_init_child)LR_INIT_CHILD_NONE;
@@ -328,11 +308,9 @@ static int exec(const struct lr_runtime *rt, const struct lr_exec_opts *o, struc
 		const struct lr_tty_signals *signals, struct lr_arena *a, int *status,
 		struct lr_err *err)
 {
-	int r = lr_check_preserve_fds(o->preserve_fds, err);
+	int r = prepare(rt, o, e, a, err);
 	if (r >= 0)
-		r = prepare(rt, o, e, a, err);
-	if (r >= 0)
-		r = spawn(e, o, signals ? &signals->old : NULL, err);
+		r = spawn(e, o, err);
 	if (r < 0)
 		return r;
 	*status = 0;

@@ -40,7 +40,7 @@ static int override(const struct oci_config *c, const struct lr_template_start *
 			;
 	}
 	*ret = own;
-	return o->env ? lr_override_env(&p->env, o->env, a, err) : 0;
+	return o->env ? lr_append(&p->env, o->env, a, err) : 0;
 }
 
 static struct lr_instance *make_instance(struct lr_template *t)
@@ -94,7 +94,6 @@ static void settle(struct lr_instance *i)
 
 static int start(struct lr_instance *i, const struct lr_template_start *o, struct lr_err *err)
 {
-	static const sigset_t none;
 	struct lr_given given = i->t->given;
 	struct lr_create_opts opts = {.given = &given};
 	int stdio[3];
@@ -115,7 +114,7 @@ static int start(struct lr_instance *i, const struct lr_template_start *o, struc
 	struct lr_stack *stack = lr_template_stack(i->t, &given);
 	if (!stack)
 		return lr_fail(err, ENOMEM, "make a stack");
-	r = lr_birth(&i->t->rt, &opts, LR_BIRTH_DETACHED, &none, i->arena, &i->b, err);
+	r = lr_birth(&i->t->rt, &opts, LR_BIRTH_DETACHED, i->arena, &i->b, err);
 	if (r >= 0) {
 		r = lr_birth_start(&i->b, &opts, i->arena, err);
 		if (r < 0)
@@ -215,10 +214,15 @@ static int wait_end(struct lr_instance *i, int timeout_ms)
 		int n = poll(&p, 1, timeout_ms >= 0 && left < 0 ? 0 : left);
 		if (n < 0 && errno != EINTR)
 			return -errno;
-		if (n > 0)
-			return reap(i);
-		if (n == 0 && left <= 0)
+		int r = n > 0 ? reap(i) : 0;
+		if (r != 0)
+			return r;
+		if (n >= 0 && timeout_ms >= 0 && left <= 0)
 			return 0;
+		/* It has ended, but its tracer (strace) is told first, and nothing tells us when
+		 * that was done. */
+		if (n > 0)
+			nanosleep(&(struct timespec){.tv_nsec = 1000000}, NULL);
 	}
 	return 1;
 }
@@ -369,7 +373,7 @@ int lr_instance_delete(struct lr_instance *i, bool force, struct lr_err *err)
 	struct lr_err why = {0};
 	r = lr_store_lock(&i->t->store, c->record.id, &e, &why);
 	if (r >= 0)
-		r = lr_container_destroy(&e, &c->record, c->kept, c->kept_len, true, i->arena,
+		r = lr_container_destroy(&e, &c->record, c->kept, c->kept_len, c->bundle, i->arena,
 					 &why);
 	else if (r == -ENOENT)
 		r = 0; /* by the command line, meanwhile */

@@ -87,9 +87,11 @@ struct lr_container {
 	struct oci_state oci;
 	uid_t owner_uid;
 };
+/* -ENOENT also while it is being created. */
 int lr_lifecycle_state(const struct lr_runtime *rt, const char *id, struct lr_arena *a,
 		       struct lr_container *ret, struct lr_err *err) LR_MUST_CHECK;
-/* Every container of the root, by id. Entries that cannot be read are warned about and left out. */
+/* Every container of the root, by id. Entries that cannot be read are warned about and left out.
+ * -ENOENT: there is no such root. */
 int lr_lifecycle_list(const struct lr_runtime *rt, struct lr_arena *a, struct lr_container **ret,
 		      size_t *n, struct lr_err *err) LR_MUST_CHECK;
 

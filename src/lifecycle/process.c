@@ -16,6 +16,8 @@
 /* The inode of the first user namespace, fixed in the kernel (PROC_USER_INIT_INO). */
 #define INITIAL_USER_NS 0xEFFFFFFDU
 
+#define NR_OPEN         (1 << 20) /* as far as descriptors go, unless fs.nr_open was raised */
+
 bool lr_is_rootless(const struct lr_runtime *rt)
 {
 	struct stat st;
@@ -42,28 +44,77 @@ int lr_listen_fds(struct lr_err *err)
 	return (int)n;
 }
 
-int lr_check_preserve_fds(int n, struct lr_err *err)
+/*
+ * How many of 3 .. 3 + n - 1 there are up to the last that is the caller's, which may have promised
+ * more than it has open. All of ours are close-on-exec.
+ */
+static int passed_fds(int64_t n)
 {
-	for (int fd = 3; fd < 3 + n; fd++) {
-		int flags = fcntl(fd, F_GETFD);
-		if (flags < 0 || flags & FD_CLOEXEC) {
-			lr_refuse(err, EBADF, "descriptor %d was not passed by the caller", fd);
-			return lr_err_hint(err,
-					   "--preserve-fds %d (or LISTEN_FDS) promises 3 to %d", n,
-					   2 + n);
-		}
+	int passed = 0;
+
+	for (int i = 0; i < n && i < NR_OPEN; i++) {
+		int flags = fcntl(3 + i, F_GETFD);
+		if (flags >= 0 && !(flags & FD_CLOEXEC))
+			passed = i + 1;
 	}
-	return 0;
+	return passed;
+}
+
+static size_t name_len(const char *variable)
+{
+	return strcspn(variable, "=") + 1;
+}
+
+static int by_name(const void *a, const void *b)
+{
+	const char *const *x = *(const char *const *const *)a;
+	const char *const *y = *(const char *const *const *)b;
+	int order = strncmp(*x, *y, name_len(*x));
+
+	return order ? order : x < y ? -1 : 1;
+}
+
+/* If a name is given twice, the last one counts, as after setenv(3). order: room for n. */
+static size_t keep_the_last(const char **env, size_t n, const char ***order)
+{
+	size_t kept = 0;
+
+	for (size_t i = 0; i < n; i++)
+		order[i] = &env[i];
+	qsort(order, n, sizeof(*order), by_name);
+	for (size_t i = 1; i < n; i++)
+		if (strncmp(*order[i - 1], *order[i], name_len(*order[i])) == 0)
+			*order[i - 1] = NULL;
+	for (size_t i = 0; i < n; i++)
+		if (env[i])
+			env[kept++] = env[i];
+	return kept;
+}
+
+/* As runc has it, an empty HOME is none. */
+static size_t drop_empty_home(const char **env, size_t n, bool *has_home)
+{
+	for (size_t i = 0; i < n; i++) {
+		if (!lr_has_prefix(env[i], "HOME="))
+			continue;
+		*has_home = env[i][strlen("HOME=")];
+		if (!*has_home)
+			memmove(&env[i], &env[i + 1], (--n - i) * sizeof(*env));
+		break;
+	}
+	return n;
 }
 
 static int compile_env(const struct oci_process *p, const struct lr_process_opts *o,
 		       struct lr_arena *a, struct lr_init_process *ret, struct lr_err *err)
 {
+	const size_t room = p->env.n + 4; /* LISTEN_FDS, LISTEN_PID, HOME, NULL */
+	const char ***order = lr_new_n(a, room, const char **);
+	bool has_home = false;
 	size_t n = 0;
 
-	ret->add_home = true;
-	ret->env = lr_new_n(a, p->env.n + 4, const char *); /* LISTEN_FDS, LISTEN_PID, HOME, NULL */
-	if (!ret->env)
+	ret->env = lr_new_n(a, room, const char *);
+	if (!order || !ret->env)
 		return lr_fail(err, ENOMEM, "plan");
 	for (size_t i = 0; i < p->env.n; i++) {
 		const char *eq = strchr(p->env.v[i], '=');
@@ -73,12 +124,6 @@ static int compile_env(const struct oci_process *p, const struct lr_process_opts
 			lr_err_hint(err, "remove it, or give it a value: NAME= is an empty one");
 			return lr_err_at(err, "process.env[%zu]", i);
 		}
-		/* As runc has it, an empty HOME is none. */
-		if (lr_has_prefix(p->env.v[i], "HOME=")) {
-			if (!p->env.v[i][5])
-				continue;
-			ret->add_home = false;
-		}
 		ret->env[n++] = p->env.v[i];
 	}
 	/* sd_listen_fds(3): the program is process 1 of its namespace. */
@@ -87,13 +132,19 @@ static int compile_env(const struct oci_process *p, const struct lr_process_opts
 		ret->env[n + 1] = "LISTEN_PID=1";
 		n += 2;
 	}
-	ret->n_env = n;
+	n = keep_the_last(ret->env, n, order);
+	ret->n_env = drop_empty_home(ret->env, n, &has_home);
+	ret->env[ret->n_env] = NULL;
+	ret->add_home = !has_home;
 	return 0;
 }
 
+static const char *no_args[] = {NULL};
+const struct oci_process lr_no_process = {.args = {.v = no_args}, .cwd = "/"};
+
 static int check(const struct oci_process *p, struct lr_err *err)
 {
-	if (!p->args.n)
+	if (!p->args.n && p->args.v != no_args)
 		return lr_err_at((lr_refuse(err, EINVAL, "there is no program to run"), err),
 				 "process.args");
 	if (!p->cwd || p->cwd[0] != '/')
@@ -114,7 +165,7 @@ int lr_compile_process(const struct oci_process *p, const struct lr_process_opts
 		.no_new_privileges = p->no_new_privileges,
 		.rootless = o->rootless,
 		.keyring = o->keyring,
-		.preserve_fds = o->preserve_fds + o->listen_fds,
+		.preserve_fds = passed_fds((int64_t)o->preserve_fds + o->listen_fds),
 		.console = LR_NOFD,
 		.tty = {.size = p->console_size, .uid = p->user.uid},
 	};
@@ -143,7 +194,9 @@ int lr_compile_process(const struct oci_process *p, const struct lr_process_opts
 					       err);
 	if (r < 0)
 		return r;
-	lr_caps_plan(p->capabilities, &pr.caps);
+	r = lr_caps_plan(p->capabilities, &pr.caps, err);
+	if (r < 0)
+		return r;
 	/* The caller's own says nothing about the container: runc's default. */
 	if (!pr.user.has_umask) {
 		pr.user.has_umask = true;

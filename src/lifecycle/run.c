@@ -31,6 +31,8 @@ static int stay(struct lr_birth *b, const struct lr_tty_signals *signals, int no
 
 	/* kill, exec and delete must get at it meanwhile. */
 	lr_store_leave(&b->entry);
+	/* It may run for months: nothing stays open but what its end takes. */
+	b->stub = lr_close(b->stub);
 	if (sock >= 0)
 		r = lr_notify_spawn(lr_take_fd(&sock), b->child.pidfd, err);
 	if (r >= 0)
@@ -55,15 +57,14 @@ static int clean_up(struct lr_birth *b, struct lr_arena *a, struct lr_err *err)
 			*err = why;
 		return r;
 	}
-	return lr_container_destroy(&b->entry, &b->c.record, b->c.kept, b->c.kept_len, true, a,
-				    err);
+	return lr_container_destroy(&b->entry, &b->c.record, b->c.kept, b->c.kept_len, b->c.bundle,
+				    a, err);
 }
 
-/* By the stub, which lr_birth_plan has found to suit. */
-static int hide(struct lr_birth *b, const struct lr_create_opts *o, struct lr_arena *a,
-		struct lr_err *err)
+static int open_stub(struct lr_birth *b, const struct lr_create_opts *o, struct lr_arena *a,
+		     struct lr_err *err)
 {
-	if (!o->protect)
+	if (b->hide != LR_HIDE_STUB)
 		return 0;
 	b->stub = lr_init_stub_open(NULL);
 	if (b->stub < 0)
@@ -89,14 +90,12 @@ static int run(const struct lr_runtime *rt, const struct lr_create_opts *o,
 
 	int r = lr_birth_plan(rt, o, a, b, err);
 	if (r >= 0)
-		r = hide(b, o, a, err);
-	if (r >= 0 && o->detach)
-		sigprocmask(SIG_SETMASK, NULL, &signals->old);
-	else if (r >= 0)
+		r = open_stub(b, o, a, err);
+	if (r >= 0 && !o->detach)
 		r = prepare_to_stay(b, o, signals, err);
 	if (r >= 0)
-		r = lr_birth_make(o, o->detach ? LR_BIRTH_DETACHED : LR_BIRTH_FOREGROUND,
-				  &signals->old, a, b, err);
+		r = lr_birth_make(o, o->detach ? LR_BIRTH_DETACHED : LR_BIRTH_FOREGROUND, a, b,
+				  err);
 	if (r < 0)
 		return r;
 	if (b->c.notify) {

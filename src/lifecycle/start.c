@@ -9,8 +9,9 @@
 #include "libocispec/ocispec.h"
 #include "src/base/fd.h"
 #include "src/base/log.h"
+#include "src/init/init.h"
 #include "src/init/sync.h"
-#include "src/lifecycle/container.h"
+#include "src/lifecycle/compile.h"
 #include "src/lifecycle/notify.h"
 #include "src/sys/proc.h"
 
@@ -30,8 +31,9 @@ static int check_status(const struct lr_existing *c, struct lr_err *err)
 }
 
 /* Returns when the program runs, or with what init says against it. */
-static int let_go(const struct lr_entry *e, struct lr_err *err)
+static int let_go(const struct lr_existing *c, struct lr_err *err)
 {
+	const struct lr_entry *e = &c->entry;
 	struct lr_store_fifos f;
 
 	int r = lr_store_fifos_open(e, &f);
@@ -43,6 +45,8 @@ static int let_go(const struct lr_entry *e, struct lr_err *err)
 	if (r >= 0)
 		r = lr_sync_wait_exec(f.answer, NULL, err);
 	lr_store_fifos_close(&f);
+	if (r >= 0)
+		r = lr_init_check_executed(c->record.pid, c->record.has_seccomp, err);
 	if (r >= 0)
 		lr_debug("start: the program runs");
 	return r;
@@ -58,7 +62,8 @@ static int run_poststart(struct lr_existing *c, struct lr_arena *a, struct lr_er
 	if (r < 0 || !config->hooks)
 		return r;
 	struct oci_state st = lr_hook_state(&c->record, "running", c->record.pid);
-	return lr_run_hooks(&config->hooks->poststart, "poststart", false, &st, a, err);
+	return lr_run_hooks(&config->hooks->poststart, "poststart", c->record.bundle, false, &st, a,
+			    err);
 }
 
 int lr_lifecycle_start(const struct lr_runtime *rt, const char *id, struct lr_err *err)
@@ -70,6 +75,8 @@ int lr_lifecycle_start(const struct lr_runtime *rt, const char *id, struct lr_er
 	int r = lr_container_open(rt, id, true, a, &c, err);
 	if (r >= 0)
 		r = check_status(&c, err);
+	if (r >= 0 && c.record.flags & LR_RECORD_NO_PROGRAM)
+		r = lr_compile_no_process(err);
 	if (r < 0)
 		return r;
 	if (c.record.notify && getenv("NOTIFY_SOCKET")) {
@@ -79,7 +86,7 @@ int lr_lifecycle_start(const struct lr_runtime *rt, const char *id, struct lr_er
 	}
 	LR_CLEANUP_FD int pidfd =
 		notify >= 0 ? lr_proc_pidfd(c.record.pid, c.record.start_time) : LR_NOFD;
-	r = let_go(&c.entry, err);
+	r = let_go(&c, err);
 	if (r < 0)
 		return r;
 	r = run_poststart(&c, a, err);

@@ -17,6 +17,7 @@
 #include "libocispec/ocispec.h"
 #include "src/base/fd.h"
 #include "src/base/str.h"
+#include "src/lifecycle/hide.h"
 #include "src/lifecycle/instance.h"
 #include "src/sys/selfexe.h"
 
@@ -191,6 +192,19 @@ static int compile(struct lr_template *t, struct lr_err *err)
 	return r;
 }
 
+static int hide(struct lr_template *t, struct lr_err *err)
+{
+	const struct lr_hide_caller who = {.library = true, .hidden = lr_selfexe_is_protected()};
+	enum lr_hide how = lr_hide(&who, LR_HIDE_RUN, t->given.config, err);
+
+	if (how == LR_HIDE_REFUSE)
+		return -EOPNOTSUPP;
+	if (how != LR_HIDE_STUB)
+		return 0;
+	t->given.stub = lr_init_stub_open(err);
+	return t->given.stub < 0 ? t->given.stub : 0;
+}
+
 static int open_template(struct lr_template *t, const struct lr_template_opts *o,
 			 struct lr_err *err)
 {
@@ -204,11 +218,9 @@ static int open_template(struct lr_template *t, const struct lr_template_opts *o
 	t->null = open("/dev/null", O_RDWR | O_CLOEXEC);
 	if (t->null < 0)
 		return lr_fail(err, errno, "open /dev/null");
-	int r = 0;
-	if (!lr_selfexe_is_protected())
-		r = t->given.stub = lr_init_stub_open(err);
+	int r = read_config(t, o, err);
 	if (r >= 0)
-		r = read_config(t, o, err);
+		r = hide(t, err);
 	if (r >= 0)
 		r = lr_store_open(t->rt.root, true, t->arena, &t->store, err);
 	t->given.store = &t->store;

@@ -22,8 +22,8 @@ static void show(const struct lr_record *r, enum lr_status status, struct lr_con
 	ret->oci.owner = "";
 }
 
-int lr_lifecycle_state(const struct lr_runtime *rt, const char *id, struct lr_arena *a,
-		       struct lr_container *ret, struct lr_err *err)
+static int look(const struct lr_runtime *rt, const char *id, struct lr_arena *a,
+		struct lr_container *ret, struct lr_err *err)
 {
 	LR_CLEANUP_EXISTING struct lr_existing c = LR_EXISTING_NONE;
 	int r = lr_container_open(rt, id, false, a, &c, err);
@@ -31,6 +31,19 @@ int lr_lifecycle_state(const struct lr_runtime *rt, const char *id, struct lr_ar
 	if (r >= 0)
 		show(&c.record, c.status, ret);
 	return r;
+}
+
+int lr_lifecycle_state(const struct lr_runtime *rt, const char *id, struct lr_arena *a,
+		       struct lr_container *ret, struct lr_err *err)
+{
+	int r = look(rt, id, a, ret, err);
+
+	if (r < 0 || ret->status != LR_CREATING)
+		return r;
+	/* As runc and crun: their callers know four states, and this is none of them. */
+	lr_refuse(err, ENOENT, "container \"%s\" does not exist", id);
+	return lr_err_hint(err, "it is being created, or that was cut off: 'delete --force' "
+				"removes what there is");
 }
 
 int lr_lifecycle_list(const struct lr_runtime *rt, struct lr_arena *a, struct lr_container **ret,
@@ -41,10 +54,6 @@ int lr_lifecycle_list(const struct lr_runtime *rt, struct lr_arena *a, struct lr
 	size_t found = 0;
 
 	int r = lr_store_open(rt->root, false, a, &store, err);
-	if (r == -ENOENT) {
-		*n = 0;
-		return 0;
-	}
 	if (r < 0)
 		return r;
 	r = lr_store_list(&store, a, &ids, err);
@@ -57,7 +66,7 @@ int lr_lifecycle_list(const struct lr_runtime *rt, struct lr_arena *a, struct lr
 	for (size_t i = 0; i < ids.n; i++) {
 		struct lr_err why = {0};
 		char text[512];
-		r = lr_lifecycle_state(rt, ids.v[i], a, &v[found], &why);
+		r = look(rt, ids.v[i], a, &v[found], &why);
 		if (r >= 0)
 			found++;
 		else if (r != -ENOENT && r != -ENODATA) /* else it is coming or going just now */

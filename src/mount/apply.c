@@ -114,17 +114,37 @@ static int return_to(int cwd, struct lr_err *err)
 	return 0;
 }
 
-static bool wants_cwd(const struct lr_mount_plan *plan, const struct lr_mount_env *env)
+static bool wants_cwd(const struct lr_mount_plan *plan)
 {
 	for (size_t i = 0; i < plan->n; i++)
 		if (plan->ops[i].names_files)
 			return true;
-	return env->keep_cwd;
+	return false;
 }
 
-int lr_mount_apply(struct lr_mount_plan *plan, const struct lr_mount_env *env, struct lr_err *err)
+/* What was mounted on "/" is the root of whatever follows. */
+static int change_root(struct lr_mount_plan *plan, struct lr_mount_op *op, struct lr_mount_env *env,
+		       struct lr_err *err)
 {
-	LR_CLEANUP_FD int cwd = wants_cwd(plan, env) ? lr_open(".", O_PATH | O_CLOEXEC) : LR_NOFD;
+	int fd = lr_mount_dest_reopen(plan, op, env, env->rootfd, err);
+
+	if (fd < 0)
+		return fd;
+	lr_close(plan->root);
+	plan->root = env->rootfd = fd;
+	plan->at = -1;
+	return 0;
+}
+
+int lr_mount_take_root(struct lr_mount_plan *plan)
+{
+	return lr_take_fd(&plan->root);
+}
+
+int lr_mount_apply(struct lr_mount_plan *plan, const struct lr_mount_env *given, struct lr_err *err)
+{
+	struct lr_mount_env here = *given, *env = &here;
+	LR_CLEANUP_FD int cwd = wants_cwd(plan) ? lr_open(".", O_PATH | O_CLOEXEC) : LR_NOFD;
 
 	lr_err_clear(err);
 	plan->at = -1;
@@ -132,6 +152,8 @@ int lr_mount_apply(struct lr_mount_plan *plan, const struct lr_mount_env *env, s
 		int r = plan->ops[i].names_files ? return_to(cwd, err) : 0;
 		if (r == 0)
 			r = apply_one(plan, &plan->ops[i], env, err);
+		if (r == 0 && lr_mount_is_root(&plan->ops[i]))
+			r = change_root(plan, &plan->ops[i], env, err);
 		if (r < 0) {
 			lr_err_at(err, "mounts[%zu]", i);
 			/* A container that is being made goes as a whole; one that runs stays. */
@@ -141,7 +163,7 @@ int lr_mount_apply(struct lr_mount_plan *plan, const struct lr_mount_env *env, s
 		}
 		lr_err_clear(err); /* of a fallback that worked out */
 	}
-	return env->keep_cwd ? return_to(cwd, err) : 0;
+	return 0;
 }
 
 /* What is made in such a directory belongs to the directory's group. */
@@ -162,6 +184,8 @@ int lr_mount_new_tmpfs(const struct lr_mount_plan *plan, const struct lr_mount_e
 	for (size_t i = plan->n; i-- > 0;) {
 		const struct lr_mount_op *op = &plan->ops[i];
 
+		if (lr_mount_is_root(op))
+			return LR_NOFD;
 		if (!lr_streq(op->dest, dest))
 			continue;
 		return op->kind == LR_MOUNT_FS && lr_streq(op->type, "tmpfs") && !op->o.copyup &&
@@ -196,6 +220,8 @@ void lr_mount_release(struct lr_mount_plan *plan)
 		plan->ops[i].tree = lr_close(plan->ops[i].tree);
 		plan->ops[i].mfd = lr_close_late(plan->ops[i].mfd); /* of apply */
 	}
+	if (plan)
+		plan->root = lr_close(plan->root);
 	for (size_t i = 0; plan && i < plan->n_maps; i++)
 		plan->maps[i].fd = lr_close(plan->maps[i].fd);
 }

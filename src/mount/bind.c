@@ -22,6 +22,24 @@ int lr_mount_tree(const char *source, bool rec, bool nofollow)
 				    (nofollow ? AT_SYMLINK_NOFOLLOW : 0));
 }
 
+/*
+ * By the host's paths, which lead into the container's root, too. Root of a user namespace may not
+ * get there by them; what is below the root is then found from the root.
+ */
+static int open_source(const struct lr_mount_op *op, const struct lr_mount_env *env)
+{
+	int tree = lr_mount_tree(op->source, op->o.rec, op->o.src_nofollow);
+
+	if (!op->inside || (tree != -EACCES && tree != -ENOENT))
+		return tree;
+	LR_CLEANUP_FD int fd = lr_open_in(env->rootfd, op->inside,
+					  O_PATH | (op->o.src_nofollow ? O_NOFOLLOW : 0), 0);
+	return fd < 0 ? fd
+		      : lr_open_tree(fd, "",
+				     AT_EMPTY_PATH | OPEN_TREE_CLONE | OPEN_TREE_CLOEXEC |
+					     (op->o.rec ? AT_RECURSIVE : 0));
+}
+
 static int fail_source(const struct lr_mount_op *op, int r, struct lr_err *err)
 {
 	lr_fail(err, -r, "%s", op->source);
@@ -174,25 +192,29 @@ int lr_mount_bind_apply(struct lr_mount_plan *plan, struct lr_mount_op *op,
 		if (r != 0)
 			return r < 0 ? r : 0;
 	}
-	bool unavailable = false;
+	bool unavailable = false, mapped = op->map >= 0;
 	if (op->tree >= 0) {
-		int r = attach_tree(plan, op, op->tree, op->map >= 0, env, &unavailable, err);
+		int r = attach_tree(plan, op, op->tree, mapped, env, &unavailable, err);
 		op->tree = r < 0 ? lr_close(op->tree) : lr_close_late(op->tree);
 		if (!unavailable)
 			return r;
 	} else if (!plan->no_new_api && !lr_mount_no_new_api) {
-		LR_CLEANUP_FD int tree = lr_mount_tree(op->source, op->o.rec, op->o.src_nofollow);
+		LR_CLEANUP_FD int tree = open_source(op, env);
 		if (tree < 0 && !lr_mount_refused(tree))
 			return fail_source(op, tree, err);
 		unavailable = tree < 0;
 		if (tree >= 0) {
-			int r = attach_tree(plan, op, tree, false, env, &unavailable, err);
+			int r = mapped ? lr_mount_idmap_apply(plan, op, tree, err) : 0;
+			if (r == 0)
+				r = attach_tree(plan, op, tree, mapped, env, &unavailable, err);
 			if (r == 0)
 				(void)lr_close_late(lr_take_fd(&tree));
 			if (!unavailable)
 				return r;
 		}
 	}
+	if (mapped)
+		return lr_mount_idmap_fail(op, -ENOSYS, LR_NOFD, err);
 	lr_debug("mount: mounts[%zu] by mount(2)", op->index);
 	lr_err_clear(err);
 	return legacy(plan, op, env, err);

@@ -2,7 +2,9 @@
 /*
  * mount: tmpcopyup: what a tmpfs is about to cover is copied into it: owners, modes, times, links,
  * devices, extended attributes. A walk by descriptors with small buffers on the stack and no heap;
- * the depth is bounded. Hard links become separate files. What is mounted below is not copied.
+ * the depth is bounded. There is no recursion, so that a small stack is enough: a child may be on
+ * that of a program's thread. Hard links become separate files. What is mounted below is not
+ * copied.
  */
 #define LR_ROOM "mount"
 #include "src/mount/internal.h"
@@ -20,10 +22,8 @@
 #include "src/base/log.h"
 #include "src/base/str.h"
 
-#define DEPTH_MAX 200 /* two descriptors and 2.5 KiB of stack each */
+#define DEPTH_MAX 200 /* two descriptors and 64 bytes of stack each */
 #define CHUNK     (1 << 20)
-
-static int copy_dir(int from, int to, int depth);
 
 static int copy_data(int from, int to)
 {
@@ -91,21 +91,6 @@ static int copy_file(int dir, const char *name, int to_dir, const struct stat *s
 	return r < 0 ? r : copy_meta(from, to, st);
 }
 
-static int copy_subdir(int dir, const char *name, int to_dir, const struct statx *sx,
-		       const struct stat *st, int depth)
-{
-	if (mkdirat(to_dir, name, 0700) < 0)
-		return -errno;
-	LR_CLEANUP_FD int from = openat(dir, name, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
-	LR_CLEANUP_FD int to =
-		openat(to_dir, name, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
-	if (from < 0 || to < 0)
-		return -errno;
-	bool mounted = sx->stx_attributes & STATX_ATTR_MOUNT_ROOT;
-	int r = mounted ? 0 : copy_dir(from, to, depth + 1);
-	return r < 0 ? r : copy_meta(from, to, st);
-}
-
 /* Links, devices, pipes and sockets: made by name, with nothing inside. */
 static int copy_special(int dir, const char *name, int to_dir, const struct stat *st)
 {
@@ -134,22 +119,6 @@ static int copy_special(int dir, const char *name, int to_dir, const struct stat
 	return utimensat(to_dir, name, times, AT_SYMLINK_NOFOLLOW) < 0 ? -errno : 0;
 }
 
-static int copy_entry(int dir, const char *name, int to_dir, int depth)
-{
-	struct statx sx;
-	struct stat st;
-
-	if (fstatat(dir, name, &st, AT_SYMLINK_NOFOLLOW) < 0)
-		return -errno;
-	if (S_ISREG(st.st_mode))
-		return copy_file(dir, name, to_dir, &st);
-	if (!S_ISDIR(st.st_mode))
-		return copy_special(dir, name, to_dir, &st);
-	if (lr_statx(dir, name, AT_SYMLINK_NOFOLLOW, STATX_TYPE, &sx) < 0)
-		sx.stx_attributes = 0;
-	return copy_subdir(dir, name, to_dir, &sx, &st, depth);
-}
-
 struct entry { /* struct linux_dirent64 */
 	uint64_t ino;
 	int64_t off;
@@ -158,32 +127,134 @@ struct entry { /* struct linux_dirent64 */
 	char name[];
 };
 
-static int copy_dir(int from, int to, int depth)
+/* A directory whose copy is under way. */
+struct level {
+	int from, to;
+	uint32_t uid, gid, mode;
+	struct timespec atime, mtime; /* before it was read */
+	int64_t next;                 /* where to read on in `from` */
+};
+
+/* Where the walk is, from the top to the directory that is read now. */
+struct walk {
+	struct level level[DEPTH_MAX];
+	int depth;
+};
+
+/* Goes down into a directory; not into a mount, whose directory stays empty. */
+static int enter(struct walk *w, const char *name, const struct stat *st)
+{
+	const struct level *up = &w->level[w->depth - 1];
+	struct statx sx;
+
+	if (mkdirat(up->to, name, 0700) < 0)
+		return -errno;
+	LR_CLEANUP_FD int from =
+		openat(up->from, name, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
+	LR_CLEANUP_FD int to =
+		openat(up->to, name, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
+	if (from < 0 || to < 0)
+		return -errno;
+	if (lr_statx(from, "", AT_EMPTY_PATH, STATX_TYPE, &sx) >= 0 &&
+	    sx.stx_attributes & STATX_ATTR_MOUNT_ROOT)
+		return copy_meta(from, to, st);
+	if (w->depth == DEPTH_MAX)
+		return -ENAMETOOLONG;
+	w->level[w->depth++] = (struct level){
+		.from = lr_take_fd(&from),
+		.to = lr_take_fd(&to),
+		.uid = st->st_uid,
+		.gid = st->st_gid,
+		.mode = st->st_mode,
+		.atime = st->st_atim,
+		.mtime = st->st_mtim,
+	};
+	return 0;
+}
+
+/* Goes back up. Owner, mode and times come last: what was made inside has changed the times. */
+static int leave(struct walk *w)
+{
+	struct level *l = &w->level[--w->depth];
+	const struct stat st = {
+		.st_uid = l->uid,
+		.st_gid = l->gid,
+		.st_mode = l->mode,
+		.st_atim = l->atime,
+		.st_mtim = l->mtime,
+	};
+
+	int r = copy_meta(l->from, l->to, &st);
+	lr_close(l->from);
+	lr_close(l->to);
+	return r;
+}
+
+static int copy_entry(struct walk *w, const char *name)
+{
+	const struct level *l = &w->level[w->depth - 1];
+	struct stat st;
+
+	if (lr_streq(name, ".") || lr_streq(name, ".."))
+		return 0;
+	if (fstatat(l->from, name, &st, AT_SYMLINK_NOFOLLOW) < 0)
+		return -errno;
+	int r = S_ISREG(st.st_mode)   ? copy_file(l->from, name, l->to, &st)
+		: S_ISDIR(st.st_mode) ? enter(w, name, &st)
+				      : copy_special(l->from, name, l->to, &st);
+	if (r < 0)
+		lr_debug("mount: tmpcopyup: %s: error %d", name, -r);
+	return r;
+}
+
+/* Copies entries of the deepest directory: up to its end (0), or until one is entered (1). */
+static int copy_entries(struct walk *w)
 {
 	_Alignas(struct entry) char buf[1024];
+	struct level *l = &w->level[w->depth - 1];
+	int depth = w->depth;
 	long n;
 
-	if (depth > DEPTH_MAX)
-		return -ENAMETOOLONG;
-	while ((n = syscall(SYS_getdents64, from, buf, sizeof(buf))) > 0) {
+	/* The last read may have had more entries than were copied before the walk went down. */
+	if (l->next && lseek(l->from, l->next, SEEK_SET) < 0)
+		return -errno;
+	while ((n = syscall(SYS_getdents64, l->from, buf, sizeof(buf))) > 0) {
 		for (long i = 0; i < n;) {
-			struct entry *e = (struct entry *)(buf + i);
+			const struct entry *e = (const struct entry *)(buf + i);
 			i += e->len;
-			if (lr_streq(e->name, ".") || lr_streq(e->name, ".."))
-				continue;
-			int r = copy_entry(from, e->name, to, depth);
-			if (r < 0) {
-				lr_debug("mount: tmpcopyup: %s: error %d", e->name, -r);
-				return r;
-			}
+			l->next = e->off;
+			int r = copy_entry(w, e->name);
+			if (r < 0 || w->depth > depth)
+				return r < 0 ? r : 1;
 		}
 	}
 	return n < 0 ? -errno : 0;
 }
 
+static int copy_tree(int from, int to)
+{
+	struct walk w = {.depth = 1};
+	int r = 0;
+
+	w.level[0] = (struct level){.from = from, .to = to};
+	while (r >= 0) {
+		r = copy_entries(&w);
+		if (r != 0)
+			continue;
+		if (w.depth == 1)
+			break;
+		r = leave(&w);
+	}
+	while (--w.depth > 0) {
+		lr_close(w.level[w.depth].from);
+		lr_close(w.level[w.depth].to);
+	}
+	return r;
+}
+
 int lr_mount_copyup(int from, int to, struct lr_err *err)
 {
-	int r = copy_dir(from, to, 0);
+	int r = copy_tree(from, to);
 
 	if (r < 0) {
 		lr_fail(err, -r, "tmpcopyup");

@@ -31,6 +31,8 @@ bool lr_mount_dest_near(const struct lr_mount_plan *plan, const struct lr_mount_
 			const struct lr_mount_env *env, struct lr_mount_dest *ret)
 {
 	*ret = (struct lr_mount_dest){.fd = LR_NOFD};
+	if (!*op->name)
+		return false;
 	if (op->name == op->dest + 1)
 		ret->fd = env->rootfd;
 	else if (op->parent >= 0 && plan->ops[op->parent].mfd >= 0)
@@ -53,6 +55,9 @@ static int refuse(const struct lr_mount_op *op, int code, struct lr_err *err, co
 {
 	lr_refuse(err, code, "mount on %s is refused: %s", op->dest, why);
 	lr_err_at(err, "mounts[%zu].destination", op->index);
+	if (code != ESTALE)
+		lr_err_hint(err,
+			    "the link is the image's: remove it there, or mount on another path");
 	return -code;
 }
 
@@ -197,6 +202,48 @@ int lr_mount_dest_open(struct lr_mount_plan *plan, const struct lr_mount_op *op,
 	return 0;
 }
 
+static bool is_inside_earlier(const struct lr_mount_plan *plan, size_t at)
+{
+	for (size_t i = 0; i < at; i++)
+		if (lr_mount_is_below(plan->ops[at].dest, plan->ops[i].dest))
+			return true;
+	return false;
+}
+
+/* A tmpfs takes the mode of the directory that it covers. Without one it has 01777, and the
+ * directory that was made for it here must not change that. */
+static int keep_default_mode(const struct lr_mount_op *op, int dir, struct lr_err *err)
+{
+	LR_CLEANUP_FD int fd = openat(dir, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+
+	return fd < 0 || fchmod(fd, 01777) < 0 ? lr_fail(err, errno, "make %s", op->dest) : 0;
+}
+
+int lr_mount_make_places(struct lr_mount_plan *plan, const struct lr_mount_env *env,
+			 struct lr_err *err)
+{
+	for (size_t i = 0; i < plan->n; i++) {
+		LR_MOUNT_CLEANUP_DEST struct lr_mount_dest d = {.fd = LR_NOFD};
+		LR_CLEANUP_FD int like = LR_NOFD;
+		const struct lr_mount_op *op = &plan->ops[i];
+
+		if (op->kind == LR_MOUNT_REMOUNT || is_inside_earlier(plan, i))
+			continue;
+		if (op->kind == LR_MOUNT_BIND) {
+			like = lr_open(op->source,
+				       O_PATH | O_CLOEXEC | (op->o.src_nofollow ? O_NOFOLLOW : 0));
+			if (like < 0)
+				continue; /* the mount itself will fail, and say why */
+		}
+		int r = lr_mount_dest_open(plan, op, env, like, &d, err);
+		if (r >= 0 && d.made && op->inherit_mode)
+			r = keep_default_mode(op, d.fd, err);
+		if (r < 0)
+			return r;
+	}
+	return 0;
+}
+
 /* False if both are known to be in one mount. */
 static bool is_another_mount(int a, int b)
 {
@@ -209,13 +256,28 @@ static bool is_another_mount(int a, int b)
 	return !(x.stx_mask & y.stx_mask & STATX_MNT_ID) || x.stx_mnt_id != y.stx_mnt_id;
 }
 
+/* No path within a directory leads to what is mounted on it; its own path does, or from "/" the
+ * way up. */
+static int open_over_root(const struct lr_mount_env *env)
+{
+	char path[PATH_MAX];
+	int r = lr_mount_path_of(env, env->rootfd, path, sizeof(path));
+
+	if (r < 0)
+		return r;
+	int fd = lr_open(path[1] ? path : "/..", O_PATH | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
+	return fd < 0 ? -errno : fd;
+}
+
 int lr_mount_dest_reopen(struct lr_mount_plan *plan, const struct lr_mount_op *op,
 			 const struct lr_mount_env *env, int below, struct lr_err *err)
 {
 	lr_err_clear(err);
 	/* What was bound may be a link itself. */
 	LR_CLEANUP_FD int fd =
-		open_existing(plan, op, env, op->o.src_nofollow ? O_NOFOLLOW : 0, err);
+		lr_mount_is_root(op)
+			? open_over_root(env)
+			: open_existing(plan, op, env, op->o.src_nofollow ? O_NOFOLLOW : 0, err);
 	if (fd >= 0 && below >= 0 && !is_another_mount(fd, below))
 		return refuse(op, ESTALE, err, "the path was changed meanwhile");
 	if (fd < 0 && (!err || !err->code)) {

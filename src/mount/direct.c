@@ -59,8 +59,6 @@ int lr_mount_direct(struct lr_mount_plan *plan, struct lr_mount_op *op,
 	int r = 0;
 
 	*again = true;
-	if (env->plain)
-		return mount_here(op, op->dest);
 	if (make_below_new(plan, op, env))
 		return mount_here(op, op->name);
 	plan->at = -1;

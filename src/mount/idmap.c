@@ -17,6 +17,7 @@
 #include <unistd.h>
 
 #include "src/base/str.h"
+#include "src/sys/path.h"
 #include "src/sys/procfs.h"
 
 static const char *lines_of(const struct oci_id_mappings *m, struct lr_arena *arena)
@@ -268,4 +269,34 @@ int lr_mount_idmap_open(const struct lr_mount_map *map, int procfd, struct lr_er
 	while (waitpid(pid, NULL, 0) < 0 && errno == EINTR)
 		;
 	return r;
+}
+
+int lr_mount_idmap_fail(const struct lr_mount_op *op, int r, int tree, struct lr_err *err)
+{
+	lr_fail(err, -r, "id-map the mount of %s", op->source);
+	lr_err_at(err, "mounts[%zu]", op->index);
+	if (r == -EINVAL)
+		lr_err_hint(err,
+			    "its file system (0x%lx) must support id-mapped mounts in this kernel "
+			    "(ext4, xfs: 5.12; btrfs: 5.15; tmpfs: 6.3), and not be mapped yet",
+			    lr_fs_magic(tree));
+	else if (r == -ENOSYS)
+		lr_err_hint(err, "id-mapped mounts need Linux 5.12");
+	else if (r == -EPERM)
+		lr_err_hint(err, "id-mapping needs CAP_SYS_ADMIN over the file system, which a "
+				 "rootless runtime does not have");
+	return r;
+}
+
+int lr_mount_idmap_apply(const struct lr_mount_plan *plan, const struct lr_mount_op *op, int tree,
+			 struct lr_err *err)
+{
+	struct mount_attr attr = {
+		.attr_set = MOUNT_ATTR_IDMAP,
+		.userns_fd = (uint64_t)plan->maps[op->map].fd,
+	};
+	unsigned flags = AT_EMPTY_PATH | (op->o.ridmap && op->o.rec ? AT_RECURSIVE : 0);
+	int r = lr_mount_setattr(tree, "", flags, &attr);
+
+	return r < 0 ? lr_mount_idmap_fail(op, r, tree, err) : 0;
 }

@@ -7,6 +7,7 @@
 #define LR_MOUNT_INTERNAL_H
 
 #include <stdint.h>
+#include <string.h>
 #include <sys/types.h>
 
 #include "src/base/fd.h"
@@ -44,6 +45,7 @@ struct lr_mount_options {
 	struct lr_mount_param *params; /* data for the file system */
 	size_t n_params;
 	const char *data; /* the same joined by commas; "" if none */
+	bool named; /* a flag of the mount or its superblock, set or cleared, by its plain name */
 	bool bind, rec, remount;
 	bool idmap, ridmap;
 	const char *idmap_spec; /* crun's "uids=...;gids=..." or NULL */
@@ -61,6 +63,14 @@ bool lr_mount_options_has(const struct lr_mount_options *o, const char *key);
 /* MS_* word of rootfsPropagation and of the propagation options; 0 if unknown. */
 unsigned long lr_mount_prop_parse(const char *name, bool *rec);
 
+/* True if `path` is `dir` or below it; both clean. */
+static inline bool lr_mount_is_below(const char *path, const char *dir)
+{
+	size_t n = strlen(dir);
+
+	return strncmp(path, dir, n) == 0 && (path[n] == '/' || path[n] == '\0');
+}
+
 /* ---- plan.c -------------------------------------------------------------------------------- */
 
 enum lr_mount_kind {
@@ -73,6 +83,7 @@ enum lr_mount_kind {
 /* One mount_setattr(2): a tree of one mount never has rec. */
 struct lr_mount_change {
 	uint64_t set, clear;
+	uint64_t unnamed; /* of clear: what no option asks for, so it stays where it is locked */
 	unsigned long prop;
 	bool rec;
 	bool attached; /* only once the mount is in its place */
@@ -82,6 +93,7 @@ struct lr_mount_map { /* one user namespace for id-mapped mounts, shared by equa
 	const char *uids, *gids; /* lines for uid_map and gid_map */
 	const char *path;        /* or an existing namespace */
 	int fd;
+	bool late; /* the child needs fd */
 };
 
 struct lr_mount_op {
@@ -90,6 +102,7 @@ struct lr_mount_op {
 	const char *dest; /* absolute, clean */
 	const char *name; /* its last component */
 	const char *source;
+	const char *inside; /* what a bind's source is below the container's root, or NULL */
 	const char *type;
 	struct lr_mount_options o;
 	uint64_t attr;                   /* for fsmount(2) */
@@ -113,6 +126,12 @@ struct lr_mount_op {
 	int mfd;      /* the mount's root once made and `keep`, or LR_NOFD */
 };
 
+/* Does it make another root? */
+static inline bool lr_mount_is_root(const struct lr_mount_op *op)
+{
+	return !*op->name && op->kind != LR_MOUNT_REMOUNT;
+}
+
 struct lr_mount_plan {
 	struct lr_mount_op *ops;
 	size_t n;
@@ -124,6 +143,7 @@ struct lr_mount_plan {
 	bool unseen;             /* nothing mounted here shows in another mount namespace */
 	bool aliased;            /* a destination led through a link: texts do not tell all */
 	ssize_t at;              /* the working directory is the root of ops[at], or -1: anywhere */
+	int root;                /* what apply has mounted on "/", or LR_NOFD */
 	const char *context;     /* key of the SELinux option */
 	bool no_new_api;         /* a detached-mount call was refused: do not try again */
 };
@@ -137,6 +157,12 @@ int lr_mount_idmap_plan(struct lr_mount_plan *plan, struct lr_mount_op *op,
 /* A descriptor of a user namespace with these maps. */
 int lr_mount_idmap_open(const struct lr_mount_map *map, int procfd,
 			struct lr_err *err) LR_MUST_CHECK;
+
+/* Maps the ids of a detached tree; the map's fd is open. */
+int lr_mount_idmap_apply(const struct lr_mount_plan *plan, const struct lr_mount_op *op, int tree,
+			 struct lr_err *err) LR_MUST_CHECK;
+/* Says why that failed; tree: LR_NOFD if there was none. */
+int lr_mount_idmap_fail(const struct lr_mount_op *op, int r, int tree, struct lr_err *err);
 
 /* ---- dest.c -------------------------------------------------------------------------------- */
 
@@ -195,6 +221,9 @@ int lr_mount_attr_of(int fd, uint64_t *attr) LR_MUST_CHECK;
 /* Remounts every mount at or below fd (parses mountinfo): mount_setattr(AT_RECURSIVE). */
 int lr_mount_legacy_recursive(const struct lr_mount_env *env, int fd,
 			      const struct lr_mount_change *c) LR_MUST_CHECK;
+
+/* The path of what fd is, in the caller's mount namespace. 0 or -errno. */
+int lr_mount_path_of(const struct lr_mount_env *env, int fd, char *buf, size_t size) LR_MUST_CHECK;
 
 /* ---- fs.c ---------------------------------------------------------------------------------- */
 

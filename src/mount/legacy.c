@@ -136,7 +136,7 @@ static int remount_line(char *line, const char *base, size_t base_len,
 		       : 0;
 }
 
-static int path_of(const struct lr_mount_env *env, int fd, char *buf, size_t size)
+int lr_mount_path_of(const struct lr_mount_env *env, int fd, char *buf, size_t size)
 {
 	char link[40];
 
@@ -153,7 +153,7 @@ int lr_mount_legacy_recursive(const struct lr_mount_env *env, int fd,
 {
 	char base[PATH_MAX], buf[4 * PATH_MAX];
 	size_t have = 0;
-	int r = path_of(env, fd, base, sizeof(base));
+	int r = lr_mount_path_of(env, fd, base, sizeof(base));
 
 	if (r < 0)
 		return r;

@@ -12,8 +12,8 @@
  *            when no mount needs it
  *   apply    in the child, before pivot_root: mounts in the listed order below env->rootfd. The
  *            process is to end soon (lr_close_late)
- *   finish   in the child, after device nodes were made: turns read-only what had to be writable
- *            until then (tmpfs with "ro", /dev with "ro")
+ *   finish   in the child, after device nodes, the terminal and hooks: turns read-only what had to
+ *            be writable until then (tmpfs with "ro", /dev with "ro")
  *   release  closes what prepare and apply opened; both processes call it
  *
  * A destination is opened once, inside the root, so nothing can be swapped between looking at it
@@ -37,6 +37,7 @@ struct lr_mount_plan;
 /* All strings and mappings are borrowed and must live as long as the plan. */
 struct lr_mount_opts {
 	const char *bundle;             /* absolute; relative bind sources start here */
+	const char *root;               /* the container's root on the host, absolute; or NULL */
 	const char *mount_label;        /* linux.mountLabel, or NULL */
 	const char *mount_context_type; /* annotation run.oci.mount_context_type: "context" (also
 					   NULL), "fscontext", "defcontext", "rootcontext" */
@@ -69,12 +70,10 @@ struct lr_mount_cgroup_view {
 };
 
 struct lr_mount_env {
-	int rootfd; /* the container's root, O_PATH, in the caller's mount namespace */
+	int rootfd; /* the container's root, O_PATH, in the caller's mount namespace; until apply
+		       has mounted another one on it (lr_mount_take_root) */
 	int procfd; /* private procfs (src/sys/procfs.h), or LR_NOFD: /proc is used if needed */
-	bool plain; /* "/" is rootfd already, and every destination a directory without links on the
-		       way: src/lean has seen to that */
 	bool alone; /* nobody else is in the mount namespace */
-	bool keep_cwd;                             /* the working directory is wanted afterwards */
 	const struct lr_mount_cgroup_view *cgroup; /* NULL: a cgroup mount is an error */
 	/* Called before what shows the cgroup or fills memory that is charged to it; may be called
 	 * often. NULL: the caller is where it belongs. */
@@ -90,6 +89,13 @@ int lr_mount_plan(const struct oci_mounts *mounts, const struct lr_mount_opts *o
 int lr_mount_prepare(struct lr_mount_plan *plan, struct lr_err *err) LR_MUST_CHECK;
 int lr_mount_apply(struct lr_mount_plan *plan, const struct lr_mount_env *env,
 		   struct lr_err *err) LR_MUST_CHECK;
+/* For an apply that comes later, when the root may be read-only: makes every destination that is
+ * missing, but those inside of what it will mount itself. */
+int lr_mount_make_places(struct lr_mount_plan *plan, const struct lr_mount_env *env,
+			 struct lr_err *err) LR_MUST_CHECK;
+/* What apply has mounted on "/", which is the container's root now: the caller's. LR_NOFD: nothing.
+ */
+int lr_mount_take_root(struct lr_mount_plan *plan);
 /* The root of what apply has mounted on `dest`, if that is a tmpfs which nobody else sees, with
  * nothing in it but what the plan has put there, and no set-group-id bit to be handed down. The
  * plan's; LR_NOFD: no such thing, or it is not known. */
@@ -107,6 +113,10 @@ struct lr_mount_plan *lr_mount_copy(const struct lr_mount_plan *plan, struct lr_
 
 /* True if some mount is of type cgroup or cgroup2: apply will want env->cgroup. */
 bool lr_mount_wants_cgroup(const struct lr_mount_plan *plan);
+
+/* True if apply writes contents of files. The kernel charges these to the owner of the memory that
+ * the writer has, so for a container it must be a process with a memory of its own. */
+bool lr_mount_writes_contents(const struct lr_mount_plan *plan);
 
 /* Every option with a meaning of its own, sorted, for `features`; NULL-terminated, static. */
 const char *const *lr_mount_option_names(size_t *n);

@@ -199,8 +199,8 @@ static void take_word(struct lr_mount_options *o, enum word word)
 {
 	switch (word) {
 	case BIND:
+		/* After "rbind" it is still the whole tree, as with runc and crun. */
 		o->bind = true;
-		o->rec = false;
 		break;
 	case RBIND:
 		o->bind = o->rec = true;
@@ -300,6 +300,11 @@ static int take_acl(struct lr_mount_options *o, const struct option *opt, const 
 	return 0;
 }
 
+static bool is_flag(const struct option *opt)
+{
+	return opt->class != NOTHING && opt->class != PROP && opt->class != WORD;
+}
+
 static int take(struct lr_mount_options *o, const char *text, const char *type,
 		struct lr_arena *arena)
 {
@@ -307,6 +312,7 @@ static int take(struct lr_mount_options *o, const char *text, const char *type,
 
 	if (!opt)
 		return take_data(o, text, arena);
+	o->named |= is_flag(opt) && !opt->rec;
 	switch (opt->class) {
 	case NOTHING:
 		break;

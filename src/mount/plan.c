@@ -25,14 +25,6 @@ static const char *const proc_allowed[] = {
 	"/proc/sys/crypto/fips_enabled",
 };
 
-/* True if `path` is `dir` or below it; both clean. */
-static bool is_below(const char *path, const char *dir)
-{
-	size_t n = strlen(dir);
-
-	return strncmp(path, dir, n) == 0 && (path[n] == '/' || path[n] == '\0');
-}
-
 /* File systems whose source and options name no files, so from where does not matter. */
 static bool is_made_of_nothing(const char *type)
 {
@@ -128,9 +120,10 @@ static int plan_dest(struct lr_mount_op *op, const struct oci_mount *m, struct l
 	return 0;
 }
 
-static int check_dest(struct lr_mount_op *op, struct lr_err *err)
+/* What is mounted on "/" is the root from then on; but not of processes that have theirs. */
+static int check_dest(struct lr_mount_op *op, bool running, struct lr_err *err)
 {
-	op->nolinks = is_below(op->dest, "/proc") || is_below(op->dest, "/sys") ||
+	op->nolinks = lr_mount_is_below(op->dest, "/proc") || lr_mount_is_below(op->dest, "/sys") ||
 		      (op->kind == LR_MOUNT_FS &&
 		       (lr_streq(op->type, "proc") || lr_streq(op->type, "sysfs")));
 	/* /proc/net is procfs' own link to self/net. */
@@ -138,20 +131,29 @@ static int check_dest(struct lr_mount_op *op, struct lr_err *err)
 		op->nolinks = false;
 	if (op->kind == LR_MOUNT_REMOUNT)
 		return 0;
-	if (lr_streq(op->dest, "/"))
+	if (lr_mount_is_root(op) && (running || op->kind == LR_MOUNT_CGROUP))
 		return refuse_dest(op, err, "that would cover the whole container",
 				   "use root.path to choose the root file system");
-	return is_below(op->dest, "/proc") ? plan_proc(op, err) : 0;
+	return lr_mount_is_below(op->dest, "/proc") ? plan_proc(op, err) : 0;
 }
 
 static int plan_source(struct lr_mount_op *op, const struct oci_mount *m,
 		       const struct lr_mount_opts *opts, struct lr_arena *arena)
 {
 	op->source = m->source ? m->source : "";
-	if (op->kind != LR_MOUNT_BIND || *op->source == '/')
+	if (op->kind != LR_MOUNT_BIND)
 		return 0;
-	op->source = lr_strf(arena, "%s/%s", opts->bundle ? opts->bundle : "", op->source);
-	return op->source ? 0 : -ENOMEM;
+	if (*op->source != '/')
+		op->source = lr_strf(arena, "%s/%s", opts->bundle ? opts->bundle : "", op->source);
+	if (!op->source || !opts->root)
+		return op->source ? 0 : -ENOMEM;
+	char *clean = lr_alloc(arena, strlen(op->source) + 2);
+	if (!clean)
+		return -ENOMEM;
+	lr_path_clean(op->source, clean);
+	if (lr_mount_is_below(clean, opts->root))
+		op->inside = clean + strlen(opts->root);
+	return 0;
 }
 
 static void push(struct lr_mount_change *v, size_t *n, struct lr_mount_change c)
@@ -166,17 +168,41 @@ static bool prop_waits(const struct lr_mount_plan *plan, unsigned long type)
 	return type == MS_SHARED || plan->root_prop == MS_SHARED || plan->late_props;
 }
 
+/*
+ * Flags that a bind inherits from its source, and that no option asks for: once any flag is named,
+ * these go, as mount(8) has it, and runc and crun. Which access times are kept is one flag with
+ * three values for them, and "nodiratime" is part of it. In a user namespace the source's flags
+ * stay: the kernel would lock them for whoever binds there.
+ */
+static uint64_t unnamed_flags(const struct lr_mount_plan *plan, const struct lr_mount_op *op)
+{
+	const struct lr_mount_options *o = &op->o;
+	uint64_t named = o->set | o->clear | o->rset | o->rclear;
+	uint64_t flags = MOUNT_ATTR_RDONLY | MOUNT_ATTR_NOSUID | MOUNT_ATTR_NODEV |
+			 MOUNT_ATTR_NOEXEC | MOUNT_ATTR_NOSYMFOLLOW;
+
+	if (op->kind != LR_MOUNT_BIND || !o->named || plan->opts.userns)
+		return 0;
+	if (o->clear & MOUNT_ATTR__ATIME)
+		flags |= MOUNT_ATTR_NODIRATIME;
+	if (o->set & MOUNT_ATTR_NODIRATIME)
+		flags |= MOUNT_ATTR__ATIME;
+	return flags & ~named;
+}
+
 static int plan_changes(struct lr_mount_plan *plan, struct lr_mount_op *op, struct lr_arena *arena)
 {
 	const struct lr_mount_options *o = &op->o;
 	bool tree = op->kind == LR_MOUNT_REMOUNT || (op->kind == LR_MOUNT_BIND && o->rec);
 	struct lr_mount_change *v = lr_new_n(arena, o->n_props + 2, struct lr_mount_change);
 	struct lr_mount_change *p = lr_new_n(arena, o->n_props + 1, struct lr_mount_change);
-	struct lr_mount_change top = {.set = o->set, .clear = o->clear};
+	struct lr_mount_change top = {
+		.set = o->set, .clear = o->clear, .unnamed = unnamed_flags(plan, op)};
 	size_t n = 0, np = 0;
 
 	if (!v || !p)
 		return -ENOMEM;
+	top.clear |= top.unnamed;
 	if (!tree) { /* one mount: two layers of options become one */
 		top.set |= o->rset & ~o->clear;
 		top.clear |= o->rclear & ~o->set;
@@ -202,6 +228,7 @@ static int plan_changes(struct lr_mount_plan *plan, struct lr_mount_op *op, stru
 	if ((top.set | top.clear) && same) {
 		same->set = top.set;
 		same->clear = top.clear;
+		same->unnamed = top.unnamed;
 	} else if (top.set | top.clear) {
 		push(v, &n, top);
 	}
@@ -307,12 +334,14 @@ static void plan_parent(struct lr_mount_plan *plan, struct lr_mount_op *op, size
 	size_t len = (size_t)(op->name - op->dest) - 1; /* of the parent's path */
 
 	op->parent = -1;
-	if (op->kind != LR_MOUNT_FS || !len || is_below(op->dest, "/proc"))
+	if (op->kind != LR_MOUNT_FS || !len || lr_mount_is_below(op->dest, "/proc"))
 		return;
 	for (size_t i = at; i-- > 0;) {
 		struct lr_mount_op *p = &plan->ops[i];
 		size_t n = strlen(p->dest);
 
+		if (lr_mount_is_root(p)) /* covers all that was mounted before */
+			return;
 		if (p->kind == LR_MOUNT_REMOUNT || n > len || strncmp(p->dest, op->dest, n) != 0 ||
 		    (n < len && op->dest[n] != '/'))
 			continue;
@@ -337,7 +366,7 @@ static int plan_one(struct lr_mount_plan *plan, size_t i, const struct oci_mount
 	op->source = m->source ? m->source : "";
 	if ((r = plan_dest(op, m, arena, err)) < 0 ||
 	    (r = lr_mount_options_parse(&m->options, op->type, i, arena, &op->o, err)) < 0 ||
-	    (r = plan_kind(op, err)) < 0 || (r = check_dest(op, err)) < 0 ||
+	    (r = plan_kind(op, err)) < 0 || (r = check_dest(op, plan->opts.elsewhere, err)) < 0 ||
 	    (r = check_options(op, err)) < 0 || (r = check_devpts(plan, op, err)) < 0 ||
 	    (r = lr_mount_idmap_plan(plan, op, m, arena, err)) < 0)
 		return r;
@@ -402,6 +431,7 @@ int lr_mount_plan(const struct oci_mounts *mounts, const struct lr_mount_opts *o
 		return -ENOMEM;
 	}
 	plan->opts = *opts;
+	plan->root = LR_NOFD;
 	int r = plan_opts(plan, mounts, err);
 	for (size_t i = 0; i < mounts->n && r >= 0; i++, plan->n++)
 		r = plan_one(plan, i, &mounts->v[i], arena, err);
@@ -433,6 +463,14 @@ bool lr_mount_wants_cgroup(const struct lr_mount_plan *plan)
 {
 	for (size_t i = 0; i < plan->n; i++)
 		if (plan->ops[i].kind == LR_MOUNT_CGROUP)
+			return true;
+	return false;
+}
+
+bool lr_mount_writes_contents(const struct lr_mount_plan *plan)
+{
+	for (size_t i = 0; i < plan->n; i++)
+		if (plan->ops[i].o.copyup)
 			return true;
 	return false;
 }

@@ -8,6 +8,8 @@
 #include "src/mount/internal.h"
 
 #include <errno.h>
+#include <limits.h>
+#include <stdio.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -36,6 +38,8 @@ static int keep_link(struct lr_mount_op *op, struct lr_err *err)
 	LR_CLEANUP_FD int fd = lr_open(op->source, O_PATH | O_NOFOLLOW | O_CLOEXEC);
 	struct stat st;
 
+	if (fd < 0 && errno == ENOENT)
+		return 0;
 	if (fd < 0 || fstat(fd, &st) < 0)
 		return fail_source(op, -errno, err);
 	if (!S_ISLNK(st.st_mode))
@@ -45,43 +49,22 @@ static int keep_link(struct lr_mount_op *op, struct lr_err *err)
 	return 1;
 }
 
-static int fail_idmap(const struct lr_mount_op *op, int r, struct lr_err *err)
-{
-	lr_fail(err, -r, "id-map the mount of %s", op->source);
-	lr_err_at(err, "mounts[%zu]", op->index);
-	if (r == -EINVAL)
-		lr_err_hint(err,
-			    "its file system (0x%lx) must support id-mapped mounts in this kernel "
-			    "(ext4, xfs: 5.12; btrfs: 5.15; tmpfs: 6.3), and not be mapped yet",
-			    lr_fs_magic(op->tree));
-	else if (r == -ENOSYS)
-		lr_err_hint(err, "id-mapped mounts need Linux 5.12");
-	else if (r == -EPERM)
-		lr_err_hint(err, "id-mapping needs CAP_SYS_ADMIN over the file system, which a "
-				 "rootless runtime does not have");
-	return r;
-}
-
-static int apply_idmap(struct lr_mount_plan *plan, struct lr_mount_op *op, int *procfd,
-		       struct lr_err *err)
+static int open_map(struct lr_mount_plan *plan, const struct lr_mount_op *op, int *procfd,
+		    struct lr_err *err)
 {
 	struct lr_mount_map *map = &plan->maps[op->map];
 
-	if (map->fd < 0) {
-		if (*procfd < 0 && !map->path && (*procfd = lr_procfs_open(err)) < 0)
-			return *procfd;
-		map->fd = lr_mount_idmap_open(map, *procfd, err);
-		if (map->fd < 0) {
-			int r = map->fd;
-			map->fd = LR_NOFD;
-			lr_err_at(err, "mounts[%zu]", op->index);
-			return r;
-		}
+	if (map->fd >= 0)
+		return 0;
+	if (*procfd < 0 && !map->path && (*procfd = lr_procfs_open(err)) < 0)
+		return *procfd;
+	int r = lr_mount_idmap_open(map, *procfd, err);
+	if (r < 0) {
+		lr_err_at(err, "mounts[%zu]", op->index);
+		return r;
 	}
-	struct mount_attr attr = {.attr_set = MOUNT_ATTR_IDMAP, .userns_fd = (uint64_t)map->fd};
-	unsigned flags = AT_EMPTY_PATH | (op->o.ridmap && op->o.rec ? AT_RECURSIVE : 0);
-	int r = lr_mount_setattr(op->tree, "", flags, &attr);
-	return r < 0 ? fail_idmap(op, r, err) : 0;
+	map->fd = r;
+	return 0;
 }
 
 /*
@@ -102,6 +85,54 @@ static int cut_propagation(const struct lr_mount_plan *plan, const struct lr_mou
 				&attr);
 }
 
+/*
+ * A source that is missing here may lie below the container's root, where an earlier mount brings
+ * it into being: then the child finds it. Not one that joins a container and has lost sight of the
+ * host.
+ */
+static bool may_come(const struct lr_mount_plan *plan, const struct lr_mount_op *op)
+{
+	return op->index > 0 && !plan->opts.elsewhere;
+}
+
+/* The child maps it, and needs the namespace for that. */
+static int leave_map(struct lr_mount_plan *plan, const struct lr_mount_op *op, int *procfd,
+		     struct lr_err *err)
+{
+	int r = open_map(plan, op, procfd, err);
+
+	plan->maps[op->map].late |= r >= 0;
+	return r;
+}
+
+/*
+ * Only the host's root may map ids of the host's files. So with a user namespace, what an earlier
+ * bind will show below the container's root is cloned from where that bind takes it, with the flags
+ * that it will have there. >= 0 or -errno; -ENOENT: there is no such bind.
+ */
+static int clone_through_bind(const struct lr_mount_plan *plan, const struct lr_mount_op *op,
+			      struct lr_err *err)
+{
+	char path[PATH_MAX];
+
+	for (size_t i = op->index; op->inside && i-- > 0;) {
+		const struct lr_mount_op *b = &plan->ops[i];
+		if (!lr_mount_is_below(op->inside, b->dest))
+			continue;
+		const char *rest = op->inside + strlen(b->dest);
+		if (b->kind != LR_MOUNT_BIND)
+			return -ENOENT;
+		if (snprintf(path, sizeof(path), "%s%s", b->source, rest) >= (int)sizeof(path))
+			return -ENAMETOOLONG;
+		LR_CLEANUP_FD int fd = lr_mount_tree(path, op->o.rec, op->o.src_nofollow);
+		int r = fd < 0 ? fd
+			       : lr_mount_changes_apply(plan, fd, b->changes, b->n_changes,
+							LR_MOUNT_DETACHED, NULL, err);
+		return r < 0 ? r : lr_take_fd(&fd);
+	}
+	return -ENOENT;
+}
+
 static int detach(struct lr_mount_plan *plan, struct lr_mount_op *op, int *procfd,
 		  struct lr_err *err)
 {
@@ -117,17 +148,23 @@ static int detach(struct lr_mount_plan *plan, struct lr_mount_op *op, int *procf
 		if (op->map < 0 && !plan->opts.elsewhere)
 			return 0;
 		if (op->map >= 0)
-			return fail_idmap(op, fd, err);
+			return lr_mount_idmap_fail(op, fd, LR_NOFD, err);
 		fail_source(op, fd, err);
 		return lr_err_hint(err, "mounting into a running container needs open_tree(2) "
 					"(Linux 5.2) and CAP_SYS_ADMIN on the host");
 	}
+	if (fd == -ENOENT && op->map >= 0 && plan->opts.userns)
+		fd = clone_through_bind(plan, op, err);
+	else if (fd == -ENOENT && may_come(plan, op))
+		return op->map < 0 ? 0 : leave_map(plan, op, procfd, err);
 	if (fd < 0)
 		return fail_source(op, fd, err);
 	op->tree = fd;
 	lr_debug("mount: detached %s for mounts[%zu]", op->source, op->index);
 
-	int r = op->map >= 0 ? apply_idmap(plan, op, procfd, err) : 0;
+	int r = op->map >= 0 ? open_map(plan, op, procfd, err) : 0;
+	if (r >= 0 && op->map >= 0)
+		r = lr_mount_idmap_apply(plan, op, op->tree, err);
 	if (r < 0)
 		return r;
 	r = cut_propagation(plan, op);
@@ -152,9 +189,10 @@ int lr_mount_prepare(struct lr_mount_plan *plan, struct lr_err *err)
 	for (size_t i = 0; i < plan->n && r >= 0; i++)
 		if (needs_tree(plan, &plan->ops[i]))
 			r = detach(plan, &plan->ops[i], &procfd, err);
-	/* The trees hold the mappings; the namespaces are not needed any more. */
+	/* The trees hold the mappings: only what the child has to map still needs the namespace. */
 	for (size_t i = 0; i < plan->n_maps; i++)
-		plan->maps[i].fd = lr_close(plan->maps[i].fd);
+		if (!plan->maps[i].late)
+			plan->maps[i].fd = lr_close(plan->maps[i].fd);
 	if (r < 0)
 		lr_mount_release(plan);
 	return r < 0 ? r : 0;

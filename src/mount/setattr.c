@@ -60,6 +60,14 @@ int lr_mount_change_apply(const struct lr_mount_plan *plan, int fd, const struct
 		if (r == -ENOSYS || second == 0)
 			r = second;
 	}
+	if (r == -EPERM && c->unnamed) {
+		struct lr_mount_change less = *c;
+		less.clear &= ~c->unnamed;
+		less.unnamed = 0;
+		return less.set | less.clear | less.prop
+			       ? lr_mount_change_apply(plan, fd, &less, env, err)
+			       : 0;
+	}
 	if (r == -EPERM && !plan->opts.no_fallback && only_rw_is_locked(fd, c)) {
 		struct lr_mount_change less = *c;
 		less.clear &= ~(uint64_t)MOUNT_ATTR_RDONLY;

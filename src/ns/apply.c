@@ -30,21 +30,8 @@ static const char *const own_names[LR_NS_KINDS] = {
 /*
  * A joined cgroup namespace, like a new one, comes after the cgroup: where cgroup2 is mounted with
  * nsdelegate (systemd does) the kernel lets nobody into a cgroup that is not below the root of his
- * own namespace (ENOENT). A child in a new user namespace has no right to join it any more.
+ * own namespace (ENOENT).
  */
-static bool child_enters_cgroup(const struct lr_ns_plan *p)
-{
-	return !p->staged && !(p->create & CLONE_NEWUSER);
-}
-
-/* Entered by the parent around clone; the others belong to the child. */
-static bool parent_enters(const struct lr_ns_plan *p, enum lr_ns_kind k)
-{
-	if (k == LR_NS_CGROUP)
-		return !child_enters_cgroup(p);
-	return k != LR_NS_USER && k != LR_NS_MOUNT;
-}
-
 bool lr_ns_cgroup_first(const struct lr_ns_plan *p)
 {
 	return p->join[LR_NS_CGROUP] && !p->staged && p->create & CLONE_NEWUSER;
@@ -80,7 +67,8 @@ int lr_ns_open(const struct lr_ns_plan *p, struct lr_ns_fds *fds, struct lr_err 
 	for (int k = 0; k < LR_NS_KINDS; k++) {
 		bool make_time = k == LR_NS_TIME && p->create & CLONE_NEWTIME && !p->staged;
 		int r = p->join[k] ? open_joined(p, k, &fds->join[k], err) : 0;
-		if (r >= 0 && (make_time || (p->join[k] && parent_enters(p, k) && !p->staged))) {
+		bool step = p->join[k] && k != LR_NS_USER && !lr_ns_child_joins(p, k);
+		if (r >= 0 && (make_time || (step && !p->staged))) {
 			char path[64];
 			snprintf(path, sizeof(path), "/proc/thread-self/ns/%s", own_names[k]);
 			fds->own[k] = lr_open(path, O_RDONLY | O_CLOEXEC);
@@ -148,7 +136,7 @@ int lr_ns_step_in(const struct lr_ns_plan *p, struct lr_ns_fds *fds, struct lr_e
 	if (p->create & CLONE_NEWTIME)
 		r = make_time(p, err);
 	for (int k = 0; r >= 0 && k < LR_NS_KINDS; k++)
-		if (fds->join[k] >= 0 && parent_enters(p, k))
+		if (fds->join[k] >= 0 && k != LR_NS_USER && !lr_ns_child_joins(p, k))
 			r = join(p, fds, k, err);
 	return r;
 }
@@ -202,9 +190,9 @@ int lr_ns_enter_rest(const struct lr_ns_plan *p, struct lr_ns_fds *fds, struct l
 			return lr_err_at(err, "linux.namespaces[%zu]", p->index[LR_NS_CGROUP]);
 		}
 	}
-	if (fds->join[LR_NS_CGROUP] >= 0 && child_enters_cgroup(p))
-		r = join(p, fds, LR_NS_CGROUP, err);
-	if (r >= 0 && fds->join[LR_NS_MOUNT] >= 0)
-		r = join(p, fds, LR_NS_MOUNT, err);
+	/* The mount namespace is the last of them. */
+	for (int k = 0; r >= 0 && k < LR_NS_KINDS; k++)
+		if (fds->join[k] >= 0 && lr_ns_child_joins(p, k))
+			r = join(p, fds, k, err);
 	return r;
 }

@@ -6,14 +6,15 @@
  * process can do that is fixed by the kernel:
  *
  *   - a joined pid namespace, and a new or joined time namespace, hold for *children* only: the
- * parent enters them, clones, and steps back out;
- *   - with the host's privileges every namespace may be joined; after a user namespace only those
- *     it owns. So everything joined but mount, cgroup and user is entered by the parent, before
- *     clone;
- *   - a cgroup namespace is entered after the cgroup, by the child, if it still has the right to;
+ *     parent enters them, clones, and steps back out;
+ *   - the others the child joins itself, a cgroup namespace after the cgroup. But in a *new* user
+ *     namespace it has no right to any more: then the parent enters them, clones, and steps back;
  *   - a mount namespace resets root and working directory: the child enters it, alone;
  *   - a *joined* user namespace must be entered before the new ones are made, so that it owns
- *     them, and nobody comes back from it: that needs a process in between (lr_ns_plan.staged).
+ *     them, and nobody comes back from it: that needs a process in between (lr_ns_plan.staged);
+ *   - so does stepping in, if there is no way back: to return to a namespace takes rights in the
+ *     user namespace that owns it, and the host's are not owned by the one that rootless managers
+ *     run us in.
  */
 #ifndef LR_NS_NS_H
 #define LR_NS_NS_H
@@ -46,12 +47,20 @@ struct lr_ns_plan {
 	const struct oci_id_mappings *uids, *gids; /* the same, for newuidmap(1) */
 	const char *time_offsets;                  /* text for /proc/self/timens_offsets, or NULL */
 	bool staged;                               /* a process in between is needed */
+	bool staged_user; /* and it is the one that enters or makes the user namespace */
 };
 
 /* What a plan needs to know of the caller. */
 struct lr_ns_caller {
-	uint32_t euid;
+	uint32_t euid, egid;
+	bool confined; /* to a user namespace: its own other namespaces may belong to the host's */
 };
+
+/* Pure. A new user namespace for which the config maps no user ids, or no group ids, has the
+ * caller's own as its 0, as with crun. *ret is `l` itself if nothing is missing there. */
+int lr_ns_default_maps(const struct oci_linux *l, const struct lr_ns_caller *caller,
+		       struct lr_arena *a, const struct oci_linux **ret,
+		       struct lr_err *err) LR_MUST_CHECK;
 
 /* Pure. Errors carry linux.namespaces[i] and friends. */
 int lr_ns_plan(const struct oci_linux *l, const struct lr_ns_caller *caller, struct lr_arena *a,
@@ -59,6 +68,8 @@ int lr_ns_plan(const struct oci_linux *l, const struct lr_ns_caller *caller, str
 
 /* True if the container will have a namespace of that kind other than the caller's. */
 bool lr_ns_private(const struct lr_ns_plan *p, enum lr_ns_kind kind);
+/* Who enters a joined namespace: the child, or whoever clones it. */
+bool lr_ns_child_joins(const struct lr_ns_plan *p, enum lr_ns_kind kind);
 unsigned lr_ns_flag(enum lr_ns_kind kind);
 const char *lr_ns_name(enum lr_ns_kind kind); /* the specification's word: "network" */
 
@@ -89,8 +100,8 @@ int lr_ns_join_user(struct lr_ns_fds *fds, struct lr_err *err) LR_MUST_CHECK;
 /* Becomes root of the user namespace: ids 0, no supplementary groups where the kernel allows. */
 int lr_ns_become_root(struct lr_err *err) LR_MUST_CHECK;
 
-/* Child: the mount namespace to join, and the cgroup namespace, which if new takes its root from
- * where the process is now. */
+/* Child: what it joins itself, and the cgroup namespace, which if new takes its root from where the
+ * process is now. */
 int lr_ns_enter_rest(const struct lr_ns_plan *p, struct lr_ns_fds *fds,
 		     struct lr_err *err) LR_MUST_CHECK;
 

@@ -94,6 +94,33 @@ static int map_text(const struct oci_id_mappings *m, const char *where, struct l
 	return 0;
 }
 
+int lr_ns_default_maps(const struct oci_linux *l, const struct lr_ns_caller *caller,
+		       struct lr_arena *a, const struct oci_linux **ret, struct lr_err *err)
+{
+	bool new_user = false;
+
+	for (size_t i = 0; i < l->namespaces.n; i++) {
+		const struct oci_namespace *ns = &l->namespaces.v[i];
+		new_user |= ns->type && lr_streq(ns->type, "user") && (!ns->path || !*ns->path);
+	}
+	*ret = l;
+	if (!new_user || (l->uid_mappings.n && l->gid_mappings.n))
+		return 0;
+	struct oci_linux *mapped = lr_new(a, struct oci_linux);
+	struct oci_id_mapping *own = lr_new_n(a, 2, struct oci_id_mapping);
+	if (!mapped || !own)
+		return lr_fail(err, ENOMEM, "plan");
+	own[0] = (struct oci_id_mapping){.host_id = caller->euid, .size = 1};
+	own[1] = (struct oci_id_mapping){.host_id = caller->egid, .size = 1};
+	*mapped = *l;
+	if (!l->uid_mappings.n)
+		mapped->uid_mappings = (struct oci_id_mappings){.v = &own[0], .n = 1};
+	if (!l->gid_mappings.n)
+		mapped->gid_mappings = (struct oci_id_mappings){.v = &own[1], .n = 1};
+	*ret = mapped;
+	return 0;
+}
+
 static int plan_maps(const struct oci_linux *l, const struct lr_ns_caller *caller,
 		     struct lr_arena *a, struct lr_ns_plan *p, struct lr_err *err)
 {
@@ -107,12 +134,6 @@ static int plan_maps(const struct oci_linux *l, const struct lr_ns_caller *calle
 					 l->uid_mappings.n ? "uidMappings" : "gidMappings");
 		}
 		return 0;
-	}
-	if (!l->uid_mappings.n || !l->gid_mappings.n) {
-		lr_refuse(err, EINVAL, "a new user namespace needs id mappings");
-		lr_err_hint(err, "at least one that maps container id 0");
-		return lr_err_at(err, "linux.%s",
-				 l->uid_mappings.n ? "gidMappings" : "uidMappings");
 	}
 	p->uids = &l->uid_mappings;
 	p->gids = &l->gid_mappings;
@@ -151,6 +172,26 @@ static int plan_offsets(const struct oci_time_offsets *t, struct lr_arena *a, st
 	return 0;
 }
 
+bool lr_ns_child_joins(const struct lr_ns_plan *p, enum lr_ns_kind k)
+{
+	if (k == LR_NS_MOUNT)
+		return true;
+	/* In a new user namespace it has no right to; and a process in between can do it as well.
+	 */
+	return k != LR_NS_USER && k != LR_NS_TIME && k != LR_NS_PID && !p->staged &&
+	       !(p->create & CLONE_NEWUSER);
+}
+
+/* Whether somebody has to enter what the child is to be born into. */
+static bool steps_in(const struct lr_ns_plan *p)
+{
+	bool any = p->create & CLONE_NEWTIME;
+
+	for (int k = 0; k < LR_NS_KINDS; k++)
+		any = any || (p->join[k] && !lr_ns_child_joins(p, (enum lr_ns_kind)k));
+	return any;
+}
+
 int lr_ns_plan(const struct oci_linux *l, const struct lr_ns_caller *caller, struct lr_arena *a,
 	       struct lr_ns_plan *ret, struct lr_err *err)
 {
@@ -165,8 +206,9 @@ int lr_ns_plan(const struct oci_linux *l, const struct lr_ns_caller *caller, str
 		return r;
 	/* Without privilege of its own the caller cannot make a time namespace; the new user
 	 * namespace's root can. */
-	p.staged = p.join[LR_NS_USER] ||
-		   (caller->euid != 0 && p.create & CLONE_NEWUSER && p.create & CLONE_NEWTIME);
+	p.staged_user = p.join[LR_NS_USER] ||
+			(caller->euid != 0 && p.create & CLONE_NEWUSER && p.create & CLONE_NEWTIME);
+	p.staged = p.staged_user || (caller->confined && steps_in(&p));
 	*ret = p;
 	return 0;
 }

@@ -116,8 +116,9 @@ static int attach_prepared(const struct lr_rootfs_plan *plan, struct lr_rootfs_s
 int lr_rootfs_attach(const struct lr_rootfs_plan *plan, struct lr_rootfs_state *state,
 		     struct lr_err *err)
 {
-	if (!plan->new_mount_ns) {
-		int fd = lr_open(plan->dir, O_PATH | O_DIRECTORY | O_CLOEXEC);
+	if (plan->prepared || !plan->new_mount_ns) {
+		int fd =
+			lr_open(plan->prepared ? "/" : plan->dir, O_PATH | O_DIRECTORY | O_CLOEXEC);
 		if (fd < 0)
 			return fail_attach(plan, -errno, err);
 		state->rootfd = fd;
@@ -158,4 +159,5 @@ void lr_rootfs_state_close(struct lr_rootfs_state *s)
 		return;
 	s->rootfd = lr_close_late(s->rootfd); /* of attach */
 	s->tree = lr_close(s->tree);
+	lr_rootfs_covers_close(s);
 }

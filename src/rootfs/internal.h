@@ -20,8 +20,28 @@ int lr_rootfs_propagation(struct lr_rootfs_plan *plan, const char *name,
  * host's is shared any more, so nothing done here can reach it. */
 int lr_rootfs_hide_host(int rootfd, bool host_is_deaf, struct lr_err *err) LR_MUST_CHECK;
 
-/* The plan's read-only paths, once the host's tree is gone. */
-int lr_rootfs_readonly_all(const struct lr_rootfs_plan *plan, struct lr_err *err) LR_MUST_CHECK;
+/* ---- cover.c --------------------------------------------------------------------------------- */
+
+/* Cover what is open as `at`. 0 or -errno; -ENOTDIR or -EINVAL: it is of the other kind. `path`
+ * leads to it, and is looked up again only on kernels without move_mount(2). */
+int lr_rootfs_cover_file(const struct lr_rootfs_plan *plan, struct lr_rootfs_state *s,
+			 const char *path, int at) LR_MUST_CHECK;
+int lr_rootfs_cover_dir(const struct lr_rootfs_plan *plan, struct lr_rootfs_state *s,
+			int at) LR_MUST_CHECK;
+void lr_rootfs_covers_close(struct lr_rootfs_state *s);
+
+/* Binds `from` on `at`, read-only, by mount(2), while the host's /proc is there. mount(2) returns
+ * no descriptor of the new mount, so `path` is looked up once more; if that finds something else
+ * than `from`, the call fails. */
+int lr_rootfs_bind_ro(int rootfd, const char *path, int from, int at,
+		      unsigned long flags) LR_MUST_CHECK;
+
+/* Makes a mount that is open read-only, and those below it if the kernel has mount_setattr(2). */
+int lr_rootfs_set_ro(int mounted) LR_MUST_CHECK;
+
+/* An open file as a path, for mount(2). */
+#define LR_ROOTFS_BY_FD 40
+void lr_rootfs_name_by_fd(char buf[LR_ROOTFS_BY_FD], int fd);
 
 /* Remounts what is mounted at `path` read-only and keeps its other flags, without
  * mount_setattr(2). 0 or -errno. */

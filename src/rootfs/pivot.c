@@ -65,6 +65,8 @@ static int move_root(const struct lr_rootfs_plan *plan, const struct lr_rootfs_s
 int lr_rootfs_pivot(const struct lr_rootfs_plan *plan, const struct lr_rootfs_state *state,
 		    struct lr_err *err)
 {
+	if (plan->prepared)
+		return 0;
 	if (fchdir(state->rootfd) < 0)
 		return lr_fail(err, errno, "entering %s", plan->path);
 
@@ -119,14 +121,12 @@ static int make_readonly(struct lr_err *err)
 
 int lr_rootfs_finish(const struct lr_rootfs_plan *plan, struct lr_err *err)
 {
-	if (!plan->new_mount_ns)
+	if (!plan->new_mount_ns || plan->prepared)
 		return 0;
 	/* The working directory is the new root, but unmounting "." takes what is on top. */
 	if (!plan->no_pivot && umount2(".", MNT_DETACH) < 0)
 		return lr_fail(err, errno, "detaching the host's root");
-	int r = lr_rootfs_readonly_all(plan, err);
-	if (r == 0 && plan->readonly)
-		r = make_readonly(err);
+	int r = plan->readonly ? make_readonly(err) : 0;
 	if (r < 0)
 		return r;
 	if (plan->final_flags && mount(NULL, "/", NULL, plan->final_flags, NULL) < 0) {

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* rootfs: the plan; see rootfs.h. */
 #define LR_ROOM "rootfs"
+#include "src/base/log.h"
 #include "src/base/str.h"
 #include "src/rootfs/internal.h"
 
@@ -10,12 +11,6 @@
 static int check_paths(const struct oci_strv *paths, const char *property,
 		       const struct lr_rootfs_opts *opts, struct lr_err *err)
 {
-	for (size_t i = 0; i < paths->n; i++) {
-		if (paths->v[i][0] != '/') {
-			lr_refuse(err, EINVAL, "\"%s\" is not an absolute path", paths->v[i]);
-			return lr_err_at(err, "linux.%s[%zu]", property, i);
-		}
-	}
 	if (paths->n && !opts->new_mount_ns) {
 		lr_refuse(err, EINVAL, "%s need a mount namespace of the container's own",
 			  property);
@@ -25,21 +20,17 @@ static int check_paths(const struct oci_strv *paths, const char *property,
 	return 0;
 }
 
-static int check_without_ns(const struct lr_rootfs_plan *plan, const char *propagation,
-			    struct lr_err *err)
+/* Both would be done to mounts of the host, or of the namespace's owner. runc and crun leave them
+ * out as well, and say nothing. */
+static void leave_out(struct lr_rootfs_plan *plan, const char *propagation)
 {
-	const char *property = NULL;
-
-	/* Both would be done to mounts of the host or of the namespace's owner. */
 	if (plan->readonly)
-		property = "root.readonly";
-	else if (propagation && propagation[0])
-		property = "linux.rootfsPropagation";
-	if (!property)
-		return 0;
-	lr_refuse(err, EINVAL, "%s needs a mount namespace of the container's own", property);
-	lr_err_hint(err, "add {\"type\": \"mount\"} to linux.namespaces");
-	return lr_err_at(err, "%s", property);
+		lr_warn("root.readonly is ignored: the container has no mount namespace of its "
+			"own");
+	if (propagation && propagation[0])
+		lr_warn("linux.rootfsPropagation is ignored: the container has no mount namespace "
+			"of its own");
+	plan->readonly = false;
 }
 
 static int set_path(struct lr_rootfs_plan *plan, const char *path, const char *bundle,
@@ -72,8 +63,10 @@ int lr_rootfs_plan(const struct oci_root *root, const char *propagation,
 	plan->no_pivot = opts->no_pivot;
 	plan->new_mount_ns = opts->new_mount_ns;
 	plan->userns = opts->userns;
+	plan->prepared = opts->prepared;
 	plan->empty_data = EMPTY_DATA;
 	if (opts->mount_label && opts->mount_label[0]) {
+		plan->label = opts->mount_label;
 		plan->empty_data = lr_strf(arena, EMPTY_DATA ",context=\"%s\"", opts->mount_label);
 		if (!plan->empty_data)
 			return lr_fail(err, ENOMEM, "planning the root file system");
@@ -94,11 +87,8 @@ int lr_rootfs_plan(const struct oci_root *root, const char *propagation,
 			return r;
 		plan->readonly_paths = *readonly;
 	}
-	if (!opts->new_mount_ns) {
-		r = check_without_ns(plan, propagation, err);
-		if (r < 0)
-			return r;
-	}
+	if (!opts->new_mount_ns)
+		leave_out(plan, propagation);
 	*ret = plan;
 	return 0;
 }

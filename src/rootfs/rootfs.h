@@ -10,19 +10,26 @@
  *
  * Order in the container's first process:
  *
+ *   lr_rootfs_open_null  what masks files, while nothing of the container's is mounted
  *   lr_rootfs_attach     host mounts stop propagating, the rootfs becomes a mount with a descriptor
  *     (mounts, lr_rootfs_open_dev, devices, lr_rootfs_dev_links, console, createContainer hooks)
- *   lr_rootfs_mask       masked paths
+ *   lr_rootfs_protect    masked and read-only paths
  *   lr_rootfs_pivot      it becomes "/"; the host's tree is still there, above it
- *   lr_rootfs_finish     the host's tree goes; read-only paths, root.readonly, final propagation
+ *   lr_rootfs_finish     the host's tree goes; root.readonly, final propagation
  *
- * Paths are masked where they are opened inside the root: links in the image resolve as the
- * container will see them. Not after the pivot: the host's tree lies on the root then, and ".." of
- * a link would lead into it. What covers them comes from the host: its /dev/null, checked to be
- * device 1:3 (CVE-2025-31133) and read-only, and for directories empty read-only tmpfs.
+ * A protected path is opened once, inside the root, and mounted on by descriptor: links in the
+ * image resolve as the container will see them, magic links of procfs are refused, and what the
+ * path leads to later does not matter. That is done before the pivot: after it the host's tree lies
+ * on the root, and ".." of a link would lead into that. What masks a path is never looked up in the
+ * container: files are covered by the host's null device, opened first and checked to be 1:3
+ * (CVE-2025-31133), directories by one empty file system, made for that; both are read-only. So
+ * only the path itself may be missing, never its cover.
  *
  * Nothing else may run in the container's mount namespace, and no path of the image or the config
  * be looked up, between pivot and finish.
+ *
+ * A process that was put into a copy of a prepared tree (src/lean) has its root already. It goes
+ * the same way: the same code protects its paths, and what is done is left out (opts.prepared).
  */
 #ifndef LR_ROOTFS_H
 #define LR_ROOTFS_H
@@ -41,12 +48,14 @@ struct lr_rootfs_opts {
 	bool no_pivot;           /* --no-pivot: the host's root is a ramfs */
 	bool new_mount_ns;       /* false: none, or a joined one; then chroot only */
 	bool userns;             /* the child runs in a user namespace of its own */
+	bool prepared;           /* "/" is the container's root, whole but for protected paths */
 };
 
 struct lr_rootfs_plan {
 	const char *path;       /* of the rootfs, absolute, as the host sees it */
 	const char *dir;        /* the same with "/." at its end: only a directory will do */
-	const char *empty_data; /* mount options of the empty tmpfs */
+	const char *label;      /* of the empty tmpfs, or NULL */
+	const char *empty_data; /* its options for mount(2) */
 	struct oci_strv masked;
 	struct oci_strv readonly_paths;
 	unsigned long attach_flags; /* propagation of all the host's mounts, see propagation.c */
@@ -56,6 +65,14 @@ struct lr_rootfs_plan {
 	bool no_pivot;
 	bool new_mount_ns;
 	bool userns;
+	bool prepared;
+};
+
+/* What covers masked paths: a mount that goes to the first of them; the others get copies of it. */
+struct lr_rootfs_cover {
+	int fd;
+	bool used;      /* it is in its place */
+	bool by_mount2; /* the newer calls are not offered */
 };
 
 /* Descriptors of one set-up; all O_PATH and close-on-exec. */
@@ -63,18 +80,19 @@ struct lr_rootfs_state {
 	int rootfd; /* the container's root: what other rooms work below */
 	int tree;   /* from prepare: the rootfs as a detached mount */
 	bool over;  /* attach put it over "/", for want of a way to its own path */
+	struct lr_rootfs_cover null, empty;
 };
 #define LR_ROOTFS_STATE_INIT                                                                       \
 	{                                                                                          \
-		.rootfd = LR_NOFD, .tree = LR_NOFD                                                 \
+		.rootfd = LR_NOFD, .tree = LR_NOFD, .null.fd = LR_NOFD, .empty.fd = LR_NOFD        \
 	}
 
 void lr_rootfs_state_close(struct lr_rootfs_state *s); /* NULL-safe; keeps errno */
 
 /*
  * Pure. Any of masked, readonly and propagation may be NULL. The plan keeps pointers into the
- * specification, whose arena must live as long. -EINVAL (unknown propagation, a path that is not
- * absolute, a request that needs a mount namespace without one) or -ENOMEM.
+ * specification, whose arena must live as long. Paths count from the root, with or without a slash
+ * in front. -EINVAL (unknown propagation, protected paths without a mount namespace) or -ENOMEM.
  */
 int lr_rootfs_plan(const struct oci_root *root, const char *propagation,
 		   const struct oci_strv *masked, const struct oci_strv *readonly,
@@ -88,6 +106,11 @@ int lr_rootfs_prepare(const struct lr_rootfs_plan *plan, struct lr_rootfs_state 
 
 /* All of the following make system calls only, allocate nothing, and run in the container's first
  * process, as root of the user namespace that owns its mount namespace. */
+
+/* While "/" is the host's and nothing of the container's is mounted: opens and checks what masks
+ * files. */
+int lr_rootfs_open_null(const struct lr_rootfs_plan *plan, struct lr_rootfs_state *state,
+			struct lr_err *err) LR_MUST_CHECK;
 
 /* Fills state->rootfd. Every mount of the namespace stops propagating to the host, unless
  * linux.rootfsPropagation asks for it. */
@@ -103,27 +126,16 @@ int lr_rootfs_open_dev(int rootfd, struct lr_err *err) LR_MUST_CHECK;
  * a /dev of the host's: lr_device_needs_dev. */
 int lr_rootfs_dev_links(int devfd, struct lr_err *err) LR_MUST_CHECK;
 
-/* Covers plan->masked; those that do not exist are passed over. The working directory is anywhere
- * afterwards. */
-int lr_rootfs_mask(const struct lr_rootfs_plan *plan, const struct lr_rootfs_state *state,
-		   struct lr_err *err) LR_MUST_CHECK;
+/* Covers plan->masked, and makes plan->readonly_paths read-only with everything below them; those
+ * that do not exist are passed over. The working directory is anywhere afterwards. */
+int lr_rootfs_protect(const struct lr_rootfs_plan *plan, struct lr_rootfs_state *state,
+		      struct lr_err *err) LR_MUST_CHECK;
 
 /* Makes state->rootfd "/"; the working directory is "/" then. */
 int lr_rootfs_pivot(const struct lr_rootfs_plan *plan, const struct lr_rootfs_state *state,
 		    struct lr_err *err) LR_MUST_CHECK;
 
-/* The host's mounts are out of reach from here on. plan->readonly_paths are read-only then, with
- * everything below them; those that do not exist are passed over. */
+/* The host's mounts are out of reach from here on. */
 int lr_rootfs_finish(const struct lr_rootfs_plan *plan, struct lr_err *err) LR_MUST_CHECK;
-
-/* The two for one path each, in a mount namespace without the host's tree: 0 also when there is no
- * such path. */
-struct lr_rootfs_covers {
-	const char *file, *dir; /* what masks: paths, looked up for each */
-};
-/* kind: 'f' or 'd', what the path probably is; anything else: it is guessed. */
-int lr_rootfs_mask_path(const char *path, char kind, const struct lr_rootfs_covers *covers,
-			struct lr_err *err) LR_MUST_CHECK;
-int lr_rootfs_readonly_path(const char *path, struct lr_err *err) LR_MUST_CHECK;
 
 #endif

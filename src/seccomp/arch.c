@@ -169,48 +169,58 @@ static const struct multiplexed {
 	const char *name;
 	uint16_t by; /* 102: socketcall, 117: ipc */
 	uint16_t call;
-	uint16_t x86, s390, ppc; /* 0: none */
+	uint16_t x86, s390, ppc, mips; /* 0: none */
 } multiplexed[] = {
-	{"accept", 102, 5, 0, 0, 330},
-	{"accept4", 102, 18, 364, 364, 344},
-	{"bind", 102, 2, 361, 361, 327},
-	{"connect", 102, 3, 362, 362, 328},
-	{"getpeername", 102, 7, 368, 368, 332},
-	{"getsockname", 102, 6, 367, 367, 331},
-	{"getsockopt", 102, 15, 365, 365, 340},
-	{"listen", 102, 4, 363, 363, 329},
-	{"msgctl", 117, 14, 402, 402, 402},
-	{"msgget", 117, 13, 399, 399, 399},
-	{"msgrcv", 117, 12, 401, 401, 401},
-	{"msgsnd", 117, 11, 400, 400, 400},
-	{"recv", 102, 10, 0, 0, 336},
-	{"recvfrom", 102, 12, 371, 371, 337},
-	{"recvmmsg", 102, 19, 337, 357, 343},
-	{"recvmsg", 102, 17, 372, 372, 342},
-	{"semctl", 117, 3, 394, 394, 394},
-	{"semget", 117, 2, 393, 393, 393},
-	{"semop", 117, 1, 0, 0, 0},
-	{"semtimedop", 117, 4, 0, 392, 392},
-	{"send", 102, 9, 0, 0, 334},
-	{"sendmmsg", 102, 20, 345, 358, 349},
-	{"sendmsg", 102, 16, 370, 370, 341},
-	{"sendto", 102, 11, 369, 369, 335},
-	{"setsockopt", 102, 14, 366, 366, 339},
-	{"shmat", 117, 21, 397, 397, 397},
-	{"shmctl", 117, 24, 396, 396, 396},
-	{"shmdt", 117, 22, 398, 398, 398},
-	{"shmget", 117, 23, 395, 395, 395},
-	{"shutdown", 102, 13, 373, 373, 338},
-	{"socket", 102, 1, 359, 359, 326},
-	{"socketpair", 102, 8, 360, 360, 333},
+	{"accept", 102, 5, 0, 0, 330, 168},
+	{"accept4", 102, 18, 364, 364, 344, 334},
+	{"bind", 102, 2, 361, 361, 327, 169},
+	{"connect", 102, 3, 362, 362, 328, 170},
+	{"getpeername", 102, 7, 368, 368, 332, 171},
+	{"getsockname", 102, 6, 367, 367, 331, 172},
+	{"getsockopt", 102, 15, 365, 365, 340, 173},
+	{"listen", 102, 4, 363, 363, 329, 174},
+	{"msgctl", 117, 14, 402, 402, 402, 402},
+	{"msgget", 117, 13, 399, 399, 399, 399},
+	{"msgrcv", 117, 12, 401, 401, 401, 401},
+	{"msgsnd", 117, 11, 400, 400, 400, 400},
+	{"recv", 102, 10, 0, 0, 336, 175},
+	{"recvfrom", 102, 12, 371, 371, 337, 176},
+	{"recvmmsg", 102, 19, 337, 357, 343, 335},
+	{"recvmsg", 102, 17, 372, 372, 342, 177},
+	{"semctl", 117, 3, 394, 394, 394, 394},
+	{"semget", 117, 2, 393, 393, 393, 393},
+	{"semop", 117, 1, 0, 0, 0, 0},
+	{"semtimedop", 117, 4, 0, 392, 392, 0},
+	{"send", 102, 9, 0, 0, 334, 178},
+	{"sendmmsg", 102, 20, 345, 358, 349, 343},
+	{"sendmsg", 102, 16, 370, 370, 341, 179},
+	{"sendto", 102, 11, 369, 369, 335, 180},
+	{"setsockopt", 102, 14, 366, 366, 339, 181},
+	{"shmat", 117, 21, 397, 397, 397, 397},
+	{"shmctl", 117, 24, 396, 396, 396, 396},
+	{"shmdt", 117, 22, 398, 398, 398, 398},
+	{"shmget", 117, 23, 395, 395, 395, 395},
+	{"shutdown", 102, 13, 373, 373, 338, 182},
+	{"socket", 102, 1, 359, 359, 326, 183},
+	{"socketpair", 102, 8, 360, 360, 333, 184},
 };
+
+static bool is_ppc(uint32_t token)
+{
+	return token == SCMP_ARCH_PPC || token == SCMP_ARCH_PPC64 || token == SCMP_ARCH_PPC64LE;
+}
+
+static bool is_mips_o32(uint32_t token)
+{
+	return token == SCMP_ARCH_MIPS || token == SCMP_ARCH_MIPSEL;
+}
 
 static const struct multiplexed *find_multiplexed(uint32_t token, const char *name)
 {
 	size_t low = 0, high = LR_ARRAY_SIZE(multiplexed);
 
-	if (token != SCMP_ARCH_X86 && !lr_seccomp_arch_is_s390(token) && token != SCMP_ARCH_PPC &&
-	    token != SCMP_ARCH_PPC64 && token != SCMP_ARCH_PPC64LE)
+	if (token != SCMP_ARCH_X86 && !lr_seccomp_arch_is_s390(token) && !is_ppc(token) &&
+	    !is_mips_o32(token))
 		return NULL;
 	while (low < high) {
 		size_t mid = (low + high) / 2;
@@ -231,7 +241,7 @@ bool lr_seccomp_multiplexed(uint32_t token, const char *name, uint32_t *nr, uint
 	const struct multiplexed *m = find_multiplexed(token, name);
 
 	if (m) {
-		*nr = m->by;
+		*nr = (is_mips_o32(token) ? MIPS_O32_BASE : 0) + m->by;
 		*call = m->call;
 	}
 	return m;
@@ -243,12 +253,15 @@ static int64_t direct_number(uint32_t token, const char *name)
 	uint16_t nr = !m                               ? 0
 		      : token == SCMP_ARCH_X86         ? m->x86
 		      : lr_seccomp_arch_is_s390(token) ? m->s390
+		      : is_mips_o32(token)             ? m->mips
 						       : m->ppc;
 
 	/* 64-bit architectures only: the others have semtimedop_time64. */
 	if (nr == 392 && !(token & AUDIT_64))
 		nr = 0;
-	return nr ? nr : -1;
+	if (!nr)
+		return -1;
+	return is_mips_o32(token) ? MIPS_O32_BASE + nr : nr;
 }
 
 int64_t lr_seccomp_number(uint32_t token, const char *name)

@@ -23,7 +23,7 @@
 
 #define CACHE_DIR   ".seccomp"
 #define CACHE_FILES 256 /* policies; beyond that the cache starts anew */
-#define COMPILER    1u /* version of what turns policies into programs: raise it with every change */
+#define COMPILER    2u /* version of what turns policies into programs: raise it with every change */
 
 /* ---- canonical bytes --------------------------------------------------------------------- */
 
@@ -174,7 +174,7 @@ static void store(int dirfd, const char *name, const struct lr_seccomp_prog *pro
 
 	bare.listener_path = bare.listener_metadata = NULL;
 	void *bytes = lr_seccomp_pack(&bare, policy, policy_len, arena, &len);
-	if (!bytes)
+	if (!bytes || len > LR_SECCOMP_FILE_MAX) /* that would not be read back */
 		return;
 	prune(dirfd);
 	snprintf(temp, sizeof(temp), ".new-%d-%.32s", getpid(), name);

@@ -14,11 +14,15 @@
 #define NO_NR      0xffffffffu /* syscall(-1): a tracer's way to skip one; never a real number */
 #define ENOSYS_RET (SECCOMP_RET_ERRNO | ENOSYS)
 
+/* Of one architecture. A real policy comes to some 500. */
+#define ENTRIES_MAX (1u << 18)
+
 /* One rule for one number. */
 struct entry {
 	uint32_t nr;
 	uint32_t order; /* position in the policy: the first of equals */
 	uint32_t action;
+	uint32_t rule;                       /* index, for errors */
 	const struct lr_seccomp_cond *conds; /* all must hold */
 	size_t n_conds;
 };
@@ -44,10 +48,10 @@ static int by_number(const void *a, const void *b)
 
 static int add_entry(struct entries *e, struct entry x, struct lr_arena *arena)
 {
-	struct entry *v = lr_grow(arena, e->v, e->n, sizeof(*v));
+	struct entry *v = e->n < ENTRIES_MAX ? lr_grow(arena, e->v, e->n, sizeof(*v)) : NULL;
 
 	if (!v)
-		return -ENOMEM;
+		return e->n < ENTRIES_MAX ? -ENOMEM : -E2BIG;
 	x.order = (uint32_t)e->n;
 	v[e->n++] = x;
 	e->v = v;
@@ -55,7 +59,7 @@ static int add_entry(struct entries *e, struct entry x, struct lr_arena *arena)
 }
 
 /* conds[0..n) for a direct call; if they are separate, each makes an entry. */
-static int add_direct(struct entries *e, const struct lr_seccomp_rule *rule, uint32_t nr,
+static int add_direct(struct entries *e, const struct lr_seccomp_rule *rule, struct entry x,
 		      struct lr_arena *arena)
 {
 	size_t step = rule->separate ? 1 : rule->n_conds;
@@ -63,12 +67,9 @@ static int add_direct(struct entries *e, const struct lr_seccomp_rule *rule, uin
 	int r;
 
 	do {
-		r = add_entry(e,
-			      (struct entry){.nr = nr,
-					     .action = rule->action,
-					     .conds = rule->conds + at,
-					     .n_conds = step},
-			      arena);
+		x.conds = rule->conds + at;
+		x.n_conds = step;
+		r = add_entry(e, x, arena);
 		at += step;
 	} while (r == 0 && at < rule->n_conds);
 	return r;
@@ -79,7 +80,7 @@ static int add_direct(struct entries *e, const struct lr_seccomp_rule *rule, uin
  * condition on the first argument of the call itself is dropped (its value is in memory, where no
  * filter can look), and the others look at what is in their place.
  */
-static int add_muxed(struct entries *e, const struct lr_seccomp_rule *rule, uint32_t nr,
+static int add_muxed(struct entries *e, const struct lr_seccomp_rule *rule, struct entry x,
 		     uint32_t call, struct lr_arena *arena)
 {
 	size_t step = rule->separate ? 1 : rule->n_conds;
@@ -95,10 +96,9 @@ static int add_muxed(struct entries *e, const struct lr_seccomp_rule *rule, uint
 		for (size_t i = at; i < at + step; i++)
 			if (rule->conds[i].arg != 0)
 				c[n++] = rule->conds[i];
-		int r = add_entry(
-			e,
-			(struct entry){.nr = nr, .action = rule->action, .conds = c, .n_conds = n},
-			arena);
+		x.conds = c;
+		x.n_conds = n;
+		int r = add_entry(e, x, arena);
 		if (r < 0)
 			return r;
 		at += step;
@@ -109,7 +109,7 @@ static int add_muxed(struct entries *e, const struct lr_seccomp_rule *rule, uint
 /* All that the policy says about one architecture, by number. *last: the largest number that is
  * named at all, -1 if none. */
 static int collect(const struct lr_seccomp_plan *p, uint32_t arch, struct lr_arena *arena,
-		   struct entries *e, int64_t *last)
+		   struct entries *e, int64_t *last, struct lr_err *err)
 {
 	*last = -1;
 	for (size_t i = 0; i < p->n_rules; i++) {
@@ -127,10 +127,22 @@ static int collect(const struct lr_seccomp_plan *p, uint32_t arch, struct lr_are
 				*last = mux;
 			if (!rule->counts)
 				continue;
-			if (nr >= 0)
-				r = add_direct(e, rule, (uint32_t)nr, arena);
-			if (r == 0 && muxed)
-				r = add_muxed(e, rule, mux, call, arena);
+			struct entry x = {.action = rule->action, .rule = (uint32_t)i};
+			if (nr >= 0) {
+				x.nr = (uint32_t)nr;
+				r = add_direct(e, rule, x, arena);
+			}
+			if (r == 0 && muxed) {
+				x.nr = mux;
+				r = add_muxed(e, rule, x, call, arena);
+			}
+			if (r == -E2BIG) {
+				lr_refuse(err, E2BIG,
+					  "more than %u pairs of a system call and a condition "
+					  "for one architecture",
+					  ENTRIES_MAX);
+				return lr_err_at(err, "linux.seccomp.syscalls[%zu]", i);
+			}
 			if (r < 0)
 				return r;
 		}
@@ -146,57 +158,98 @@ static int severity(uint32_t action)
 	return (int)(action & SECCOMP_RET_ACTION_FULL);
 }
 
-static bool same_case(const struct lr_seccomp_case *a, const struct lr_seccomp_case *b)
+/* Alike: the same action under the same conditions. */
+static int by_meaning(const struct entry *a, const struct entry *b)
 {
-	if (a->action != b->action || a->n_conds != b->n_conds)
-		return false;
-	for (size_t i = 0; i < a->n_conds; i++)
-		if (a->conds[i].arg != b->conds[i].arg || a->conds[i].op != b->conds[i].op ||
-		    a->conds[i].value != b->conds[i].value ||
-		    a->conds[i].value_two != b->conds[i].value_two)
+	if (a->action != b->action)
+		return a->action < b->action ? -1 : 1;
+	if (a->n_conds != b->n_conds)
+		return a->n_conds < b->n_conds ? -1 : 1;
+	for (size_t i = 0; i < a->n_conds; i++) {
+		const struct lr_seccomp_cond *x = &a->conds[i], *y = &b->conds[i];
+
+		if (x->arg != y->arg)
+			return x->arg < y->arg ? -1 : 1;
+		if (x->op != y->op)
+			return x->op < y->op ? -1 : 1;
+		if (x->value != y->value)
+			return x->value < y->value ? -1 : 1;
+		if (x->value_two != y->value_two)
+			return x->value_two < y->value_two ? -1 : 1;
+	}
+	return 0;
+}
+
+static int by_meaning_and_order(const void *a, const void *b)
+{
+	const struct entry *x = a, *y = b;
+	int c = by_meaning(x, y);
+
+	return c ? c : by_number(x, y);
+}
+
+static int by_severity(const void *a, const void *b)
+{
+	const struct entry *x = a, *y = b;
+	int s = severity(x->action), t = severity(y->action);
+
+	return s != t ? (s < t ? -1 : 1) : by_number(x, y);
+}
+
+/* Puts entries of one number into the order in which they are asked, the first of those that are
+ * alike only; returns how many there are. By sorting: a generated policy may have 100,000. */
+static size_t arrange(struct entry *e, size_t n)
+{
+	size_t kept = 1;
+
+	if (n < 2)
+		return n;
+	qsort(e, n, sizeof(*e), by_meaning_and_order);
+	for (size_t i = 1; i < n; i++)
+		if (by_meaning(&e[i], &e[kept - 1]) != 0)
+			e[kept++] = e[i];
+	qsort(e, kept, sizeof(*e), by_severity);
+	return kept;
+}
+
+/* Do all conditions always hold? A mask that hides everything leaves nothing to compare. */
+static bool unconditional(const struct entry *e, bool is_64)
+{
+	uint64_t counts = is_64 ? UINT64_MAX : UINT32_MAX;
+
+	for (size_t i = 0; i < e->n_conds; i++)
+		if (e->conds[i].op != LR_SECCOMP_MASKED_EQ || (e->conds[i].value & counts))
 			return false;
 	return true;
 }
 
-/* Puts a case where its severity belongs, after its equals; not twice. */
-static void insert_case(struct lr_seccomp_case *v, size_t *n, struct lr_seccomp_case c)
+/* What e[0..n), all of the number of this range, come to. */
+static int decide(struct entry *e, size_t n, bool is_64, struct lr_arena *arena,
+		  struct lr_seccomp_range *ret, struct lr_err *err)
 {
-	size_t at = *n;
-
-	for (size_t i = 0; i < *n; i++)
-		if (same_case(&v[i], &c))
-			return;
-	while (at > 0 && severity(v[at - 1].action) > severity(c.action)) {
-		v[at] = v[at - 1];
-		at--;
-	}
-	v[at] = c;
-	(*n)++;
-}
-
-/* What e[0..n), all of one number, come to. */
-static int decide(const struct entry *e, size_t n, uint32_t otherwise, bool is_64,
-		  struct lr_arena *arena, struct lr_seccomp_range *ret)
-{
-	size_t count = 0;
-
-	*ret = (struct lr_seccomp_range){.first = e->nr, .action = otherwise};
 	for (size_t i = 0; i < n; i++)
-		if (e[i].n_conds == 0) {
+		if (unconditional(&e[i], is_64)) {
 			ret->action = e[i].action;
 			return 0;
 		}
+	n = arrange(e, n);
+	if (n > BPF_MAXINSNS) {
+		lr_refuse(err, E2BIG,
+			  "%zu different conditions for one system call; the kernel takes filters "
+			  "of at most %d instructions",
+			  n, BPF_MAXINSNS);
+		return lr_err_at(err, "linux.seccomp.syscalls[%u]", e->rule);
+	}
 	struct lr_seccomp_case *v = lr_new_n(arena, n, struct lr_seccomp_case);
 	if (!v)
 		return -ENOMEM;
 	for (size_t i = 0; i < n; i++)
-		insert_case(v, &count,
-			    (struct lr_seccomp_case){.action = e[i].action,
-						     .conds = e[i].conds,
-						     .n_conds = e[i].n_conds,
-						     .is_64 = is_64});
+		v[i] = (struct lr_seccomp_case){.action = e[i].action,
+						.conds = e[i].conds,
+						.n_conds = e[i].n_conds,
+						.is_64 = is_64};
 	ret->cases = v;
-	ret->n_cases = count;
+	ret->n_cases = n;
 	return 0;
 }
 
@@ -238,13 +291,13 @@ static bool hides_newer(const struct lr_seccomp_plan *p)
 	}
 }
 
-/* The ranges of one architecture, from number `first` on. */
+/* The ranges of one architecture, from number `first` on. -E2BIG: *err is filled. */
 static int add_arch(const struct lr_seccomp_plan *p, uint32_t arch, uint32_t first,
-		    struct ranges *out, struct lr_arena *arena)
+		    struct ranges *out, struct lr_arena *arena, struct lr_err *err)
 {
 	struct entries e = {0};
 	int64_t last;
-	int r = collect(p, arch, arena, &e, &last);
+	int r = collect(p, arch, arena, &e, &last, err);
 	bool hide = hides_newer(p) && last > (int64_t)first;
 
 	if (r == 0)
@@ -257,17 +310,16 @@ static int add_arch(const struct lr_seccomp_plan *p, uint32_t arch, uint32_t fir
 	}
 	uint32_t gap = p->default_action;
 	for (size_t i = 0, n; r == 0 && i < e.n; i += n) {
-		struct lr_seccomp_range x;
+		struct lr_seccomp_range x = {.first = e.v[i].nr, .action = p->default_action};
 
-		if (hide && gap != ENOSYS_RET && e.v[i].nr > last) {
+		if (hide && gap != ENOSYS_RET && x.first > last) {
 			gap = ENOSYS_RET;
 			r = add_constant(out, (uint32_t)last + 1, gap, arena);
 		}
-		for (n = 1; i + n < e.n && e.v[i + n].nr == e.v[i].nr; n++)
+		for (n = 1; i + n < e.n && e.v[i + n].nr == x.first; n++)
 			;
 		if (r == 0)
-			r = decide(&e.v[i], n, p->default_action, lr_seccomp_arch_is_64(arch),
-				   arena, &x);
+			r = decide(&e.v[i], n, lr_seccomp_arch_is_64(arch), arena, &x, err);
 		if (r == 0)
 			r = add_range(out, x, arena);
 		if (r == 0)
@@ -288,18 +340,18 @@ static bool lists(const struct lr_seccomp_plan *p, uint32_t arch)
 
 /* All numbers that arrive with one value of seccomp_data.arch. */
 static int add_audit_arch(const struct lr_seccomp_plan *p, uint32_t audit, struct ranges *out,
-			  struct lr_arena *arena)
+			  struct lr_arena *arena, struct lr_err *err)
 {
 	uint32_t x32 = lr_seccomp_arch_token("SCMP_ARCH_X32");
 	int r;
 
 	if (audit != lr_seccomp_arch_audit(x32))
-		return add_arch(p, audit, 0, out, arena);
-	r = lists(p, audit) ? add_arch(p, audit, 0, out, arena)
+		return add_arch(p, audit, 0, out, arena, err);
+	r = lists(p, audit) ? add_arch(p, audit, 0, out, arena, err)
 			    : add_constant(out, 0, SECCOMP_RET_KILL_THREAD, arena);
 	if (r == 0)
 		r = lists(p, x32)
-			    ? add_arch(p, x32, LR_SECCOMP_X32_BIT, out, arena)
+			    ? add_arch(p, x32, LR_SECCOMP_X32_BIT, out, arena, err)
 			    : add_constant(out, LR_SECCOMP_X32_BIT, SECCOMP_RET_KILL_THREAD, arena);
 	if (r == 0)
 		r = add_constant(out, NO_NR, p->default_action, arena);
@@ -370,16 +422,18 @@ int lr_seccomp_compile(const struct lr_seccomp_plan *plan, struct lr_arena *aren
 
 		if (seen_before(plan, i))
 			continue;
-		r = add_audit_arch(plan, audit, &ranges, arena);
+		r = add_audit_arch(plan, audit, &ranges, arena, err);
 		if (r < 0)
-			return lr_fail(err, -r, "system call filter");
+			return r == -E2BIG ? r : lr_fail(err, -r, "system call filter");
 		lr_seccomp_emit_ranges(&section, ranges.v, ranges.n);
 		c.full |= section.full;
 		append_section(&c, audit, &section);
 	}
 	lr_seccomp_emit(&c, BPF_RET | BPF_K, 0, 0, SECCOMP_RET_KILL_THREAD);
 	if (c.full || c.n > BPF_MAXINSNS) {
-		lr_refuse(err, E2BIG, "the filter would have more than %d instructions",
+		lr_refuse(err, E2BIG,
+			  "the filter would have more than %d instructions, which is all that the "
+			  "kernel takes",
 			  BPF_MAXINSNS);
 		lr_err_at(err, "linux.seccomp");
 		return lr_err_hint(err, "fewer architectures or argument conditions");

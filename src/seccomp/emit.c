@@ -249,6 +249,8 @@ static size_t reachable(struct tree *t, struct target to)
 
 static struct target push_tree(struct tree *t, const struct lr_seccomp_range *r, size_t n)
 {
+	if (t->code.full)
+		return (struct target){0};
 	if (n == 1 && r->n_cases == 0)
 		return (struct target){.is_return = true, .action = r->action};
 	if (n == 1) {

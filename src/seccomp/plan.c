@@ -7,6 +7,9 @@
 #include <linux/seccomp.h>
 
 #define ERRNO_MAX 4095 /* what the kernel passes on, MAX_ERRNO */
+#define PATH_LEN  4095
+/* It goes through a socket, and into the record with the filter. */
+#define METADATA_LEN (1u << 20)
 
 static const struct lr_name actions[] = {
 	{"SCMP_ACT_ALLOW", SECCOMP_RET_ALLOW},
@@ -151,10 +154,13 @@ static int plan_conds(const struct oci_seccomp_rule *in, size_t index, struct lr
 		}
 		out->separate |= (used >> a->index) & 1;
 		used |= 1u << a->index;
+		/* What a mask hides of the value is not compared, as libseccomp has it. */
+		bool masked = op->value == LR_SECCOMP_MASKED_EQ;
 		v[i] = (struct lr_seccomp_cond){.arg = (uint8_t)a->index,
 						.op = (uint8_t)op->value,
 						.value = a->value,
-						.value_two = a->value_two};
+						.value_two = masked ? a->value_two & a->value
+								    : a->value_two};
 	}
 	out->conds = v;
 	out->n_conds = in->args.n;
@@ -217,6 +223,16 @@ static int plan_listener(const struct oci_seccomp *s, const struct oci_map *anno
 		lr_refuse(err, EINVAL, "SCMP_ACT_NOTIFY needs somebody to notify");
 		lr_err_at(err, "linux.seccomp.listenerPath");
 		return lr_err_hint(err, "set linux.seccomp.listenerPath to the agent's socket");
+	}
+	if (strlen(p->listener_path) > PATH_LEN) {
+		lr_refuse(err, ENAMETOOLONG, "the path has %zu bytes; %d are the most",
+			  strlen(p->listener_path), PATH_LEN);
+		return lr_err_at(err, "linux.seccomp.listenerPath");
+	}
+	if (p->listener_metadata && strlen(p->listener_metadata) > METADATA_LEN) {
+		lr_refuse(err, E2BIG, "the text has %zu bytes; %u are the most",
+			  strlen(p->listener_metadata), METADATA_LEN);
+		return lr_err_at(err, "linux.seccomp.listenerMetadata");
 	}
 	if (p->listener_path[0] != '/') {
 		lr_refuse(err, EINVAL, "\"%s\" is not an absolute path", p->listener_path);

@@ -19,7 +19,7 @@
 #include "src/base/fd.h"
 
 #define MAGIC    "LRSCMP\r\n"
-#define VERSION  1u /* raise it whenever the compiler or this format changes */
+#define VERSION  1u /* of this format */
 #define TEXT_MAX 65536
 
 struct head {

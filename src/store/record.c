@@ -8,20 +8,22 @@
 #include <string.h>
 
 #include "libocispec/table.h"
+#include "src/base/str.h"
 
 #define MAGIC   "LEANREC"
-#define VERSION 1
+#define VERSION 2
 
+/* Of each copy; `live` counts in the first one only. */
 struct header {
 	char magic[8];
 	uint32_t version;
 	uint32_t size; /* of this header */
-	struct record_live live;
+	struct record_live live[2];
 	uint32_t body;   /* bytes */
 	uint32_t config; /* bytes */
-	uint8_t reserved[24];
+	uint64_t sum;    /* of the four numbers, body and config */
 };
-_Static_assert(sizeof(struct header) == 64, "the format is fixed");
+_Static_assert(sizeof(struct header) == 80, "the format is fixed");
 _Static_assert(offsetof(struct header, live) == RECORD_LIVE_OFFSET, "the format is fixed");
 
 static const struct oci_field fields[] = {
@@ -47,61 +49,150 @@ static const struct oci_field fields[] = {
 };
 static const struct oci_type type = OCI_TYPE("record", struct lr_record, fields);
 
-void *lr_record_encode(const struct lr_record *r, const char *config, size_t config_len,
-		       struct lr_arena *a, size_t *size)
+static uint64_t sum_of_live(const struct record_live *l)
+{
+	return lr_hash(LR_HASH, l, offsetof(struct record_live, sum));
+}
+
+/* texts: body and config, which lie behind each other. */
+static uint64_t sum_of(const struct header *h, const char *texts)
+{
+	const uint32_t numbers[] = {h->version, h->size, h->body, h->config};
+	uint64_t sum = lr_hash(LR_HASH, numbers, sizeof(numbers));
+
+	return lr_hash(sum, texts, (size_t)h->body + h->config);
+}
+
+void lr_record_seal(void *copy, size_t size)
+{
+	struct header h;
+
+	if (size < sizeof(h))
+		return;
+	memcpy(&h, copy, sizeof(h));
+	if (size - sizeof(h) < (uint64_t)h.body + h.config)
+		return;
+	h.live[0].sum = sum_of_live(&h.live[0]);
+	h.live[1].sum = sum_of_live(&h.live[1]);
+	h.sum = sum_of(&h, (char *)copy + sizeof(h));
+	memcpy(copy, &h, sizeof(h));
+}
+
+void lr_record_live(const struct lr_record *r, struct record_live ret[2])
+{
+	ret[0] = (struct record_live){r->start_time, r->pid, r->flags, 0};
+	ret[0].sum = sum_of_live(&ret[0]);
+	ret[1] = ret[0];
+}
+
+int lr_record_encode(const struct lr_record *r, const char *config, size_t config_len,
+		     struct lr_arena *a, void **ret, size_t *size, struct lr_err *err)
 {
 	size_t body_len = 0;
 	char *body = oci_table_encode_text(&type, r, false, a, &body_len);
 
-	if (!body || body_len > RECORD_MAX / 2 ||
-	    config_len > RECORD_MAX / 2 - sizeof(struct header))
-		return NULL;
+	if (!body)
+		return lr_fail(err, ENOMEM, "encode the record");
+	size_t most = RECORD_MAX / 2 - sizeof(struct header), n = sizeof(struct header) + body_len;
+	if (body_len > most || config_len > most - body_len)
+		return lr_refuse(err, EFBIG,
+				 "the record of %s would have %zu bytes, and %u are the most: its "
+				 "config.json is too large",
+				 r->id, 2 * (n + config_len), RECORD_MAX);
+	n += config_len;
+	char *out = lr_alloc(a, 2 * n);
+	if (!out)
+		return lr_fail(err, ENOMEM, "encode the record");
 	struct header h = {
 		.magic = MAGIC,
 		.version = VERSION,
 		.size = sizeof(h),
-		.live = {r->start_time, r->pid, r->flags},
 		.body = (uint32_t)body_len,
 		.config = (uint32_t)config_len,
 	};
-	*size = sizeof(h) + body_len + config_len;
-	char *out = lr_alloc(a, *size);
-	if (!out)
-		return NULL;
+	lr_record_live(r, h.live);
 	memcpy(out, &h, sizeof(h));
 	memcpy(out + sizeof(h), body, body_len);
 	memcpy(out + sizeof(h) + body_len, config, config_len);
-	return out;
+	lr_record_seal(out, n);
+	memcpy(out + n, out, n);
+	*ret = out;
+	*size = 2 * n;
+	return 0;
+}
+
+/* The copy that begins there, if it is whole. */
+static bool find_copy(const char *bytes, size_t size, size_t at, struct header *h)
+{
+	if (at > size || size - at < sizeof(*h))
+		return false;
+	memcpy(h, bytes + at, sizeof(*h));
+	return memcmp(h->magic, MAGIC, sizeof(h->magic)) == 0 && h->version == VERSION &&
+	       h->size == sizeof(*h) && h->body <= size && h->config <= size &&
+	       (size_t)h->body + h->config <= size - at - sizeof(*h) &&
+	       sum_of(h, bytes + at + sizeof(*h)) == h->sum;
+}
+
+bool lr_record_salvage(const void *bytes, size_t size, struct lr_record *ret)
+{
+	for (size_t i = 0; i < 2; i++) {
+		struct record_live l;
+		size_t at = RECORD_LIVE_OFFSET + i * sizeof(l);
+		if (size < at + sizeof(l))
+			break;
+		memcpy(&l, (const char *)bytes + at, sizeof(l));
+		if (l.sum != sum_of_live(&l) || l.pid < 0)
+			continue;
+		ret->pid = l.pid;
+		ret->start_time = l.start_time;
+		ret->flags = l.flags;
+		return true;
+	}
+	return false;
+}
+
+/* Neither copy is whole, or nothing tells what has changed since. */
+static int damaged(const void *bytes, size_t size, struct lr_err *err)
+{
+	struct lr_record live = {0};
+	struct header h = {0};
+
+	memcpy(&h, bytes, size < sizeof(h) ? size : sizeof(h));
+	if (memcmp(h.magic, MAGIC, sizeof(h.magic)) == 0 && h.version && h.version != VERSION) {
+		lr_refuse(err, ENOTSUP, "record version %u; this program knows %d", h.version,
+			  VERSION);
+		return lr_err_hint(err, "use the version of lean-runtime that made the container");
+	}
+	/* Whoever was killed while it wrote the first one had not made anything yet. */
+	if (lr_record_salvage(bytes, size, &live) ? live.pid == 0 : size < sizeof(h))
+		return lr_refuse(err, ENODATA, "the record is not written to its end");
+	lr_refuse(err, EPROTO, "the record is damaged");
+	return lr_err_hint(err, "'delete --force' removes it, and what is known of the container");
 }
 
 int lr_record_decode(const void *bytes, size_t size, struct lr_arena *a, struct lr_record *ret,
 		     const char **config, size_t *config_len, struct lr_err *err)
 {
+	const char *copy = bytes;
+	struct lr_record live = {0}, r;
 	struct header h;
 
-	if (size < sizeof(h))
-		return lr_refuse(err, ENODATA, "the record is not written to its end");
-	memcpy(&h, bytes, sizeof(h));
-	if (memcmp(h.magic, MAGIC, sizeof(h.magic)) != 0 || h.size != sizeof(h))
-		return lr_refuse(err, EPROTO, "not a container record of this program");
-	if (h.version != VERSION)
-		return lr_refuse(err, EPROTO, "record version %u; this program knows %d", h.version,
-				 VERSION);
-	if (size < (uint64_t)sizeof(h) + h.body + h.config)
-		return lr_refuse(err, ENODATA, "the record is not written to its end");
-	if ((uint64_t)sizeof(h) + h.body + h.config != size || h.live.pid < 0)
-		return lr_refuse(err, EPROTO, "the record is damaged");
-
-	const char *body = (const char *)bytes + sizeof(h);
-	struct lr_record r;
+	bool found = find_copy(copy, size, 0, &h);
+	if (!found && size % 2 == 0) {
+		copy += size / 2;
+		found = find_copy(bytes, size, size / 2, &h);
+	}
+	if (!found || !lr_record_salvage(bytes, size, &live))
+		return damaged(bytes, size, err);
+	const char *body = copy + sizeof(h);
 	int rc = oci_table_decode(
 		&type, &(struct lr_json_source){.text = body, .len = h.body, .what = "record"}, a,
 		&r, err);
 	if (rc < 0)
 		return rc;
-	r.pid = h.live.pid;
-	r.start_time = h.live.start_time;
-	r.flags = h.live.flags;
+	r.pid = live.pid;
+	r.start_time = live.start_time;
+	r.flags = live.flags;
 	if (config) {
 		*config = body + h.body;
 		*config_len = h.config;

@@ -15,18 +15,52 @@
 #include <unistd.h>
 
 #include "src/base/fd.h"
+#include "src/base/log.h"
 #include "src/base/str.h"
 #include "src/store/record.h"
+#include "src/store/trust.h"
 #include "src/sys/path.h"
 
 #define RECORD     "record"
 #define RECORD_TMP "record.tmp"
 
+/* Not to wait for a fifo that was put in its place. */
+#define READ_OURS (O_RDONLY | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC)
+
+static const char *absolute(const char *root, struct lr_arena *a)
+{
+	char cwd[PATH_MAX];
+
+	if (root[0] == '/')
+		return root;
+	return getcwd(cwd, sizeof(cwd)) ? lr_concat(a, cwd, "/", root, NULL) : NULL;
+}
+
+/* It was not there before. In a sticky directory somebody else may have been faster, and have taken
+ * away again by now what we have opened. */
+static int trust_made(int fd, const char *path, struct lr_err *err)
+{
+	struct stat opened, named;
+	int r = lr_trust_path(path, err);
+
+	if (r < 0)
+		return r;
+	if (fstat(fd, &opened) < 0 || stat(path, &named) < 0)
+		return lr_fail(err, errno, "look at the runtime's root directory %s", path);
+	if (opened.st_dev == named.st_dev && opened.st_ino == named.st_ino)
+		return 0;
+	return lr_refuse(err, EAGAIN, "the runtime's root directory %s was exchanged", path);
+}
+
 int lr_store_open(const char *root, bool create, struct lr_arena *a, struct lr_store *ret,
 		  struct lr_err *err)
 {
+	const char *path = absolute(root, a);
+	int trusted = path ? lr_trust_path(path, err) : lr_fail(err, errno, "resolve %s", root);
+	if (trusted < 0)
+		return trusted;
 	/* Most calls find it there: try to open before making anything. */
-	int fd = lr_open(root, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+	LR_CLEANUP_FD int fd = lr_open(root, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
 	if (fd < 0 && errno == ENOENT && create) {
 		int r = lr_mkdir_p(root, 0711);
 		if (r < 0) {
@@ -39,16 +73,9 @@ int lr_store_open(const char *root, bool create, struct lr_arena *a, struct lr_s
 		lr_fail(err, errno, "open the runtime's root directory %s", root);
 		return errno == ENOENT ? -ENOENT : lr_err_hint(err, "give another one by --root");
 	}
-	const char *path = root;
-	if (root[0] != '/') {
-		char real[PATH_MAX];
-		path = realpath(root, real) ? lr_strdup(a, real) : NULL;
-	}
-	if (!path) {
-		lr_close(fd);
-		return lr_fail(err, errno, "resolve %s", root);
-	}
-	*ret = (struct lr_store){.fd = fd, .path = path};
+	if (!trusted && (trusted = trust_made(fd, path, err)) < 0)
+		return trusted;
+	*ret = (struct lr_store){.fd = lr_take_fd(&fd), .path = path};
 	return 0;
 }
 
@@ -102,25 +129,24 @@ int lr_store_create(const struct lr_store *s, const char *id, struct lr_entry *r
 		return lr_err_hint(err, "give another root directory by --root");
 	}
 	LR_CLEANUP_FD int dir = openat(s->fd, id, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
-	if (dir < 0) {
-		lr_fail(err, errno, "open %s/%s", s->path, id);
+	r = dir < 0 ? lr_fail(err, errno, "open %s/%s", s->path, id) : lock(dir, err);
+	if (r < 0) {
 		unlinkat(s->fd, id, AT_REMOVEDIR);
-		return -err->code;
-	}
-	r = lock(dir, err);
-	if (r < 0)
 		return r;
+	}
 	*ret = (struct lr_entry){.dir = lr_take_fd(&dir), .record = LR_NOFD, .id = id, .store = s};
 	return 0;
 }
 
 /* Somebody may have removed it while we waited: then the lock is on a dead directory, and one of
  * its name is another. */
-static bool is_dead(int dir)
+static int check_lives(int dir, const char *id, struct lr_err *err)
 {
 	struct stat st;
 
-	return fstat(dir, &st) < 0 || st.st_nlink == 0;
+	if (fstat(dir, &st) < 0)
+		return lr_fail(err, errno, "look at the directory of container %s", id);
+	return st.st_nlink == 0 ? unknown(id, err) : 0;
 }
 
 int lr_store_lock(const struct lr_store *s, const char *id, struct lr_entry *ret,
@@ -136,8 +162,9 @@ int lr_store_lock(const struct lr_store *s, const char *id, struct lr_entry *ret
 	r = lock(dir, err);
 	if (r < 0)
 		return r;
-	if (is_dead(dir))
-		return unknown(id, err);
+	r = check_lives(dir, id, err);
+	if (r < 0)
+		return r;
 	*ret = (struct lr_entry){
 		.dir = lr_take_fd(&dir),
 		.record = LR_NOFD,
@@ -165,16 +192,17 @@ int lr_store_return(const struct lr_entry *e, struct lr_err *err)
 {
 	int r = lock(e->dir, err);
 
-	return r >= 0 && is_dead(e->dir) ? unknown(e->id, err) : r;
+	return r < 0 ? r : check_lives(e->dir, e->id, err);
 }
 
 int lr_store_write(struct lr_entry *e, const struct lr_record *r, const char *config, size_t len,
 		   struct lr_arena *a, struct lr_err *err)
 {
 	size_t size;
-	void *bytes = lr_record_encode(r, config, len, a, &size);
-	if (!bytes)
-		return lr_fail(err, ENOMEM, "encode the record");
+	void *bytes;
+	int rc = lr_record_encode(r, config, len, a, &bytes, &size, err);
+	if (rc < 0)
+		return rc;
 
 	/* The first one right in its place: what is not whole is taken for none (store.h). */
 	int flags = O_RDWR | O_CREAT | O_NOFOLLOW | O_CLOEXEC;
@@ -198,18 +226,19 @@ int lr_store_write(struct lr_entry *e, const struct lr_record *r, const char *co
 
 int lr_store_update(struct lr_entry *e, const struct lr_record *r, struct lr_err *err)
 {
-	struct record_live live = {r->start_time, r->pid, r->flags};
+	struct record_live live[2];
 
+	lr_record_live(r, live);
 	if (e->record < 0)
 		e->record = openat(e->dir, RECORD, O_RDWR | O_NOFOLLOW | O_CLOEXEC);
 	if (e->record < 0 ||
-	    pwrite(e->record, &live, sizeof(live), RECORD_LIVE_OFFSET) != sizeof(live))
+	    pwrite(e->record, live, sizeof(live), RECORD_LIVE_OFFSET) != sizeof(live))
 		return lr_fail(err, errno, "update the record of %s", e->id);
 	return 0;
 }
 
-static int read_record(int fd, struct lr_arena *a, char **bytes, size_t *size, uid_t *owner,
-		       struct lr_err *err)
+static int read_record(int fd, const char *id, struct lr_arena *a, char **bytes, size_t *size,
+		       uid_t *owner, struct lr_err *err)
 {
 	struct stat st;
 
@@ -217,6 +246,8 @@ static int read_record(int fd, struct lr_arena *a, char **bytes, size_t *size, u
 		return lr_fail(err, errno, "stat the record");
 	if (!S_ISREG(st.st_mode) || st.st_size > RECORD_MAX)
 		return lr_refuse(err, EPROTO, "the record is not a file of ours");
+	if (!lr_trust_ours(&st))
+		return lr_trust_refuse(&st, "the record of", id, err);
 	*bytes = lr_alloc(a, (size_t)st.st_size + 1);
 	if (!*bytes)
 		return lr_fail(err, ENOMEM, "read the record");
@@ -233,35 +264,87 @@ static int incomplete(const char *id, struct lr_err *err)
 	return lr_refuse(err, ENODATA, "container \"%s\" was never created completely", id);
 }
 
+/* What lies in a directory of ours that nobody else may write to, we have put there. */
+static int check_entry(const struct lr_store *s, const char *id, struct lr_err *err)
+{
+	struct stat st;
+
+	if (fstatat(s->fd, id, &st, AT_SYMLINK_NOFOLLOW) < 0)
+		return errno == ENOENT ? unknown(id, err)
+				       : lr_fail(err, errno, "look at %s/%s", s->path, id);
+	if (!S_ISDIR(st.st_mode))
+		return lr_refuse(err, EPERM, "%s/%s is not a directory", s->path, id);
+	return lr_trust_ours(&st) ? 0 : lr_trust_refuse(&st, "the directory of", id, err);
+}
+
 int lr_store_load(const struct lr_store *s, const char *id, struct lr_arena *a,
 		  struct lr_record *ret, const char **config, size_t *config_len,
 		  struct lr_err *err)
 {
+	struct lr_record rec;
 	int r = lr_store_check_id(id, err);
+	if (r >= 0)
+		r = check_entry(s, id, err);
 	if (r < 0)
 		return r;
 
 	char path[LR_STORE_ID_MAX + sizeof("/" RECORD)];
 	snprintf(path, sizeof(path), "%s/" RECORD, id);
-	LR_CLEANUP_FD int fd = openat(s->fd, path, O_RDONLY | O_NOFOLLOW | O_CLOEXEC);
-	if (fd < 0) {
-		int why = errno;
-		if (why == ENOENT && faccessat(s->fd, id, F_OK, AT_SYMLINK_NOFOLLOW) == 0)
-			return incomplete(id, err);
-		return why == ENOENT ? unknown(id, err)
-				     : lr_fail(err, why, "open %s/%s", s->path, path);
-	}
+	LR_CLEANUP_FD int fd = openat(s->fd, path, READ_OURS);
+	if (fd < 0)
+		return errno == ENOENT ? incomplete(id, err)
+				       : lr_fail(err, errno, "open %s/%s", s->path, path);
 	char *bytes;
 	size_t size;
 	uid_t owner;
-	r = read_record(fd, a, &bytes, &size, &owner, err);
+	r = read_record(fd, id, a, &bytes, &size, &owner, err);
 	if (r >= 0)
-		r = lr_record_decode(bytes, size, a, ret, config, config_len, err);
+		r = lr_record_decode(bytes, size, a, &rec, config, config_len, err);
 	if (r == -ENODATA)
 		return incomplete(id, err);
 	if (r < 0)
 		return r;
-	ret->owner = owner;
+	if (!lr_streq(rec.id, id))
+		return lr_refuse(err, EPROTO, "%s/%s is the record of another container, %.64s",
+				 s->path, path, rec.id);
+	rec.owner = owner;
+	*ret = rec;
+	return 0;
+}
+
+int lr_store_open_seccomp(const struct lr_store *s, const char *id, struct lr_err *err)
+{
+	char path[LR_STORE_ID_MAX + sizeof("/" LR_STORE_SECCOMP)];
+	struct stat st;
+
+	snprintf(path, sizeof(path), "%s/" LR_STORE_SECCOMP, id);
+	LR_CLEANUP_FD int fd = openat(s->fd, path, READ_OURS);
+	if (fd < 0 || fstat(fd, &st) < 0)
+		return lr_fail(err, errno, "open the container's seccomp filter");
+	if (!lr_trust_ours(&st))
+		return lr_trust_refuse(&st, "the seccomp filter of", id, err);
+	return lr_take_fd(&fd);
+}
+
+int lr_store_salvage(const struct lr_entry *e, struct lr_arena *a, struct lr_record *ret,
+		     struct lr_err *err)
+{
+	struct lr_record r = {.id = e->id};
+	char *bytes;
+	size_t size;
+
+	LR_CLEANUP_FD int fd = openat(e->dir, RECORD, READ_OURS);
+	if (fd < 0)
+		return lr_fail(err, errno, "open the record of %s", e->id);
+	int rc = read_record(fd, e->id, a, &bytes, &size, &r.owner, err);
+	if (rc < 0)
+		return rc;
+	/* A whole one here is that of another container, by its name. */
+	struct lr_record whole;
+	if (lr_record_decode(bytes, size, a, &whole, NULL, NULL, NULL) < 0 &&
+	    !lr_record_salvage(bytes, size, &r))
+		lr_debug("store: nothing is known of %s", e->id);
+	*ret = r;
 	return 0;
 }
 

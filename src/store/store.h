@@ -7,11 +7,15 @@
  *	ROOT/ID/answer     fifo: what init has to say to `start`; its end: the program runs
  *	ROOT/ID/seccomp    the compiled filter, for exec (src/seccomp owns the format)
  *
- * Format of `record`, version 1: a header of 64 bytes (struct header in record.c; this machine's
- *byte order, the file never leaves it), then two JSON texts: `body` (what state, kill and delete
- *need) and `config` (what exec and the hooks of start and delete need: a config.json with the rest
- *left out). A record counts when it is as long as its header says; it is replaced by rename. Only
- *pid, start time and flags of the header change in place, by one write of 16 bytes.
+ * Format of `record`, version 2. First a header: struct header in record.c, in the byte order of
+ *this machine, which the file never leaves. Then two JSON texts: `body` (what state, kill and
+ *delete need) and `config` (what exec and the hooks of start and delete need: a config.json with
+ *the rest left out). Then all of it once more: a checksum tells which copy is whole, and one is
+ *enough. The file is replaced by rename. Only pid, start time and flags change in place: they stand
+ *twice in the first header, next to each other, each with a checksum, and both are changed by one
+ *write.
+ *
+ * A record that somebody else could have written is refused (trust.h).
  *
  * The record comes first and goes last: what it names (cgroups, processes) is made after it
  * and removed before it, so `delete --force` finds everything whenever the runtime was killed.
@@ -34,9 +38,10 @@
 #define LR_STORE_SECCOMP "seccomp"
 
 enum {
-	LR_RECORD_STARTED = 1,  /* by `run`, which has no fifo: the program was let go */
-	LR_RECORD_CREATING = 2, /* create has not finished */
-	LR_RECORD_CGROUP = 4,   /* the cgroup is ours: whatever is in it goes with us */
+	LR_RECORD_STARTED = 1,    /* by `run`, which has no fifo: the program was let go */
+	LR_RECORD_CREATING = 2,   /* create has not finished */
+	LR_RECORD_CGROUP = 4,     /* the cgroup is ours: whatever is in it goes with us */
+	LR_RECORD_NO_PROGRAM = 8, /* config.json has no process: there is nothing to start */
 };
 enum {
 	LR_RECORD_POSTSTART = 1,
@@ -91,7 +96,8 @@ struct lr_entry {
 		.dir = LR_NOFD, .record = LR_NOFD                                                  \
 	}
 
-/* Opens the root, and makes it (0711) if `create`. -EACCES, -EROFS, ... with a hint. */
+/* Opens the root, and makes it (0711) if `create`. -EACCES, -EROFS, ... with a hint; -EPERM: others
+ * than the caller and root could have written what is in it. */
 int lr_store_open(const char *root, bool create, struct lr_arena *a, struct lr_store *ret,
 		  struct lr_err *err) LR_MUST_CHECK;
 void lr_store_close(struct lr_store *s);
@@ -120,11 +126,21 @@ int lr_store_update(struct lr_entry *e, const struct lr_record *r,
 /*
  * Reads a record; *config (if given) receives the JSON text of the second part. -ENOENT: no such
  * container; -ENODATA: the entry is there, but creation was cut off before anything was
- * recorded (nothing else exists then); -EPROTO: not a record of ours.
+ * recorded (nothing else exists then); -EPROTO: damaged; -EPERM: somebody else's; -ENOTSUP: of
+ * another version.
  */
 int lr_store_load(const struct lr_store *s, const char *id, struct lr_arena *a,
 		  struct lr_record *ret, const char **config, size_t *config_len,
 		  struct lr_err *err) LR_MUST_CHECK;
+
+/* The container's filter, to be read; somebody else's is refused as a record is. */
+int lr_store_open_seccomp(const struct lr_store *s, const char *id,
+			  struct lr_err *err) LR_MUST_CHECK;
+
+/* What a damaged record still tells: pid, start time and flags. The rest of *ret is empty but the
+ * id; if nothing is known, pid is 0. */
+int lr_store_salvage(const struct lr_entry *e, struct lr_arena *a, struct lr_record *ret,
+		     struct lr_err *err) LR_MUST_CHECK;
 
 /* Removes the directory of a locked entry, which is still to be unlocked. Idempotent. */
 int lr_store_remove(struct lr_entry *e, struct lr_err *err) LR_MUST_CHECK;

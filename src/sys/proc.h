@@ -14,8 +14,11 @@
 struct lr_proc_stat {
 	pid_t ppid;
 	char state;          /* 'R', 'S', 'Z', 'X', ... */
+	bool executed;       /* a program, since it was born */
 	uint64_t start_time; /* clock ticks since boot (field 22 of proc_pid_stat(5)) */
 	uint32_t ignored;    /* signal n: bit n - 1; up to 31 (field 33) */
+	bool dies;           /* on its way out, or not waited for yet (flags, field 9) */
+	char name[16];       /* of what it executed last, if it has not changed it (field 2) */
 };
 
 /* 0, -ESRCH when there is no such process, or another -errno. */
@@ -39,6 +42,12 @@ static inline bool lr_proc_no_pidfd(int r)
 {
 	return r == -ENOSYS || r == -EPERM;
 }
+
+/*
+ * _exit(2) for a process that may be under a container's filter. Where that refuses exit_group,
+ * libc's _exit tries for ever.
+ */
+_Noreturn void lr_proc_end(int status);
 
 /* 1 if that very process lives (a zombie does not), 0 if not, or -errno. */
 int lr_proc_alive(pid_t pid, uint64_t start_time) LR_MUST_CHECK;

@@ -10,7 +10,7 @@
  * wants to be safe from the next one asks for it.
  *
  * Call one of these before threads or descriptors that are not close-on-exec, for verbs that put a
- * process into a container. `run` mostly does without: see stub_suits in lifecycle/create.c.
+ * process into a container. `run` mostly does without: see lifecycle/hide.h.
  */
 #ifndef LR_SYS_SELFEXE_H
 #define LR_SYS_SELFEXE_H

@@ -241,6 +241,19 @@ static int set_size(int fd, const struct oci_console_size *size, struct lr_err *
 	return 0;
 }
 
+/* See lr_tty_session_run. */
+static int end_lines_plainly(int slave, struct lr_err *err)
+{
+	struct termios t;
+
+	if (tcgetattr(slave, &t) == 0) {
+		t.c_oflag &= ~(tcflag_t)ONLCR;
+		if (tcsetattr(slave, TCSANOW, &t) == 0)
+			return 0;
+	}
+	return lr_fail(err, errno, "cannot set the terminal's mode");
+}
+
 int lr_tty_open_pty(int rootfd, const struct lr_tty_console *console, struct lr_tty_pty *ret,
 		    struct lr_err *err)
 {
@@ -267,6 +280,8 @@ int lr_tty_open_pty(int rootfd, const struct lr_tty_console *console, struct lr_
 			number);
 	lr_debug("tty: made /dev/pts/%u", number);
 	r = set_size(master, console->size, err);
+	if (r == 0 && console->relayed)
+		r = end_lines_plainly(slave, err);
 	if (r == 0)
 		r = set_owner(slave, console->uid, err);
 	if (r == 0 && console->mount)

@@ -61,6 +61,7 @@ static void enter_raw(struct relay *r)
 	if (!r->raw)
 		r->cooked = t;
 	cfmakeraw(&t);
+	t.c_oflag |= OPOST; /* see lr_tty_session_run */
 	if (tcsetattr(r->in.fd, TCSANOW, &t) == 0)
 		r->raw = true;
 	else

@@ -28,8 +28,9 @@
 
 struct lr_tty_console {
 	const struct oci_console_size *size; /* process.consoleSize; NULL: as the kernel has it */
-	uid_t uid;  /* the process' uid in the caller's user namespace: owner of the slave */
-	bool mount; /* bind the slave on /dev/console (init does, exec does not) */
+	uid_t uid;    /* the process' uid in the caller's user namespace: owner of the slave */
+	bool mount;   /* bind the slave on /dev/console (init does, exec does not) */
+	bool relayed; /* its bytes come to a session of ours: see lr_tty_session_run */
 };
 
 struct lr_tty_pty {
@@ -120,9 +121,12 @@ struct lr_tty_session {
  * gives it.
  *
  * With a terminal: `in` is put into raw mode if it is a terminal, and restored on every way out;
- * its size follows SIGWINCH. The end of an `in` that is no terminal is typed as the end-of-file
- * character. When `out` breaks, the terminal is hung up. Memory is bounded: who reads slowly
- * slows down who writes. No flag of `in` and `out` is changed, they may be shared.
+ * its size follows SIGWINCH. Lines end as runc's do, in the container's terminal with a newline and
+ * no more (lr_tty_console.relayed): the caller's terminal adds the return, which stays on in its
+ * raw mode, and a pipe or a file has what the program wrote. The end of an `in` that is no terminal
+ * is typed as the end-of-file character. When `out` breaks, the terminal is hung up. Memory is
+ * bounded: who reads slowly slows down who writes. No flag of `in` and `out` is changed, they may
+ * be shared.
  *
  * After the process is gone, a SIGINT, SIGTERM, SIGHUP or SIGQUIT gives up waiting for `out`.
  */

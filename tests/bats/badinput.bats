@@ -56,6 +56,23 @@ bad() { # JQ-FILTER [WORD THAT OUR ERROR NAMES]
 	refused
 }
 
+@test "config.json: 15 MiB are taken, 17 are refused with the bound" {
+	lean_only "the bound is ours"
+	local n
+	for n in 15 17; do
+		head -c ${n}M /dev/zero | tr '\0' x >text
+		jq --rawfile text text '.annotations.x = $text' "$BUNDLE/config.json" >big.json
+		mkdir "b$n"
+		mv "$BUNDLE/rootfs" "b$n/rootfs"
+		mv big.json "b$n/config.json"
+		run rt run -b "b$n" "$ID"
+		[ "$n" = 17 ] || assert_eq "$status $output" "0 hello"
+		mv "b$n/rootfs" "$BUNDLE/rootfs"
+	done
+	assert_one_error
+	assert_has "$output" "is larger than 16 MiB"
+}
+
 @test "config.json: trailing rubbish" {
 	lean_only "does not look"
 	echo '}' >>"$BUNDLE/config.json"

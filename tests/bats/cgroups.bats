@@ -52,6 +52,24 @@ value() { # CONTROLLER V1 V2 [ID]
 	assert_eq "$output" hello
 }
 
+# big_tmpcopyup LIMIT: 40 MiB of the image are copied into memory while the container is made.
+big_tmpcopyup() {
+	mkdir -p "$BUNDLE/rootfs/big"
+	head -c 41943040 /dev/zero >"$BUNDLE/rootfs/big/file"
+	cfg '.mounts += [{destination: "/big", type: "tmpfs", source: "tmpfs", options: ["tmpcopyup"]}]'
+	cfg --argjson n "$1" '.linux.resources.memory = {"limit": $n, "swap": $n}'
+}
+
+@test "cgroups: what a container's start puts into memory counts for its limit" {
+	big_tmpcopyup 8388608
+	run ! rt run -b "$BUNDLE" "$ID"
+	assert_hasnt "$output" hello
+	assert_match "$output" "reached its memory limit|out of memory before the program could start"
+	big_tmpcopyup 134217728
+	rt_sleeper
+	[ "$(value memory memory.usage_in_bytes memory.current)" -gt 41943040 ]
+}
+
 @test "cgroups: pids limit" {
 	cfg '.linux.resources.pids.limit = 5'
 	sh_cfg 'for i in 1 2 3 4 5 6 7; do sleep 1 & done; wait'
@@ -146,6 +164,23 @@ value() { # CONTROLLER V1 V2 [ID]
 	fi
 	rt delete --force "$ID"
 	assert_eq "$(left_cgroups)" ""
+}
+
+@test "cgroups: a hierarchy without controllers that may not be written to is left out, by create as well" {
+	[ -d /sys/fs/cgroup/systemd ] || skip "no hierarchy without controllers here"
+	local verb
+	cfg '.process.args = ["cat", "/proc/self/cgroup"]'
+	for verb in create run; do
+		# shellcheck disable=SC2016 # for the shell in there
+		LR_TEST_TAG=$TAG unshare -m --propagation private sh -c 'd=/sys/fs/cgroup/systemd
+			mount --bind $d $d && mount -o remount,bind,ro $d && exec "$@"' \
+			sh "$LEAN_RUNTIME" --root "$ROOT" "$verb" -b "$BUNDLE" "$ID" </dev/null >out 2>err 3>&- || fail "$verb: $(cat err)"
+		[ "$verb" = run ] || rt start "$ID"
+		wait_until grep -q name=systemd: out
+		assert_has "$(cat out)" ":pids:/$ID"
+		assert_hasnt "$(grep name=systemd: out)" "$ID"
+		rt delete --force "$ID"
+	done
 }
 
 @test "cgroups: a limit that cannot be is one clear error" {

@@ -180,11 +180,6 @@ fails() {
 	told "open the network namespace /no/such/netns" "linux.namespaces[1].path" "does the process it belongs to still run?"
 }
 
-@test "error: a user namespace without id mappings" {
-	fails '.linux.namespaces += [{type: "user"}]'
-	told "a new user namespace needs id mappings" linux.uidMappings "container id 0"
-}
-
 @test "error: an id that is not mapped" {
 	chown -R 100000:100000 "$BUNDLE/rootfs"
 	fails '.linux.namespaces += [{type: "user"}] | .linux.uidMappings = [{containerID: 0, hostID: 100000, size: 10}]
@@ -203,7 +198,7 @@ fails() {
 
 @test "error: an ordinary user without a user namespace" {
 	cp "$LEAN_RUNTIME" "$PWD/lr" && chmod 755 "$PWD" "$BATS_RUN_TMPDIR" "$BATS_RUN_TMPDIR/test" 2>/dev/null
-	mkdir -m 777 user-root
+	mkdir user-root && chown 1234 user-root
 	cfg '.process.args = ["true"] | .linux.resources = null'
 	run setpriv --reuid 1234 --regid 1234 --clear-groups "$PWD/lr" --root "$PWD/user-root" run -b "$BUNDLE" "$ID"
 	told "operation not permitted" - "a user namespace in linux.namespaces"
@@ -256,7 +251,7 @@ fails() {
 
 @test "error: out of processes" {
 	cp "$LEAN_RUNTIME" "$PWD/lr" && chmod 755 "$PWD" "$BATS_RUN_TMPDIR" "$BATS_RUN_TMPDIR/test" 2>/dev/null
-	mkdir -m 777 user-root
+	mkdir user-root && chown 1234 user-root
 	chown -R 1234:1234 "$BUNDLE"
 	cfg '.linux.namespaces = [{type: "user"}, {type: "mount"}, {type: "pid"}] | .linux.uidMappings = [{containerID: 0, hostID: 1234, size: 1}]
 		| .linux.gidMappings = .linux.uidMappings | .linux.resources = null | .mounts = [] | del(.hostname) | .process.args = ["true"]'
@@ -365,7 +360,7 @@ fails() {
 
 @test "error: the state directory is full" {
 	cfg '.process.args = ["true"]'
-	run unshare -m --propagation private bash -c 'mkdir full && mount -t tmpfs -o size=4k tmpfs full && { head -c 8192 /dev/zero >full/.filler; } 2>/dev/null
+	run unshare -m --propagation private bash -c 'mkdir full && mount -t tmpfs -o size=4k,mode=700 tmpfs full && { head -c 8192 /dev/zero >full/.filler; } 2>/dev/null
 		exec "$LEAN_RUNTIME" --root "$PWD/full" run -b "$1" "$2"' bash "$BUNDLE" "$ID"
 	told "no space left on device" - "free some space"
 }
@@ -374,6 +369,13 @@ fails() {
 	ROOT=/proc/no-such
 	run rt run -b "$BUNDLE" "$ID"
 	told "make the runtime's root directory /proc/no-such" - "give another one by --root"
+}
+
+@test "error: others may write to the state directory" {
+	mkdir -m 0777 "$ROOT"
+	run rt run -b "$BUNDLE" "$ID"
+	chmod 0755 "$ROOT"
+	told "may be written to by others (mode 0777), who could forge containers" - "chmod go-w"
 }
 
 @test "error: systemd is asked for and does not run" {
@@ -410,7 +412,30 @@ with_systemd() {
 	told "flag provided but not defined: -no-such-option" - "see 'lean-runtime run --help'"
 }
 
-@test "error: a descriptor was promised and not given" {
-	run rt run --preserve-fds 200 -b "$BUNDLE" "$ID"
-	told "was not passed by the caller" - "--preserve-fds 200"
+@test "error: an inheritable capability outside the bounding set" {
+	cfg '.process.capabilities.inheritable = ["CAP_SYS_BOOT"]'
+	run rt run -b "$BUNDLE" "$ID"
+	told "CAP_SYS_BOOT is not in the bounding set" process.capabilities.inheritable "add it to process.capabilities.bounding"
+}
+
+@test "error: an effective capability that is not permitted" {
+	cfg '.process.capabilities.effective += ["CAP_SYS_BOOT"]'
+	run rt run -b "$BUNDLE" "$ID"
+	told "CAP_SYS_BOOT is not in the permitted set" process.capabilities.effective "add it to process.capabilities.permitted"
+}
+
+@test "error: run, or start, without a process" {
+	cfg 'del(.process)'
+	run rt run -b "$BUNDLE" "$ID"
+	told "the process is missing" process "config.json has no program to start"
+	rt_create
+	run rt start "$ID"
+	told "the process is missing" process "config.json has no program to start"
+}
+
+@test "error: exec in a container without a process" {
+	cfg 'del(.process)'
+	rt_create
+	run rt exec "$ID" true
+	told "the container has no process whose user and environment to take" process "give all of it by --process FILE"
 }

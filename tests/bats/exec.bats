@@ -92,6 +92,52 @@ teardown() { common_teardown; }
 	[ $((eff >> 21 & 1)) = 0 ]
 }
 
+@test "exec: --cap makes nothing inheritable, ambient only what is, as runc's" {
+	local want got inheritable
+	while read -r inheritable want; do
+		cfg --argjson i "$inheritable" '.process.capabilities = {"bounding": ["CAP_KILL"], "permitted": ["CAP_KILL"], "effective": ["CAP_KILL"], "inheritable": $i}'
+		[ "$inheritable" != '["CAP_KILL","CAP_SYS_PTRACE"]' ] || cfg '.process.capabilities.bounding += ["CAP_SYS_PTRACE"]'
+		rt_sleeper
+		run -0 rt exec --cap CAP_SYS_PTRACE "$ID" grep -E 'Cap(Inh|Prm|Amb)' /proc/self/status
+		assert_eq "$(cut -f2 <<<"$output" | sed 's/^0*//; s/^$/0/' | tr '\n' ' ')" "$want "
+		rt delete --force "$ID"
+		if [[ $(peers) == *runc* ]]; then
+			peer runc run -d -b "$BUNDLE" "$ID" </dev/null >out 2>&1
+			got=$(peer runc exec --cap CAP_SYS_PTRACE "$ID" grep -E 'Cap(Inh|Prm|Amb)' /proc/self/status)
+			peer runc delete --force "$ID"
+			assert_eq "$(cut -f2 <<<"$got" | sed 's/^0*//; s/^$/0/' | tr '\n' ' ')" "$want "
+		fi
+	done <<-'END'
+		[] 0 80020 0
+		["CAP_KILL"] 20 80020 0
+		["CAP_KILL","CAP_SYS_PTRACE"] 80020 80020 80000
+	END
+}
+
+@test "exec: --process reads a pipe, a FIFO and standard input" {
+	rt_sleeper
+	jq '.process | .args = ["echo", "by a pipe"]' "$BUNDLE/config.json" >p.json
+	run -0 bash -c '"$0" --root "$1" exec --process <(cat p.json) "$2"' "$LEAN_RUNTIME" "$ROOT" "$ID"
+	assert_eq "$output" "by a pipe"
+	run -0 bash -c 'cat p.json | "$0" --root "$1" exec --process /dev/stdin "$2"' "$LEAN_RUNTIME" "$ROOT" "$ID"
+	assert_eq "$output" "by a pipe"
+	run -0 bash -c '"$0" --root "$1" exec --process - "$2" <p.json' "$LEAN_RUNTIME" "$ROOT" "$ID"
+	assert_eq "$output" "by a pipe"
+	mkfifo fifo
+	cat p.json >fifo &
+	run -0 rt exec --process fifo "$ID"
+	assert_eq "$output" "by a pipe"
+	# Longer than what a pipe holds, so it comes in pieces.
+	jq '.env += ["LONG=" + ("x" * 100000)] | .args = ["sh", "-c", "echo ${#LONG}"]' p.json >long.json
+	run -0 bash -c 'cat long.json | "$0" --root "$1" exec --process /dev/stdin "$2"' "$LEAN_RUNTIME" "$ROOT" "$ID"
+	assert_eq "$output" 100000
+	run bash -c 'head -c 50 p.json | "$0" --root "$1" exec --process /dev/stdin "$2"' "$LEAN_RUNTIME" "$ROOT" "$ID"
+	assert_one_error
+	run bash -c 'head -c 17M /dev/zero | "$0" --root "$1" exec --process - "$2"' "$LEAN_RUNTIME" "$ROOT" "$ID"
+	assert_one_error
+	assert_has "$output" '"standard input" is larger than 16 MiB'
+}
+
 @test "exec: seccomp of the container holds" {
 	cfg '.linux.seccomp = {"defaultAction": "SCMP_ACT_ALLOW", "architectures": ["SCMP_ARCH_X86_64"],
 		"syscalls": [{"names": ["mkdir", "mkdirat"], "action": "SCMP_ACT_ERRNO", "errnoRet": 28}]}'
@@ -265,6 +311,16 @@ rt_fds() {
 	LR_TEST_TAG=$TAG "$LEAN_RUNTIME" --root "$ROOT" "$@" 3<three 4</dev/null
 }
 
+@test "exec: --preserve-fds beyond what is open passes what there is, as crun's" {
+	rt_sleeper
+	run -0 rt_fds3 exec --preserve-fds 50 "$ID" sh -c 'for f in 3 4 5 6; do [ ! -e /proc/$$/fd/$f ] || readlink /proc/$$/fd/$f; done'
+	assert_eq "$output" $'/etc/passwd\n/etc/group'
+}
+
+rt_fds3() {
+	LR_TEST_TAG=$TAG "$LEAN_RUNTIME" --root "$ROOT" "$@" 3</etc/passwd 4<&- 5</etc/group 6<&-
+}
+
 @test "exec: no descriptor but the standard three, and none of the host's" {
 	rt_sleeper
 	run -0 rt_fds2 exec "$ID" sh -c 'ls /proc/self/fd; for f in /proc/$$/fd/*; do readlink $f; done | grep -c -e /sys -e /run -e memfd'
@@ -327,4 +383,14 @@ rt_fds2() {
 	rt_sleeper
 	run -0 rt exec -e PATH=/opt:/bin -u 1000 "$ID" prog
 	assert_eq "$output" "from opt /home/tester"
+}
+
+@test "exec: --detach says that the process was killed before it executed its program" {
+	lean_only "takes it for started"
+	command -v strace >/dev/null || skip "strace is not installed"
+	rt_sleeper
+	run dies_at_execve exec --detach "$ID" true
+	assert_one_error
+	assert_has "$output" "killed by signal 9 (SIGKILL) before it executed its program"
+	run -137 dies_at_execve exec "$ID" true
 }

@@ -66,15 +66,64 @@ hook_absent() {
 	! grep -q "$1" "$LOG" || fail "$1 ran too early: $(cat "$LOG")"
 }
 
-@test "hooks: those in the container's mounts begin in the caller's directory, with an umask of 022" {
-	is_lean || skip "stand-in runtime: in the rootfs"
+# Where each hook of the last container began.
+began() {
+	local k
+	for k in prestart createRuntime createContainer startContainer poststart poststop; do
+		echo "$k $(cat cwd.$k)"
+	done
+}
+
+@test "hooks: they begin in the bundle, the root file system and the process's directory, as runc's" {
+	is_lean || skip "stand-in runtime: is what this one is compared with"
+	all_hooks
+	cfg '.process.cwd = "/srv"'
+	local expected="prestart $BUNDLE
+createRuntime $BUNDLE
+createContainer $BUNDLE/rootfs
+startContainer /srv
+poststart $BUNDLE
+poststop $BUNDLE"
+	run -0 rt run -b "$BUNDLE" "$ID"
+	assert_eq "$(began)" "$expected"
+	if [[ $(peers) == *runc* ]]; then
+		rm cwd.*
+		run -0 peer runc run -b "$BUNDLE" "$ID"
+		assert_eq "$(began)" "$expected"
+	fi
+}
+
+@test "hooks: poststop of delete begins where delete was called, as runc's" {
+	is_lean || skip "stand-in runtime: is what this one is compared with"
+	mkdir elsewhere
+	hook_cfg poststart
+	hook_cfg poststop
+	rt_create
+	(cd elsewhere && rt start "$ID")
+	wait_for_status stopped "$ID"
+	(cd elsewhere && rt delete "$ID")
+	assert_eq "$(cat cwd.poststart)" "$BUNDLE"
+	assert_eq "$(cat cwd.poststop)" "$PWD/elsewhere"
+	if [[ $(peers) == *runc* ]]; then
+		rm cwd.poststop
+		peer runc create -b "$BUNDLE" "$ID" </dev/null >out 2>&1
+		(cd elsewhere && peer runc delete --force "$ID")
+		assert_eq "$(cat cwd.poststop)" "$PWD/elsewhere"
+	fi
+}
+
+@test "hooks: poststop runs also when the bundle is gone" {
+	hook_cfg poststop
+	cfg --arg b "$BUNDLE" '.hooks.poststart = [{"path": "/bin/mv", "args": ["mv", $b, $b + ".gone"]}]'
+	run rt run -b "$BUNDLE" "$ID"
+	assert_eq "$(cat "$LOG")" poststop
+}
+
+@test "hooks: the umask in the container's mounts is 022" {
 	echo 'umask >umask' >>hook.sh
-	hook_cfg createRuntime
 	hook_cfg createContainer
 	run -0 rt run -b "$BUNDLE" "$ID"
-	assert_eq "$(cat cwd.createRuntime)" "$PWD"
-	assert_eq "$(cat cwd.createContainer)" "$PWD"
-	assert_eq "$(cat umask)" 0022
+	assert_eq "$(cat "$BUNDLE/rootfs/umask")" 0022
 }
 
 @test "hooks: run in the foreground runs them all too" {
@@ -142,6 +191,49 @@ hook_absent() {
 	SECRET=leaked run -0 rt run -b "$BUNDLE" "$ID"
 	assert_has "$(cat env)" A=b
 	assert_hasnt "$(cat env)" SECRET
+	# An empty one is one.
+	cfg '.hooks.createRuntime[0].env = [] | .hooks.poststop = [.hooks.createRuntime[0] | .args[2] += "2"]'
+	SECRET=leaked run -0 rt run -b "$BUNDLE" "$ID"
+	assert_hasnt "$(cat env env2)" A=b
+	assert_hasnt "$(cat env env2)" SECRET
+}
+
+# hook_envs RUNTIME...: what each kind without `env` finds, called with an environment of its own.
+hook_envs() {
+	rm -f env.*
+	env -i PATH=/usr/bin:/bin OF=caller SECRET=caller LR_TEST_TAG="$TAG" "$@" run -b "$BUNDLE" "$ID" </dev/null 3>&-
+	local k
+	for k in prestart createRuntime createContainer startContainer poststart poststop; do
+		echo "$k: $(grep -v -e '^PWD=' -e '^SHLVL=' -e '^_=' -e '^LR_TEST_TAG=' env.$k | tr '\n' ' ')"
+	done
+}
+
+@test "hooks: without env they have the runtime's, in the container the process's, as runc's" {
+	cat >hookenv <<-END
+		#!/bin/sh
+		out=$BATS_TEST_TMPDIR
+		[ ! -d /hooks ] || out=/hooks
+		env | sort >\$out/env.\$1
+	END
+	chmod 755 hookenv
+	local k
+	for k in prestart createRuntime createContainer startContainer poststart poststop; do
+		cfg --arg k "$k" --arg p "$BATS_TEST_TMPDIR/hookenv" '.hooks[$k] = [{"path": (if $k == "startContainer" then "/hooks/hookenv" else $p end), "args": ["hookenv", $k]}]'
+	done
+	cfg '.process.env = ["PATH=/bin", "OF=process", "LR_TEST_TAG='"$TAG"'"] | .process.args = ["true"]'
+	local callers="OF=caller PATH=/usr/bin:/bin SECRET=caller "
+	local expected="prestart: $callers
+createRuntime: $callers
+createContainer: OF=process PATH=/bin 
+startContainer: HOME=/root OF=process PATH=/bin 
+poststart: $callers
+poststop: $callers"
+	run -0 hook_envs "$LEAN_RUNTIME" --root "$ROOT"
+	assert_eq "$output" "$expected"
+	if [[ $(peers) == *runc* ]]; then
+		run -0 hook_envs runc --root "$BATS_TEST_TMPDIR/runc-root"
+		assert_eq "$output" "$expected"
+	fi
 }
 
 @test "hooks: no descriptor of the runtime reaches them" {
@@ -226,4 +318,69 @@ hook_absent() {
 	cfg '.process.args = ["readlink", "/proc/self/ns/net"]'
 	run -0 rt run -b "$BUNDLE" "$ID"
 	assert_eq "$(cat ns)" "$output"
+}
+
+# What a hook of the container's may do, by its own word.
+confinement() { # FILE
+	grep -E '^(Uid|Gid|Groups|Cap...|NoNewPrivs|Seccomp):' "$1"
+}
+
+confined_cfg() {
+	cfg '.process.user = {uid: 1000, gid: 1001, additionalGids: [1002]}
+		| .process.capabilities = ({bounding: ["CAP_KILL", "CAP_CHOWN"], permitted: ["CAP_KILL"], effective: ["CAP_KILL"], inheritable: ["CAP_KILL"], ambient: ["CAP_KILL"]})
+		| .linux.seccomp = {defaultAction: "SCMP_ACT_ALLOW", syscalls: [{names: ["mkdir", "mkdirat"], action: "SCMP_ACT_ERRNO", errnoRet: 28}]}
+		| .hooks.startContainer = [{path: "/bin/sh", args: ["sh", "-c", "cat /proc/self/status >/hooks/status.hook; mkdir /hooks/made"], env: ["PATH=/bin"]}]'
+	chmod 1777 "$BATS_TEST_TMPDIR"
+	sh_cfg 'cat /proc/self/status >/hooks/status.program'
+}
+
+@test "hooks: startContainer has the process' ids, capabilities and filter, as with runc" {
+	lean_changes bounding
+	confined_cfg
+	local nnp verb
+	for nnp in true false; do
+		cfg --argjson n "$nnp" '.process.noNewPrivileges = $n'
+		for verb in run create; do
+			rm -f status.*
+			if [ $verb = run ]; then
+				run -1 rt run -b "$BUNDLE" "$ID"
+			else
+				rt_create
+				run -1 rt start "$ID"
+				wait_for_status stopped "$ID"
+				rt delete "$ID"
+			fi
+			# It could not make its directory, and said so.
+			! is_lean || assert_has "$output" "No space left on device"
+			cfg '.hooks.startContainer[0].args[2] += "; true"'
+			run -0 rt run -b "$BUNDLE" "$ID"
+			cfg '.hooks.startContainer[0].args[2] |= rtrimstr("; true")'
+			assert_match "$(confinement status.hook)" 'Seccomp:.2'
+			assert_eq "$(confinement status.hook)" "$(confinement status.program)"
+		done
+		confinement status.hook >"mine.$nnp"
+		command -v runc >/dev/null || continue
+		cfg '.hooks.startContainer[0].args[2] += "; true"'
+		runc --root "$BATS_TEST_TMPDIR/runc" run -b "$BUNDLE" "$ID" </dev/null 3>&-
+		cfg '.hooks.startContainer[0].args[2] |= rtrimstr("; true")'
+		assert_eq "$(cat "mine.$nnp")" "$(confinement status.hook)"
+	done
+}
+
+@test "hooks: startContainer as root, whose capabilities come from the bounding set" {
+	confined_cfg
+	cfg '.process.user = {uid: 0, gid: 0} | .process.noNewPrivileges = false | .process.capabilities |= (del(.ambient, .inheritable)) | .hooks.startContainer[0].args[2] += "; true"'
+	run -0 rt run -b "$BUNDLE" "$ID"
+	assert_match "$(confinement status.hook)" 'CapEff:.0000000000000021'
+	assert_eq "$(confinement status.hook)" "$(confinement status.program)"
+}
+
+@test "hooks: a filter that refuses execve is the startContainer hook's failure" {
+	lean_only "Go needs more"
+	confined_cfg
+	cfg '.linux.seccomp.syscalls += [{names: ["execve"], action: "SCMP_ACT_ERRNO"}]'
+	run rt run -b "$BUNDLE" "$ID"
+	assert_one_error
+	assert_has "$output" "startContainer"
+	assert_has "$output" "linux.seccomp"
 }

@@ -8,6 +8,7 @@ setup() { common_setup; }
 teardown() { common_teardown; }
 
 @test "list: nothing there" {
+	mkdir "$ROOT"
 	run -0 rt list
 	assert_match "${lines[0]}" '^ID +PID +STATUS +BUNDLE +CREATED +OWNER'
 	assert_eq "${#lines[@]}" 1

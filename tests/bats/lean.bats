@@ -413,6 +413,109 @@ no_loops_of() {
 	wait_until no_loops_of "$BUNDLE/root"
 }
 
+# ---- the tree: with a template as without one ----------------------------------------------------------
+
+# hostile_dev TARGET: the image has a link to /dev where a volume is mounted, and the volume's null is a link to TARGET.
+hostile_dev() {
+	mkdir -p volume
+	ln -sf "$1" volume/null
+	ln -s /dev "$BUNDLE/rootfs/data"
+	cfg --arg s "$PWD/volume" '.mounts += [{"destination": "/data", "type": "bind", "source": $s, "options": ["rbind"]}]'
+}
+
+@test "lean tree: files are masked by the host's null device, whatever lies on /dev (CVE-2025-31133)" {
+	# The container's own host name stands for kernel.core_pattern.
+	hostile_dev /proc/sys/kernel/hostname
+	cfg '.linux.maskedPaths = ["/proc/keys"]'
+	sh_cfg 'ls /dev; echo opened >/proc/keys; hostname; stat -c %t:%T /proc/keys'
+	run -0 lean run -b "$BUNDLE" "$ID"
+	assert_eq "$(count free)" 1 # it came from a template
+	assert_match "$output" $'^null\n'
+	assert_hasnt "$output" opened
+	assert_match "$output" '1:3$'
+}
+
+# masked_or_refused: the container of a hostile image does not read /proc/keys, and knows no more than that it was masked.
+masked_or_refused() {
+	sh_cfg 'echo started; wc -c </proc/keys; ls /proc/acpi | wc -l'
+	run lean run -b "$BUNDLE" "$ID"
+	[ "$status" != 0 ] || assert_eq "$output" $'started\n0\n0'
+	[ "$status" = 0 ] || assert_one_error
+}
+
+@test "lean tree: a mask is never lost for want of what covers it" {
+	wc -c </proc/keys | grep -q -v '^0$' || skip "the kernel shows no keys"
+	cfg '.linux.maskedPaths = ["/proc/keys", "/proc/acpi"]'
+	# An empty /dev, so that there is no null in it.
+	ln -s /dev "$BUNDLE/rootfs/data"
+	cfg '.mounts += [{"destination": "/data", "type": "tmpfs", "source": "tmpfs"}]'
+	masked_or_refused
+	assert_eq "$status" 0
+	# A way to the descriptors of whoever mounts.
+	ln -sfn /proc/self/fd "$BUNDLE/rootfs/data"
+	mkdir -p "$BUNDLE/rootfs/proc/self/fd"
+	masked_or_refused
+	assert_has "$output" "mounts["
+	assert_has "$output" "is refused"
+}
+
+@test "lean tree: a protected path that links of the image lead into /proc is protected" {
+	ln -s /proc "$BUNDLE/rootfs/p"
+	cfg '.linux.maskedPaths = ["/p/keys", "/p/../proc/acpi", "proc/timer_list"] | .linux.readonlyPaths = ["/p/sys"]'
+	sh_cfg 'wc -c </proc/keys; ls /proc/acpi | wc -l; wc -c </proc/timer_list; echo x >/proc/sys/kernel/hostname || hostname'
+	local plain
+	plain=$(rt run -b "$BUNDLE" "$ID" 2>&1)
+	assert_eq "$plain" "0
+0
+0
+/bin/sh: can't create /proc/sys/kernel/hostname: Read-only file system
+$(jq -r .hostname "$BUNDLE/config.json")"
+	assert_eq "$(lean run -b "$BUNDLE" "$ID" 2>&1)" "$plain"
+	assert_eq "$(count free)" 1
+}
+
+@test "lean tree: links of the image as destinations are followed, and refused, as without a template" {
+	local to plain
+	# What the image has there is not what the container will have there.
+	mkdir -p "$BUNDLE"/rootfs/proc/{1,self}/fd
+	cfg '.mounts += [{"destination": "/logs", "type": "tmpfs", "source": "tmpfs", "options": ["mode=700", "size=16k"]}]'
+	sh_cfg 'grep size=16k /proc/mounts | cut -d" " -f 2'
+	for to in /proc/1/fd /proc/self/fd /proc /sys/kernel /etc /missing/dir / ..; do
+		ln -sfn "$to" "$BUNDLE/rootfs/logs"
+		plain=$(rt run -b "$BUNDLE" "$ID" 2>&1) || true
+		[ -n "$plain" ] || fail "nothing came of $to"
+		assert_eq "$to: $(rt --lean=lean,rootfs=config run -b "$BUNDLE" "$ID" 2>&1 | sed 's/.*msg=//; s/mounts\[[0-9]*\]//')" \
+			"$to: $(sed 's/.*msg=//; s/mounts\[[0-9]*\]//' <<<"$plain")"
+	done
+	assert_eq "$(count used)" 0
+	[ "$(count free)" -ge 1 ]
+}
+
+# What the container's processes find: mounts with their options, without the numbers that differ each time.
+tree_of() { # PARTS
+	rt --lean="$1" run -b "$BUNDLE" "$ID" | sed -E 's/^[0-9]+ [0-9]+ [0-9]+:[0-9]+ //; s/ (shared|master):[0-9]+//g' | sort
+}
+
+@test "lean tree: mounts, masks and read-only paths are those that it has without a template" {
+	mkdir -p src "$BUNDLE/rootfs/ro" "$BUNDLE/rootfs/masked"
+	echo x >"$BUNDLE/rootfs/secret"
+	cfg --arg s "$PWD/src" '.mounts += [{"destination": "/data", "type": "bind", "source": $s, "options": ["rbind", "ro", "nosuid"]},
+			{"destination": "/var/run/x", "type": "tmpfs", "source": "tmpfs", "options": ["mode=700", "size=8k"]},
+			{"destination": "/dev/deep", "type": "tmpfs", "source": "tmpfs"}]
+		| .mounts |= map(select(.type != "cgroup"))
+		| .linux.maskedPaths += ["/masked", "/secret", "/none"] | .linux.readonlyPaths += ["/ro", "/none"]'
+	local ro
+	for ro in true false; do
+		cfg ".root.readonly = $ro"
+		sh_cfg 'cat /proc/self/mountinfo; for p in /secret /masked /proc/keys /proc/acpi; do stat -c "%n %F %a %u %t:%T" $p; done
+			for p in /ro/x /data/x /var/run/x/x /proc/sys/kernel/hostname; do sh -c "echo x >$p" && echo $p is writable; done 2>&1
+			ls -lR /dev | sed "s/ [A-Z].* / /" | grep -v console'
+		# The template's /dev is read-only, as containers share it, and has a place for a terminal: docs/lean-profile.md.
+		assert_eq "$(tree_of mounts | sed 's|^/ /dev ro,|/ /dev rw,|')" "$(tree_of none)"
+	done
+	assert_eq "$(count free)" 2
+}
+
 # ---- namespaces ------------------------------------------------------------------------------------
 
 @test "lean: two containers of one template share no mount, process, name, memory or terminal" {

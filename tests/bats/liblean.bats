@@ -136,6 +136,26 @@ start_host() { # [PROFILE]
 	run -0 rt delete "$ID"
 }
 
+@test "liblean: what a container's start puts into memory counts for its limit" {
+	mkdir "$BUNDLE/rootfs/big"
+	head -c 41943040 /dev/zero >"$BUNDLE/rootfs/big/file"
+	cfg '.mounts += [{destination: "/big", type: "tmpfs", source: "tmpfs", options: ["tmpcopyup"]}]'
+	cfg '.linux.resources.memory = {"limit": 8388608, "swap": 8388608}'
+	build host tests/liblean/host.c
+	for profile in none lean; do
+		# Refused, or killed: 137. Without a limit it ends with 0.
+		PROTECT=1 run ! timeout 60 ./host "$BUNDLE" "$ROOT" "$ID" $profile
+		[ "$status" != 124 ]
+	done
+	# Within it, the container's cgroup has them, and not the program's.
+	sh_cfg 'sleep 600'
+	cfg --arg id "$ID" '.linux.cgroupsPath = "/" + $id'
+	cfg '.linux.resources.memory = {"limit": 134217728, "swap": 134217728}'
+	start_host
+	[ "$(cat "$(cgroup_file memory memory.usage_in_bytes memory.current)")" -gt 41943040 ]
+	rt delete --force "$ID"
+}
+
 @test "liblean: a program that is killed leaves what delete --force removes" {
 	sh_cfg 'sleep 600'
 	for profile in none lean; do

@@ -145,6 +145,21 @@ teardown() { common_teardown; }
 	assert_eq "$(status_of)" running
 }
 
+@test "start: says that init was killed before it executed the program" {
+	lean_only "takes it for started"
+	command -v strace >/dev/null || skip "strace is not installed"
+	rt_create
+	local pid
+	pid=$(pid_of)
+	strace -o trace -e trace=execve -e inject=execve:signal=KILL -p "$pid" </dev/null >/dev/null 2>&1 3>&- &
+	wait_until grep -q "^TracerPid:.[1-9]" "/proc/$pid/status"
+	run rt start "$ID"
+	wait $! || true
+	assert_one_error
+	assert_has "$output" "died before it executed its program"
+	wait_for_status stopped "$ID"
+}
+
 @test "delete: a created container" {
 	rt_create
 	local pid
@@ -302,6 +317,37 @@ teardown() { common_teardown; }
 	assert_eq "$(status_of)" running
 }
 
+# As with runc, whose init ends by itself: the first process of a pid namespace could not be ended by
+# these otherwise.
+@test "kill: a created container ends by TERM, INT, HUP and QUIT, and not by USR1" {
+	local sig
+	for sig in TERM INT HUP QUIT; do
+		rt_create
+		rt kill "$ID" USR1
+		assert_eq "$(status_of)" created
+		rt kill "$ID" $sig
+		wait_for_status stopped "$ID"
+		run rt start "$ID"
+		assert_one_error
+		rt delete "$ID"
+	done
+	# The program is asked as ever.
+	sh_cfg 'trap "echo asked; exit 3" TERM; echo ready; while :; do sleep 0.1; done'
+	rt_create
+	rt start "$ID"
+	wait_until grep -q ready "$OUT"
+	rt kill "$ID" TERM
+	wait_for_status stopped "$ID"
+	assert_has "$(cat "$OUT")" asked
+	# And it begins with the signals as they are by default.
+	cfg '.process.args = ["grep", "-E", "^Sig(Cgt|Ign)", "/proc/self/status"]'
+	rt delete "$ID"
+	rt_create
+	rt start "$ID"
+	wait_for_status stopped "$ID"
+	assert_match "$(cat "$OUT")" 'SigIgn:.0000000000000000.SigCgt:.0000000000000000'
+}
+
 @test "kill: a created container" {
 	rt_create
 	rt kill "$ID" KILL
@@ -402,4 +448,78 @@ teardown() { common_teardown; }
 	bash -c 'exec "$0" --root "$1" run -d -b "$2" "$3" </dev/null >/dev/null 2>&1 3>&-' "$LEAN_RUNTIME" "$ROOT" "$BUNDLE" "$ID"
 	assert_eq "$(status_of)" running
 	kill -0 "$(pid_of)"
+}
+
+@test "a config without a process can be created, and start says what is missing" {
+	lean_only "runc and crun want one at create, the specification at start"
+	cfg 'del(.process)'
+	rt_create
+	assert_eq "$(status_of)" created
+	run rt start "$ID"
+	assert_one_error
+	assert_has "$output" "the process is missing"
+	assert_eq "$(status_of)" created
+	run -0 rt list
+	assert_has "$output" "$ID"
+	jq '.process | .args = ["sh", "-c", "id -u; echo $LR_TEST_TAG"]' "$BATS_RUN_TMPDIR/base.json" >p.json
+	run -0 rt exec --process <(jq '.terminal = false' p.json) "$ID"
+	assert_eq "${lines[0]}" 0
+	rt kill "$ID" KILL
+	wait_for_status stopped "$ID"
+	rt delete "$ID"
+	run ! rt state "$ID"
+}
+
+@test "state: while create is at work there is no such container yet, as both peers say" {
+	cfg --arg d "$PWD" '.process.args = ["/bin/sleep", "300"]
+		| .hooks.createRuntime = [{path: "/bin/sh", args: ["sh", "-c", "touch \($d)/begun; until [ -e \($d)/go ]; do sleep 0.05; done"]}]'
+	rt create -b "$BUNDLE" "$ID" </dev/null >/dev/null 2>&1 3>&- &
+	wait_until test -e begun
+	run ! rt state "$ID"
+	touch go
+	assert_has "$output" "does not exist"
+	wait $!
+	assert_eq "$(status_of)" created
+}
+
+@test "list: a root that is not there is an error, if it was asked for" {
+	lean_only "runc 1.1 makes it"
+	run ! rt --root "$PWD/no/such" list
+	assert_has "$output" "$PWD/no/such: no such file or directory"
+	run ! test -e no
+	# The default one is made by the first container.
+	run -0 unshare -m --propagation private sh -c 'mount -t tmpfs tmpfs /run && exec "$LEAN_RUNTIME" list -q'
+	assert_eq "$output" ""
+	run -0 rt --root "$PWD/no/such" delete --force --regex '.*'
+}
+
+@test "run: what is neither a bundle nor a name is refused as by create" {
+	local name verb
+	mkdir -p no-bundle
+	for name in no-bundle/ /no/such/bundle a/b .. .x ../; do
+		for verb in run create; do
+			run ! rt $verb "$name"
+			assert_one_error
+			assert_has "$output" "invalid container id \"$name\""
+		done
+	done
+	run -0 rt run --help
+	assert_has "$output" "a directory that has a config.json"
+}
+
+@test "exec, update: out of memory is an error and no crash" {
+	lean_only "has its own"
+	command -v strace >/dev/null || skip "strace is not installed"
+	local n
+	rt_sleeper
+	for n in 1 2 3 4; do
+		for verb in "exec $ID true" "update --pids-limit 20 $ID" "pause $ID" "kill $ID 0"; do
+			# shellcheck disable=SC2086
+			run timeout -k 2 30 strace -o /dev/null -e trace=brk,mmap -e "inject=brk,mmap:error=ENOMEM:when=$n+" \
+				"$LEAN_RUNTIME" --root "$ROOT" $verb </dev/null
+			[ "$status" != 124 ] || fail "$verb, from the ${n}th: hangs"
+			[ "$status" -lt 128 ] || [ "$status" = 255 ] || fail "$verb, from the ${n}th: status $status: $output"
+		done
+	done
+	rt resume "$ID" || true # pause may have worked
 }

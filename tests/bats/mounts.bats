@@ -109,6 +109,176 @@ mount_table() {
 	assert_eq "$output" here
 }
 
+# Runs itself again in a mount namespace where ./src is a mount with every flag that a bind inherits,
+# and ./src/sub another; prints the flags of what is mounted below /mnt in the container.
+flags_of_source() { # RUNTIME
+	unshare -m --propagation private bash -c 'mkdir -p src && mount -t tmpfs -o nosuid,nodev,noexec,noatime,mode=755 t src &&
+		mkdir src/sub && mount -t tmpfs -o nosuid,nodev t src/sub && exec "${@}"' bash "$@" 2>&1
+}
+
+by_us() {
+	LR_TEST_TAG=$TAG "$LEAN_RUNTIME" --root "$ROOT" run -b "$BUNDLE" "$ID" 3>&-
+}
+
+@test "mounts: bind: once a flag is named, those of the source that are not named go" {
+	local line opts want who p
+	export -f by_us
+	export LEAN_RUNTIME TAG ROOT BUNDLE ID
+	for_peers
+	while read -r who opts want; do
+		cfg '.mounts |= map(select(.destination != "/mnt/a"))'
+		mnt '{"destination": "/mnt/a", "type": "bind", "source": "'"$PWD"'/src", "options": '"$opts"'}'
+		cfg '.process.args = ["awk", "$5 ~ \"^/mnt\" {printf \"%s \", $6}", "/proc/self/mountinfo"]'
+		run -0 flags_of_source bash -c by_us
+		assert_eq "$opts: $output" "$opts: $want "
+		for p in $(peers ${who//,/ }); do
+			run -0 flags_of_source "$LR_LIB/peer" "$p" "$BUNDLE" "$ID"
+			assert_eq "$p: $opts: $output" "$p: $opts: $want "
+		done
+	done <<-'END'
+		runc ["bind"] rw,nosuid,nodev,noexec,noatime
+		runc ["bind","defaults"] rw,nosuid,nodev,noexec,noatime
+		runc,crun ["bind","ro"] ro,noatime
+		crun ["bind","rw"] rw,noatime
+		crun ["bind","exec"] rw,noatime
+		runc,crun ["bind","nosuid"] rw,nosuid,noatime
+		runc,crun ["bind","relatime"] rw,relatime
+		runc,crun ["bind","strictatime"] rw
+		runc,crun ["bind","nodiratime"] rw,nodiratime,relatime
+		runc,crun ["rbind","rprivate","ro"] ro,noatime rw,nosuid,nodev,relatime
+		runc,crun ["rbind","ro","rnosuid"] ro,nosuid,noatime rw,nosuid,nodev,relatime
+		runc,crun ["rbind","bind","nosuid"] rw,nosuid,noatime rw,nosuid,nodev,relatime
+	END
+}
+
+@test "mounts: bind: flags of the source stay where the kernel locks them" {
+	lean_changes rootfs
+	lean_only "runc 1.1 fails, crun clears some"
+	export -f by_us
+	export LEAN_RUNTIME TAG ROOT BUNDLE ID
+	in_userns
+	cfg '.process.args = ["awk", "$5 ~ \"^/mnt\" {printf \"%s \", $6}", "/proc/self/mountinfo"]'
+	mnt '{"destination": "/mnt/a", "type": "bind", "source": "'"$PWD"'/src", "options": ["rbind", "ro"]}'
+	run -0 flags_of_source bash -c by_us
+	assert_eq "$output" "ro,nosuid,nodev,noexec,noatime rw,nosuid,nodev,relatime "
+}
+
+# A bundle with ./vol/deep/f, bound on /srv, and the first of it bound on /mnt/a by its path below the root.
+early_source() { # OPTIONS
+	mkdir -p vol/deep
+	echo content >vol/deep/f
+	chown -R 100000:100000 vol
+	for_peers
+	cfg --argjson o "$1" --arg v "$PWD/vol" --arg s "$BUNDLE/rootfs/srv/deep" '.mounts += [
+		{destination: "/srv", type: "bind", source: $v, options: ["rbind"]},
+		{destination: "/mnt/a", type: "bind", source: $s, options: $o}]'
+	sh_cfg 'cat /mnt/a/f; stat -c %u:%g /mnt/a/f'
+}
+
+in_userns() {
+	chown -R 100000:100000 "$BUNDLE/rootfs"
+	cfg '.linux.namespaces += [{type: "user"}] | .linux.uidMappings = [{containerID: 0, hostID: 100000, size: 65536}]
+		| .linux.gidMappings = .linux.uidMappings'
+}
+
+# as_peers RESULT PEER...: these end with the same.
+as_peers() {
+	local p want=$1
+	shift
+	for p in $(peers "$@"); do
+		run -0 peer_run "$p"
+		assert_eq "$p: $output" "$p: $want"
+	done
+}
+
+@test "mounts: a source that an earlier mount brings into being" {
+	early_source '["rbind"]'
+	run -0 rt run -b "$BUNDLE" "$ID"
+	assert_eq "$output" $'content\n100000:100000'
+	as_peers "$output" runc crun
+	# A directory that nobody has made: the earlier mount's own place.
+	cfg --arg s "$BUNDLE/rootfs/new/place/deep" '.mounts[-2].destination = "/new/place" | .mounts[-1].source = $s'
+	run -0 rt run -b "$BUNDLE" "$ID"
+	assert_eq "$output" $'content\n100000:100000'
+	as_peers "$output" runc crun
+}
+
+@test "mounts: a source that an earlier mount brings into being, in a user namespace" {
+	lean_changes rootfs
+	early_source '["rbind"]'
+	in_userns
+	# Also where root of the user namespace can't go: the path leads below the container's root.
+	run -0 rt run -b "$BUNDLE" "$ID"
+	assert_eq "$output" $'content\n0:0'
+	chmod o+x "$(dirname "$BATS_TEST_TMPDIR")" "$BATS_TEST_TMPDIR" "$BATS_RUN_TMPDIR"
+	run -0 rt run -b "$BUNDLE" "$ID"
+	assert_eq "$output" $'content\n0:0'
+	as_peers "$output" crun
+	cfg --arg s "$BUNDLE/rootfs/srv/none" '.mounts[-1].source = $s'
+	run rt run -b "$BUNDLE" "$ID"
+	assert_one_error
+	assert_has "$output" "$BUNDLE/rootfs/srv/none: no such file or directory"
+}
+
+@test "mounts: a source that an earlier mount brings into being, id-mapped" {
+	lean_changes rootfs
+	lean_only "crun looks before there is anything"
+	early_source '["rbind", "idmap=uids=100000-5-10;gids=100000-6-10"]'
+	run -0 rt run -b "$BUNDLE" "$ID"
+	assert_eq "$output" $'content\n5:6'
+	# In a user namespace by the runtime, as the host's root alone may do it; and read-only stays so.
+	in_userns
+	chown 7:8 vol/deep/f
+	cfg '.mounts[-1].options = ["rbind", "idmap"] | .mounts[-2].options += ["ro"]'
+	sh_cfg 'cat /mnt/a/f; stat -c %u:%g /mnt/a/f; touch /mnt/a/g 2>&1'
+	run rt run -b "$BUNDLE" "$ID"
+	assert_match "$output" $'^content\n7:8\ntouch: .*Read-only file system'
+	# Nobody may map what belongs to the namespace itself.
+	cfg --arg s "$BUNDLE/rootfs/fresh" '.mounts[-2] = {destination: "/fresh", type: "tmpfs", source: "tmpfs"} | .mounts[-1].source = $s'
+	run rt run -b "$BUNDLE" "$ID"
+	assert_one_error
+	assert_has "$output" "mounts[8].source"
+}
+
+@test "mounts: on /: what is mounted there is the root of all that follows" {
+	lean_changes rootfs
+	local opts
+	for_peers
+	cp -a "$BUNDLE/rootfs" other
+	echo other >other/marker
+	cfg --arg s "$PWD/other" '.mounts = [{destination: "/", type: "bind", source: $s, options: ["rbind"]}] + .mounts'
+	sh_cfg 'cat /marker; awk "\$5 == \"/\" {print \$6; n++} END {print n}" /proc/self/mountinfo; ls /dev/null /proc/1/comm; touch /w 2>&1'
+	for opts in '["rbind"]' '["rbind","ro"]'; do
+		cfg --argjson o "$opts" '.mounts[0].options = $o'
+		run rt run -b "$BUNDLE" "$ID"
+		assert_match "$output" $'^other\nr[ow],relatime\n1\n/dev/null\n/proc/1/comm'
+		if [ "$opts" = '["rbind"]' ]; then
+			assert_has "$output" rw,
+			[ -e other/w ]
+			as_peers "$output" runc # crun since 1.22
+		else
+			assert_has "$output" "ro,"
+			assert_has "$output" "Read-only file system"
+		fi
+		rm -f other/w
+	done
+	[ ! -e "$BUNDLE/rootfs/w" ]
+}
+
+@test "mounts: on /: a new file system, after others, in a user namespace" {
+	lean_changes rootfs
+	cp -a "$BUNDLE/rootfs/bin" bin
+	cfg --arg s "$PWD/bin" '.mounts = [{destination: "/dev", type: "tmpfs", source: "early"},
+		{destination: "/", type: "tmpfs", source: "top", options: ["mode=751"]}, {destination: "/bin", type: "bind", source: $s, options: ["rbind"]}] + .mounts'
+	sh_cfg 'stat -c %a /; ls /; cat /proc/self/mountinfo; : >/dev/null'
+	run -0 rt run -b "$BUNDLE" "$ID"
+	assert_match "$output" $'^751\nbin\ndev\nproc\nsys\n'
+	assert_hasnt "$output" early
+	in_userns
+	run -0 rt run -b "$BUNDLE" "$ID"
+	assert_match "$output" $'^751\nbin\ndev\nproc\nsys\n'
+}
+
 @test "mounts: more than there may be descriptors, and none is left" {
 	local n
 	for n in {1..70}; do
@@ -271,6 +441,31 @@ mount_table() {
 	sh_cfg 'echo "[$(cat /file)]"; ls /dir; touch /dir/x 2>/dev/null && echo wrote; touch /rodir/x 2>/dev/null && echo wrote; echo x 2>/dev/null >/rofile && echo wrote; echo x 2>/dev/null >/file; cat /proc/kcore 2>/dev/null | head -c 10; ls /proc/scsi 2>/dev/null; stat -c %t:%T /file; { echo x >/proc/sys/kernel/panic; } 2>&1; true'
 	run -0 rt run -b "$BUNDLE" "$ID"
 	assert_match "$output" $'^\\[\\]\n1:3\n.*Read-only file system'
+}
+
+@test "masked and read-only paths without a slash in front count from the root" {
+	mkdir "$BUNDLE/rootfs/dir" "$BUNDLE/rootfs/rodir" "$BUNDLE/rootfs/tmp/dir"
+	touch "$BUNDLE/rootfs/dir/inside" "$BUNDLE/rootfs/tmp/dir/inside"
+	cfg '.linux.maskedPaths = ["dir", "proc/keys", "none"] | .linux.readonlyPaths = ["rodir", "proc/sys", "none"] | .process.cwd = "/tmp"'
+	sh_cfg 'ls /dir /tmp/dir; wc -c </proc/keys; (echo x >/rodir/x) 2>&1; (echo x >/proc/sys/kernel/hostname) 2>&1; true'
+	run -0 rt run -b "$BUNDLE" "$ID"
+	assert_match "$output" $'^/dir:\n\n/tmp/dir:\ninside\n0\n.*rodir/x: Read-only file system\n.*hostname: Read-only file system$'
+}
+
+@test "without a mount namespace, what would change the host's mounts is ignored: root.readonly, propagation" {
+	lean_changes rootfs
+	without_ns mount
+	cfg '.mounts = [] | .linux.maskedPaths = [] | .linux.readonlyPaths = [] | .root.readonly = true | .linux.rootfsPropagation = "rprivate"'
+	sh_cfg 'echo started; touch /new && echo writable'
+	local before
+	before=$(cat /proc/self/mountinfo)
+	run -0 rt run -b "$BUNDLE" "$ID"
+	assert_has "$output" $'started\nwritable'
+	! is_lean || assert_has "$output" "root.readonly is ignored"
+	assert_eq "$(cat /proc/self/mountinfo)" "$before"
+	cfg '.linux.maskedPaths = ["/etc"]'
+	! is_lean || run ! rt run -b "$BUNDLE" "$ID"
+	! is_lean || assert_has "$output" "need a mount namespace"
 }
 
 @test "devices: made with mode and owner, and only those allowed work" {

@@ -171,6 +171,33 @@ $(readlink "/proc/$(pid_of)/ns/user")"
 	! is_lean || assert_match "$output" "5000|uid"
 }
 
+@test "user namespace: without mappings, 0 is the caller, as with crun" {
+	local p
+	for_peers
+	without_ns cgroup
+	cfg '.linux.namespaces += [{"type": "user"}]
+		| (.mounts[] | select(.destination == "/dev/pts")).options |= map(select(startswith("gid=") | not))'
+	sh_cfg 'cat /proc/self/uid_map /proc/self/gid_map /proc/self/setgroups; id; stat -c %u:%g / /bin'
+	run -0 rt run -b "$BUNDLE" "$ID"
+	assert_match "$output" $'^ +0 +0 +1\n +0 +0 +1\nallow\nuid=0\\(root\\) gid=0\\(root\\).*\n0:0\n0:0$'
+	local ours=$output
+	for p in $(peers crun); do
+		run -0 peer_run "$p"
+		assert_eq "$output" "$ours"
+	done
+	# One kind alone: the other as above.
+	cfg '.linux.uidMappings = [{"containerID": 0, "hostID": 100000, "size": 65536}]'
+	chown -R 100000 "$BUNDLE/rootfs"
+	sh_cfg 'cat /proc/self/uid_map /proc/self/gid_map'
+	run -0 rt run -b "$BUNDLE" "$ID"
+	assert_match "$output" $'^ +0 +100000 +65536\n +0 +0 +1$'
+	for p in $(peers crun); do
+		chmod o+x "$BATS_RUN_TMPDIR" "$BATS_RUN_TMPDIR/test" "$BATS_TEST_TMPDIR"
+		run -0 peer_run "$p"
+		assert_match "$output" $'^ +0 +100000 +65536\n +0 +0 +1$'
+	done
+}
+
 @test "user namespace: joined by path" {
 	userns_cfg
 	cfg '.process.args = ["/bin/sleep", "300"]'

@@ -218,9 +218,86 @@ rt_fds() {
 	assert_eq "$output" $'three\nfour\n0\n1\n2\n3\n4\n5'
 }
 
-@test "descriptors: --preserve-fds more than there are" {
-	run rt_fds run --preserve-fds 50 -b "$BUNDLE" "$ID" 3<&-
-	assert_one_error
+@test "descriptors: --preserve-fds beyond what is open passes what there is, as crun's" {
+	sh_cfg 'for f in 3 4 5 6 7; do [ ! -e /proc/$$/fd/$f ] || readlink /proc/$$/fd/$f; done'
+	run -0 rt_fds run --preserve-fds 50 -b "$BUNDLE" "$ID" 3</etc/passwd 4<&- 5</etc/group 6<&-
+	assert_eq "$output" $'/etc/passwd\n/etc/group'
+	run -0 rt_fds run --preserve-fds 2000000000 -b "$BUNDLE" "$ID" 3</etc/passwd 4<&- 5</etc/group
+	assert_eq "$output" $'/etc/passwd\n/etc/group'
+	if [[ $(peers) == *crun* ]]; then
+		run -0 crun_fds --preserve-fds 3
+		assert_eq "$output" $'/etc/passwd\n/etc/group'
+	fi
+}
+
+# Not through peer, which closes 3.
+crun_fds() {
+	cfg '.ociVersion = "1.0.2"'
+	LR_TEST_TAG=$TAG unshare -m sh -c 'umount /sys/fs/cgroup/unified 2>/dev/null; exec "$@"' sh \
+		crun --root "$BATS_TEST_TMPDIR/crun" run "$@" -b "$BUNDLE" "$ID" </dev/null 3</etc/passwd 4<&- 5</etc/group
+}
+
+@test "socket activation: LISTEN_FDS beyond what is open passes what there is, as crun's" {
+	sh_cfg 'for f in 3 4 5 6 7; do [ ! -e /proc/$$/fd/$f ] || readlink /proc/$$/fd/$f; done; echo $LISTEN_PID'
+	LISTEN_FDS=4 run -0 rt_fds run -b "$BUNDLE" "$ID" 3</etc/passwd 4<&- 5</etc/group 6<&-
+	assert_eq "$output" $'/etc/passwd\n/etc/group\n1'
+	if [[ $(peers) == *crun* ]]; then
+		LISTEN_FDS=4 run -0 crun_fds
+		assert_eq "$output" $'/etc/passwd\n/etc/group\n1'
+	fi
+}
+
+@test "environment: of a name that is given twice the last counts, as runc's and crun's" {
+	cfg '.process.args = ["sh", "-c", "cat /proc/1/environ | tr \"\\0\" \"\\n\" | grep -v LR_TEST_TAG | sort"]
+		| .process.env = ["TWO=a", "PATH=/nowhere", "LR_TEST_TAG=x", "TWO=b", "T=1", "TWOS=1", "PATH=/bin", "TWO=c", "T=", "LR_TEST_TAG='"$TAG"'"]'
+	local p
+	run -0 rt run -b "$BUNDLE" "$ID"
+	assert_eq "$output" $'HOME=/root\nPATH=/bin\nT=\nTWO=c\nTWOS=1'
+	for p in $(peers); do
+		run -0 peer "$p" run -b "$BUNDLE" "$ID"
+		assert_eq "$output" $'HOME=/root\nPATH=/bin\nT=\nTWO=c\nTWOS=1'
+	done
+}
+
+@test "environment: an empty HOME is the user's of the image, as runc's" {
+	cfg '.process.args = ["sh", "-c", "echo $HOME"] | .process.user.uid = 1000'
+	local env p
+	for env in '["HOME="]' '["HOME=/a", "HOME="]' '["A=b"]'; do
+		cfg --argjson e "$env" '.process.env = ["PATH=/bin", "LR_TEST_TAG='"$TAG"'"] + $e'
+		run -0 rt run -b "$BUNDLE" "$ID"
+		assert_eq "$output" /home/tester
+		[[ $(peers) != *runc* ]] || assert_eq "$(peer runc run -b "$BUNDLE" "$ID" </dev/null)" /home/tester
+	done
+	cfg '.process.env += ["HOME=", "HOME=/b"]'
+	run -0 rt run -b "$BUNDLE" "$ID"
+	assert_eq "$output" /b
+	for p in $(peers); do
+		assert_eq "$(peer "$p" run -b "$BUNDLE" "$ID" </dev/null)" /b
+	done
+}
+
+# Each peer's answer to the capabilities of the config: the sets, or "refused".
+capabilities_of() {
+	"$@" -b "$BUNDLE" "$ID" </dev/null 2>err | cut -f2 | tr '\n' ' ' || true
+	! grep -q -i "capabilities\|apply caps\|capset" err || echo refused
+}
+
+@test "capabilities: inheritable outside bounding, effective outside permitted are errors, as runc's and crun's" {
+	local k='"CAP_KILL"' both='"CAP_KILL","CAP_SYS_PTRACE"' sets want p
+	while IFS='|' read -r sets want; do
+		cfg --argjson c "{$sets}" '.process.capabilities = $c | .process.args = ["grep", "-E", "Cap(Prm|Eff|Bnd)", "/proc/self/status"]'
+		assert_eq "$(capabilities_of rt run)" "$want"
+		for p in $(peers); do
+			assert_eq "$(capabilities_of peer "$p" run)" "$want"
+		done
+	done <<-END
+		"bounding":[$k],"permitted":[$k],"effective":[$k],"inheritable":[$both]|refused
+		"bounding":[$k],"permitted":[$both],"effective":[$k],"inheritable":[$both]|refused
+		"inheritable":[$k]|refused
+		"bounding":[$k],"permitted":[$k],"effective":[$both]|refused
+		"bounding":[$k],"permitted":[$both],"effective":[$both]|0000000000000020 0000000000000020 0000000000000020 
+		"bounding":[$both],"permitted":[$k],"effective":[$k],"inheritable":[$k],"ambient":[$both]|0000000000000020 0000000000000020 0000000000080020 
+	END
 }
 
 @test "socket activation: LISTEN_FDS reach the container, LISTEN_PID is 1" {
@@ -315,4 +392,55 @@ s = socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM); s.connect(sys.argv[1]); s.
 	is_lean || skip "stand-in runtime: inherits them"
 	assert_match "$(cat o)" 'SigBlk:.0000000000000000'
 	assert_match "$(cat o)" 'SigIgn:.0000000000000000'
+}
+
+@test "the caller's blocked signals are not inherited by create, run and exec" {
+	is_lean || skip "stand-in runtime: inherits them"
+	cfg '.process.args = ["grep", "SigBlk", "/proc/self/status"]'
+	LR_TEST_TAG=$TAG env --block-signal=TERM,USR2 "$LEAN_RUNTIME" --root "$ROOT" run -b "$BUNDLE" "$ID" </dev/null >o 2>&1 3>&-
+	assert_match "$(cat o)" '^SigBlk:.0000000000000000$'
+	LR_TEST_TAG=$TAG env --block-signal=TERM,USR2 "$LEAN_RUNTIME" --root "$ROOT" create -b "$BUNDLE" "$ID" </dev/null >o 2>&1 3>&-
+	rt start "$ID"
+	wait_for_status stopped "$ID"
+	assert_match "$(cat o)" '^SigBlk:.0000000000000000$'
+	rt delete "$ID"
+	rt_sleeper
+	LR_TEST_TAG=$TAG env --block-signal=TERM,USR2 "$LEAN_RUNTIME" --root "$ROOT" exec "$ID" grep SigBlk /proc/self/status </dev/null >o 2>&1 3>&-
+	assert_match "$(cat o)" '^SigBlk:.0000000000000000$'
+}
+
+# docs/inherited.md
+@test "what a program inherits from the caller, and what it does not" {
+	unset LEAN_RUNTIME_PROFILE # it has a personality of its own
+	command -v gcc >/dev/null || skip "needs a C compiler"
+	needs_root
+	local own='^(subreaper|pdeathsig|dumpable|blocked|ignored|umask|leads|affinity) '
+	gcc -D_GNU_SOURCE -static -o inherited "$LR_LIB/inherited.c"
+	cp inherited "$BUNDLE/rootfs/bin/inherited"
+	cfg '.process.args = ["inherited", "show"] | del(.process.rlimits, .process.oomScoreAdj)'
+	export LR_TEST_TAG=$TAG
+	./inherited set ./inherited show >caller
+	rt run -b "$BUNDLE" "$ID" </dev/null >plain
+	./inherited set "$LEAN_RUNTIME" --root "$ROOT" run -b "$BUNDLE" "$ID" </dev/null >mine 3>&-
+	if is_lean; then
+		assert_eq "$(grep -vE "$own" mine)" "$(grep -vE "$own" caller)"
+		assert_eq "$(grep -E "$own" mine)" "$(grep -E "$own" plain)"
+		assert_eq "$(grep -E "$own" plain)" "subreaper 0
+pdeathsig 0
+dumpable 1
+blocked 0000000000000000
+ignored 0000000000000000
+umask 22
+leads session 1, group 1
+affinity $(nproc)"
+	fi
+	if command -v runc >/dev/null; then
+		./inherited set runc --root "$BATS_TEST_TMPDIR/runc" run -b "$BUNDLE" "$ID" </dev/null >runc.set 3>&-
+		# What the caller ignores, runc leaves ignored.
+		local others='^(blocked|ignored|affinity) '
+		assert_eq "$(grep -vE "$others" mine)" "$(grep -vE "$others" runc.set)"
+	fi
+	rt_sleeper
+	./inherited set "$LEAN_RUNTIME" --root "$ROOT" exec "$ID" inherited show </dev/null >mine.exec 3>&-
+	! is_lean || assert_eq "$(cat mine.exec)" "$(cat mine)"
 }

@@ -275,6 +275,34 @@ fifo .*'
 
 # --- linux.resources --------------------------------------------------------------------------------
 
+@test "linux.devices: in a user namespace: what the host lacks is made, and the host's are bound nosuid and noexec" {
+	lean_changes rootfs
+	local p ours
+	for_peers
+	chown -R 100000:100000 "$BUNDLE/rootfs"
+	chmod o+x "$BATS_RUN_TMPDIR" "$BATS_RUN_TMPDIR/test" "$BATS_TEST_TMPDIR"
+	cfg '.linux.namespaces += [{type: "user"}] | .linux.uidMappings = [{containerID: 0, hostID: 100000, size: 65536}]
+		| .linux.gidMappings = .linux.uidMappings | .linux.devices = [
+		{path: "/dev/mine", type: "c", major: 1, minor: 3, fileMode: 416, uid: 0, gid: 8},
+		{path: "/dev/sub/none", type: "c", major: 241, minor: 33, fileMode: 420, uid: 7, gid: 0}]
+		| .linux.resources.devices = [{allow: true, access: "rwm"}]'
+	sh_cfg 'stat -c "%a %u:%g %t:%T %F" /dev/mine /dev/sub/none; echo x >/dev/mine && echo wrote
+		awk "\$5 ~ \"^/dev/(mine|sub/none|zero)\\$\" {print \$5, \$6}" /proc/self/mountinfo | sort; ls /dev/mqueue; pwd'
+	run -0 rt run -b "$BUNDLE" "$ID"
+	assert_eq "$output" '640 0:8 1:3 character special file
+644 7:0 f1:21 character special file
+wrote
+/dev/mine rw,relatime
+/dev/sub/none rw,relatime
+/dev/zero rw,nosuid,noexec,relatime
+/'
+	ours=$output
+	for p in $(peers crun); do
+		run -0 peer_run "$p"
+		assert_eq "$output" "$ours"
+	done
+}
+
 @test "linux.resources.cpu: burst and idle" {
 	cgroup_v2 && skip "v1 files"
 	cfg '.linux.resources.cpu = {quota: 20000, period: 50000, burst: 10000}'

@@ -166,6 +166,14 @@ lean-runtime
 	assert_has "$output" "XDG_RUNTIME_DIR"
 }
 
+@test "rootless: a user namespace without mappings has the user as its root" {
+	user_bundle
+	cfg 'del(.linux.uidMappings, .linux.gidMappings)'
+	sh_cfg 'cat /proc/self/uid_map /proc/self/gid_map /proc/self/setgroups; id -u'
+	run -0 as_user run "$ID"
+	assert_match "$output" $'^ +0 +1234 +1\n +0 +1234 +1\ndeny\n0$'
+}
+
 @test "rootless: ids of other users need newuidmap's grant" {
 	user_bundle
 	cfg '.linux.uidMappings[0].size = 2'
@@ -228,6 +236,79 @@ UP,"
 	run -0 unshare -m --propagation private bash "$HOMEDIR/ranges.sh" "$HOMEDIR" "$ID"
 	assert_eq "$output" $'0 7\n5:6\nallow'
 	assert_eq "$(stat -c %u:%g "$HOMEDIR/bundle/rootfs/tmp/file")" 200004:200005
+}
+
+# in_userns SCRIPT: by an ordinary user, as root of a user namespace, which is where Podman runs a
+# runtime. $KEPT is a process there whose namespaces are its own, but the mount namespace.
+in_userns() {
+	cat >"$HOMEDIR/in_userns.sh" <<-'END'
+		cd "$HOME/bundle"
+		unshare --net --pid --fork --uts --ipc sleep 300 </dev/null >/dev/null 2>&1 &
+		trap 'kill -KILL $KEPT; wait' EXIT # as the first of its pid namespace it heeds no other
+		for _ in $(seq 200); do
+			KEPT=$(pgrep -P $! sleep) && break
+			sleep 0.05
+		done
+		. ./script
+	END
+	cat >"$HOMEDIR/bundle/script"
+	setpriv --reuid 1234 --regid 1234 --clear-groups env -i PATH="$PATH" LR_TEST_TAG="$TAG" ID="$ID" \
+		HOME="$HOMEDIR" XDG_RUNTIME_DIR="$HOMEDIR/run" LR="$HOMEDIR/lr" timeout -k 2 120 \
+		unshare --user --map-root-user bash "$HOMEDIR/in_userns.sh" </dev/null 3>&-
+}
+
+# Podman's default network: the runtime's own belongs to the host, and there is no way back to it.
+@test "rootless: joined namespaces that belong to the user's, from a runtime whose own do not" {
+	user_bundle
+	without_ns user
+	cfg 'del(.linux.uidMappings, .linux.gidMappings) | del(.hostname)'
+	run -0 in_userns <<-'END'
+		mv config.json plain.json
+		change() { # JQ...
+			jq "$@" config.json >c && mv c config.json
+		}
+		join() { # TYPE...
+			jq '.process.args = ["sh", "-c", "for n in net pid uts ipc; do readlink /proc/self/ns/$n; done"]' plain.json >config.json
+			for t; do
+				f=$t; [ $t != network ] || f=net
+				change --arg t $t --arg p /proc/$KEPT/ns/$f '.linux.namespaces |= map(select(.type != $t)) + [{type: $t, path: $p}]'
+			done
+		}
+		is_kept() { # WHAT NAMES
+			for n in $2; do
+				grep -qxF "$(readlink /proc/$KEPT/ns/$n)" got || { echo "$1: not in the $n namespace:"; cat got; }
+			done
+		}
+		try() { # WHAT NAMES
+			"$LR" run "$ID" >got 2>&1 || { echo "$1: run: $?"; cat got; }
+			is_kept "$1, run" "$2"
+			"$LR" create "$ID" >got 2>&1 && "$LR" start "$ID" || { echo "$1: create: $?"; cat got; }
+			for _ in $(seq 200); do
+				[ "$("$LR" state "$ID" | jq -r .status)" != stopped ] || break
+				sleep 0.05
+			done
+			is_kept "$1, create" "$2"
+			"$LR" delete --force "$ID"
+		}
+		join network
+		try network net
+		join network uts ipc
+		try "as in a pod" "net uts ipc"
+		join network uts ipc pid
+		try "with its pid namespace" "net uts ipc pid"
+		join network
+		change '.linux.namespaces += [{type: "time"}]'
+		try "a new time namespace" net
+		# As with --userns: one more user namespace, which has no right to join them.
+		deeper() {
+			change '.linux.namespaces += [{type: "user"}] | .linux.uidMappings = [{containerID: 0, hostID: 0, size: 1}]
+				| .linux.gidMappings = .linux.uidMappings | .mounts |= map(select(.type != "mqueue"))'
+		}
+		join network uts ipc
+		deeper
+		try "and a user namespace" "net uts ipc"
+	END
+	assert_eq "$output" ""
 }
 
 # --- root, with a user namespace ----------------------------------------------------------------

@@ -47,6 +47,44 @@ teardown() { common_teardown; }
 	assert_eq "$(jq -r .bundle <<<"$output")" "$real"
 }
 
+open_of() { # PID
+	find "/proc/$1/fd" -mindepth 1 -printf '%l\n' | sort
+}
+
+holds() { # PID WHAT
+	[ "$(open_of "$1")" = "$2" ]
+}
+
+@test "run: while the container runs, nothing is open but what its end takes" {
+	lean_changes network
+	lean_only "its own affair"
+	cfg '.process.args = ["/bin/sleep", "300"]'
+	local pid change
+	# By the stub, by a mount of the program's file, and by that with a hook, which waits for a process of ours.
+	for change in . '.linux.seccomp = {"defaultAction": "SCMP_ACT_ALLOW", "syscalls": [{"names": ["mkdir"], "action": "SCMP_ACT_ERRNO"}]}' \
+		'.hooks.createRuntime = [{"path": "/bin/true"}]'; do
+		cfg "$change"
+		# Python passes no descriptors on but these.
+		LR_TEST_TAG=$TAG python3 -c 'import subprocess, sys
+null = subprocess.DEVNULL
+print(subprocess.Popen(sys.argv[1:], stdin=null, stdout=null, stderr=null).pid)' \
+			"$LEAN_RUNTIME" --root "$ROOT" run -b "$BUNDLE" "$ID" >pid
+		pid=$(cat pid)
+		wait_for_status running "$ID"
+		wait_until grep -q sleep "/proc/$(pid_of)/cmdline"
+		wait_until holds "$pid" "/dev/null
+/dev/null
+/dev/null
+$ROOT
+$ROOT/$ID
+$ROOT/$ID/record
+anon_inode:[pidfd]
+anon_inode:[signalfd]" || fail "$(open_of "$pid")"
+		rt kill "$ID" KILL
+		wait_until test ! -e "/proc/$pid"
+	done
+}
+
 @test "run: what a hook leaves running is a child of run as long as that stays" {
 	local pid left
 	cfg --arg f "$PWD/left" '.process.args = ["/bin/sleep", "300"] | .hooks = {"poststart": [{
@@ -307,4 +345,30 @@ teardown() { common_teardown; }
 @test "run: relative --root" {
 	run -0 "$LEAN_RUNTIME" --root rel/root run -b "$BUNDLE" "$ID"
 	assert_eq "$output" hello
+}
+
+@test "run: --detach says that init was killed before it executed the program" {
+	lean_only "takes it for started"
+	command -v strace >/dev/null || skip "strace is not installed"
+	local self
+	cfg '.process.args = ["/bin/sleep", "300"]'
+	# By the sealed program in between, and without.
+	for self in "" mount; do
+		export LEAN_RUNTIME_SELF=$self
+		run dies_at_execve run --detach -b "$BUNDLE" "$ID"
+		assert_one_error
+		assert_has "$output" "killed by signal 9 (SIGKILL) before it executed its program"
+		run ! rt state "$ID"
+		# In the foreground its status tells.
+		run -137 dies_at_execve run -b "$BUNDLE" "$ID"
+	done
+	# A program that ends at once has been executed, whatever its name is.
+	unset LEAN_RUNTIME_SELF
+	local name
+	for name in true 3 4 5 6 7 8 9 10 memfd:lean-stub; do
+		cp "$BUNDLE/rootfs/bin/busybox" "$BUNDLE/rootfs/bin/$name"
+		cfg --arg n "/bin/$name" '.process.args = [$n, "kill"]'
+		rt_bg run --detach -b "$BUNDLE" "$ID"
+		rt delete --force "$ID"
+	done
 }

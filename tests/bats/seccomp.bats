@@ -72,6 +72,65 @@ ENOUGH=$(printf '"%s",' accept access arch_prctl brk capget capset chdir clock_g
 	assert_has "$output" "got it"
 }
 
+@test "seccomp: what a mask hides of the value is not compared" {
+	# 0x10a & 0xff is USR1; without the mask, no argument would ever be 0x10a
+	seccomp '{"defaultAction": "SCMP_ACT_ALLOW", "syscalls": [{"names": ["kill"], "action": "SCMP_ACT_ERRNO", "errnoRet": 28,
+		"args": [{"index": 1, "value": 255, "valueTwo": 266, "op": "SCMP_CMP_MASKED_EQ"}]}]}'
+	sh_cfg 'trap "echo got it" HUP; kill -HUP $$; kill -USR1 $$; echo alive'
+	run -0 rt run -b "$BUNDLE" "$ID"
+	assert_has "$output" "got it"
+	assert_has "$output" "No space left"
+	assert_has "$output" alive
+}
+
+@test "seccomp: every way into a container has the filter" {
+	lean_only "liblean, the cache"
+	seccomp '{"defaultAction": "SCMP_ACT_ALLOW", "syscalls": [{"names": ["mkdir", "mkdirat"], "action": "SCMP_ACT_ERRNO", "errnoRet": 28}]}'
+	local refused="can't create directory '/tmp/x': No space left on device"
+	cfg '.process.args = ["mkdir", "/tmp/x"]'
+	local n
+	for n in first cached; do
+		run ! rt run -b "$BUNDLE" "$ID"
+		assert_has "$output" "$refused"
+	done
+	run ! rt --lean run -b "$BUNDLE" "$ID"
+	rt pool drain
+	assert_has "$output" "$refused"
+	rt run -d -b "$BUNDLE" "$ID" >detached 2>&1 </dev/null
+	wait_for_status stopped "$ID"
+	assert_has "$(cat detached)" "$refused"
+	rt delete "$ID"
+	rt create -b "$BUNDLE" "$ID" >created 2>&1 </dev/null
+	rt start "$ID"
+	wait_for_status stopped "$ID"
+	assert_has "$(cat created)" "$refused"
+	rt delete "$ID"
+
+	sh_cfg 'exec sleep 1000'
+	rt run -d -b "$BUNDLE" "$ID" </dev/null >/dev/null 2>&1
+	run ! rt exec "$ID" mkdir /tmp/x
+	assert_has "$output" "$refused"
+	jq '.process | .args = ["mkdir", "/tmp/x"]' "$BUNDLE/config.json" >process.json
+	run ! rt exec --process process.json "$ID"
+	assert_has "$output" "$refused"
+	rt delete --force "$ID"
+}
+
+@test "seccomp: a listener that no rule notifies is ignored, as runc has it" {
+	cfg '.process.args = ["mkdir", "/tmp/x"]'
+	local path
+	for path in /no/such.sock relative.sock; do
+		seccomp '{"defaultAction": "SCMP_ACT_ALLOW", "listenerPath": "'"$path"'", "listenerMetadata": "m",
+			"syscalls": [{"names": ["mkdir", "mkdirat"], "action": "SCMP_ACT_ERRNO", "errnoRet": 28}]}'
+		run ! rt run -b "$BUNDLE" "$ID"
+		assert_has "$output" "No space left on device"
+		if command -v runc >/dev/null; then
+			run ! runc --root "$BATS_TEST_TMPDIR/runc" run -b "$BUNDLE" "$ID"
+			assert_has "$output" "No space left on device"
+		fi
+	done
+}
+
 @test "seccomp: a default of errno with a list of what is allowed" {
 	seccomp '{"defaultAction": "SCMP_ACT_ERRNO", "defaultErrnoRet": 38, "architectures": ["SCMP_ARCH_X86_64", "SCMP_ARCH_X86", "SCMP_ARCH_X32"],
 		"syscalls": [{"names": ['"${ENOUGH%,}"'], "action": "SCMP_ACT_ALLOW"}]}'
@@ -122,7 +181,8 @@ ENOUGH=$(printf '"%s",' accept access arch_prctl brk capget capset chdir clock_g
 	done
 }
 
-@test "seccomp: notify sends the descriptor and the state to the listener" {
+# An agent that lets no call through: there is no space left.
+start_agent() {
 	cat >agent.py <<-'END'
 		import array, json, os, socket, sys
 		s = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
@@ -149,17 +209,36 @@ ENOUGH=$(printf '"%s",' accept access arch_prctl brk capget capset chdir clock_g
 		        break
 	END
 	python3 agent.py </dev/null >agent.log 2>&1 3>&- &
-	local agent=$!
+	AGENT=$!
 	wait_until test -S agent.sock
+}
+
+end_agent() {
+	kill "$AGENT" 2>/dev/null || true # it may have ended by itself
+	wait "$AGENT" || true
+}
+
+@test "seccomp: notify sends the descriptor and the state to the listener" {
+	start_agent
 	seccomp '{"defaultAction": "SCMP_ACT_ALLOW", "listenerPath": "'"$BATS_TEST_TMPDIR"'/agent.sock", "listenerMetadata": "meta data",
 		"syscalls": [{"names": ["mkdir", "mkdirat"], "action": "SCMP_ACT_NOTIFY"}]}'
 	cfg '.process.args = ["mkdir", "/tmp/x"]'
 	run timeout 20 "$LEAN_RUNTIME" --root "$ROOT" run -b "$BUNDLE" "$ID"
-	kill "$agent" 2>/dev/null || true # it may have ended by itself
-	wait "$agent" || true
+	end_agent
 	assert_has "$output" "No space left"
 	jq -e --arg id "$ID" '.fds == 1 and .state.state.id == $id and .state.metadata == "meta data" and .state.pid > 0
 		and .state.fds == ["seccompFd"] and (.link | contains("seccomp"))' agent.json
+}
+
+@test "seccomp: startContainer hooks are under a filter that notifies, too" {
+	start_agent
+	seccomp '{"defaultAction": "SCMP_ACT_ALLOW", "listenerPath": "'"$BATS_TEST_TMPDIR"'/agent.sock",
+		"syscalls": [{"names": ["mkdir", "mkdirat"], "action": "SCMP_ACT_NOTIFY"}]}'
+	cfg '.hooks.startContainer = [{path: "/bin/mkdir", args: ["mkdir", "/tmp/x"]}]'
+	run timeout 20 "$LEAN_RUNTIME" --root "$ROOT" run -b "$BUNDLE" "$ID"
+	end_agent
+	assert_has "$output" "startContainer"
+	assert_has "$output" "No space left"
 }
 
 @test "seccomp: notify without a listener is an error" {
@@ -181,4 +260,66 @@ ENOUGH=$(printf '"%s",' accept access arch_prctl brk capget capset chdir clock_g
 	cfg '.process.args = ["newcall"]'
 	run -0 rt run -b "$BUNDLE" "$ID"
 	assert_eq "$output" 38
+}
+
+# The runtime, for at most 20 seconds. By a file: a process of it that never ends would keep a pipe open, and the test waiting.
+in_time() {
+	local s=0
+	timeout -k 2 20 "$LEAN_RUNTIME" --root "$ROOT" "$@" </dev/null >said 2>&1 3>&- || s=$?
+	cat said
+	return $s
+}
+
+# With runc each of these hangs, and with crun the container dies by a signal without a word.
+@test "seccomp: a profile that refuses execve, and all that ends a process and tells why, is one error" {
+	lean_only "spins, or says nothing"
+	local action nnp log=$BATS_TEST_TMPDIR/log
+	for action in SCMP_ACT_ERRNO SCMP_ACT_KILL_PROCESS; do
+		seccomp '{"defaultAction": "SCMP_ACT_ALLOW", "syscalls": [{"action": "'$action'",
+			"names": ["execve", "execveat", "exit", "exit_group", "write", "sendto", "sendmsg", "kill", "tgkill"]}]}'
+		for nnp in true false; do
+			cfg --argjson n $nnp '.process.noNewPrivileges = $n'
+			run in_time run -d -b "$BUNDLE" "$ID"
+			assert_one_error
+			assert_has "$output" "linux.seccomp must allow execve"
+			run in_time run -b "$BUNDLE" "$ID"
+			assert_one_error
+			assert_has "$output" "linux.seccomp must allow execve"
+			assert_nothing_left
+			rt_create
+			run in_time start "$ID"
+			assert_one_error
+			assert_has "$output" "linux.seccomp must allow execve"
+			wait_for_status stopped "$ID"
+			rt delete "$ID"
+		done
+	done
+}
+
+@test "seccomp: the same in exec" {
+	lean_only "spins, or says nothing"
+	local other first=$ID
+	cfg '.linux.seccomp = {defaultAction: "SCMP_ACT_ALLOW", syscalls: [{names: ["mkdir"], action: "SCMP_ACT_ERRNO"}]}'
+	rt_sleeper
+	new_id other
+	seccomp '{"defaultAction": "SCMP_ACT_ALLOW", "syscalls": [{"action": "SCMP_ACT_ERRNO",
+		"names": ["execve", "execveat", "exit", "exit_group", "write", "sendto", "sendmsg", "kill", "tgkill"]}]}'
+	cfg --arg i "$other" '.linux.cgroupsPath = "/" + $i'
+	rt_create "$other"
+	cp "$ROOT/$other/seccomp" "$ROOT/$first/seccomp"
+	for detach in "" --detach; do
+		# shellcheck disable=SC2086 # none, if empty
+		run in_time exec $detach "$first" true
+		assert_one_error
+		assert_has "$output" "linux.seccomp must allow execve"
+	done
+}
+
+@test "seccomp: a startContainer hook that can neither be executed nor end is one error" {
+	lean_only "spins, or says nothing"
+	seccomp '{"defaultAction": "SCMP_ACT_ALLOW", "syscalls": [{"action": "SCMP_ACT_ERRNO", "names": ["execve", "execveat", "exit", "exit_group", "kill", "tgkill"]}]}'
+	cfg '.hooks.startContainer = [{path: "/bin/true"}]'
+	run timeout -k 2 20 "$LEAN_RUNTIME" --root "$ROOT" run -b "$BUNDLE" "$ID"
+	assert_one_error
+	assert_has "$output" "startContainer"
 }

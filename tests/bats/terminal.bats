@@ -44,6 +44,38 @@ on_pty() {
 	assert_eq "$(cat "$OUT" "$ERR")" ""
 }
 
+# ends RUNTIME...: how lines end on a terminal, and where the output is a pipe; run and exec.
+ends() {
+	"$LR_LIB/on-pty" -- "$@" run -b "$BUNDLE" "$ID" </dev/null 3>&- | od -An -c
+	"$LR_LIB/on-pty" -- sh -c '"$@" | cat >piped' sh "$@" run -b "$BUNDLE" "$ID" </dev/null 3>&-
+	od -An -c <piped
+	cfg '.process.terminal = false'
+	"$@" run -d -b "$BUNDLE.sleep" "$ID" </dev/null >out 2>&1 3>&-
+	"$LR_LIB/on-pty" -- "$@" exec -t "$ID" printf 'd\ne\n' </dev/null 3>&- | od -An -c
+	"$LR_LIB/on-pty" -- sh -c '"$@" | cat >piped' sh "$@" exec -t "$ID" printf 'd\ne\n' </dev/null 3>&-
+	od -An -c <piped
+	"$@" delete --force "$ID"
+}
+
+@test "terminal: in the foreground lines end as runc's do: for the caller's terminal with a return, in a pipe without" {
+	is_lean || skip "stand-in runtime: is what this one is compared with"
+	make_bundle "$BUNDLE.sleep"
+	cfg -b "$BUNDLE.sleep" '.process.args = ["sleep", "100"]'
+	sh_cfg 'printf "a\nb\r\nc\n"'
+	local expected='   a  \r  \n   b  \r  \r  \n   c  \r  \n
+   a  \n   b  \r  \n   c  \n
+   d  \r  \n   e  \r  \n
+   d  \n   e  \n'
+	export LR_TEST_TAG=$TAG
+	run -0 ends "$LEAN_RUNTIME" --root "$ROOT"
+	assert_eq "$output" "$expected"
+	cfg '.process.terminal = true'
+	if [[ $(peers) == *runc* ]]; then
+		run -0 ends runc --root "$BATS_TEST_TMPDIR/runc-root"
+		assert_eq "$output" "$expected"
+	fi
+}
+
 @test "terminal: input, interrupt and size through the master" {
 	sh_cfg 'trap "echo interrupted; exit 4" INT; stty size; echo ready; while :; do sleep 0.05; done'
 	receive --size 33x111 --wait ready --send '\x03'
@@ -131,6 +163,22 @@ on_pty() {
 	assert_has "$(tail -n 1 <<<"$output")" "line 19999"
 }
 
+@test "terminal: a read-only /dev has its console, devices and links" {
+	local p
+	for_peers
+	cfg '(.mounts[] | select(.destination == "/dev")).options += ["ro"]'
+	sh_cfg 'tty; stat -c %t:%T /dev/console; touch /dev/x; awk "\$5 == \"/dev\" {print \$6}" /proc/self/mountinfo; ls -1 /dev/null /dev/full /dev/ptmx /dev/stdin'
+	run -0 on_pty -- "$LEAN_RUNTIME" --root "$ROOT" run -b "$BUNDLE" "$ID"
+	output=${output//$'\r'/}
+	assert_match "$output" $'/dev/(pts/0|console)\n88:0\ntouch: .*Read-only file system\nro,nosuid'
+	assert_has "$output" $'/dev/full\n/dev/null\n/dev/ptmx\n/dev/stdin'
+	local ours=$output
+	for p in $(peers runc crun); do
+		run -0 on_pty -- "$LR_LIB/peer" --terminal "$p" "$BUNDLE" "$ID"
+		assert_eq "$p: $(grep -v strictatime <<<"${output//$'\r'/}")" "$p: $ours"
+	done
+}
+
 @test "terminal: in the foreground: by script(1)" {
 	command -v script >/dev/null || skip "script is not installed (bsdutils)"
 	sh_cfg 'tty; exit 9'
@@ -146,7 +194,7 @@ on_pty() {
 
 # --- no byte lost, no hang, no busy loop ---------------------------------------------------------
 
-# 10 MB and a bit, as the program writes it: no \r is added. The pause: what the session's leader
+# 10 MB and a bit, as the program writes it: no \r is added, but by the caller's own terminal. The pause: what the session's leader
 # wrote last may still be on its way when its exit hangs up the terminal, and is flushed by the kernel.
 NUMBERS=1500000
 write_much() {
@@ -163,7 +211,8 @@ assert_all_numbers() {
 	local rc=0
 	on_pty --slow --timeout 60 -- "$LEAN_RUNTIME" --root "$ROOT" run -b "$BUNDLE" "$ID" >out || rc=$?
 	assert_eq "$rc" 7
-	assert_all_numbers out
+	tr -d '\r' <out >lines
+	assert_all_numbers lines
 }
 
 @test "terminal: 10 MB into a slow pipe arrive whole" {
@@ -198,7 +247,8 @@ while True:
 	on_pty --slow --timeout 60 -- "$LEAN_RUNTIME" --root "$ROOT" exec -t "$ID" \
 		sh -c "stty -opost; seq 1 $NUMBERS; sleep 0.3; exit 7" >out || rc=$?
 	assert_eq "$rc" 7
-	assert_all_numbers out
+	tr -d '\r' <out >lines
+	assert_all_numbers lines
 }
 
 @test "terminal: a megabyte of input goes through whole, and its end is seen" {

@@ -13,7 +13,7 @@ static void check_op(const struct lr_mount_op *op)
 
 	FUZZ_CHECK(op->dest[0] == '/' && op->name == strrchr(op->dest, '/') + 1);
 	FUZZ_CHECK(!strstr(op->dest, "//") && !strstr(op->dest, "/../"));
-	FUZZ_CHECK(op->kind == LR_MOUNT_REMOUNT || op->dest[1]);
+	FUZZ_CHECK(op->kind != LR_MOUNT_CGROUP || op->dest[1]);
 	FUZZ_CHECK(op->kind != LR_MOUNT_FS || !lr_streq(op->dest, "/proc") ||
 		   lr_streq(op->type, "proc"));
 	FUZZ_CHECK(op->kind == LR_MOUNT_REMOUNT || !lr_has_prefix(op->dest, "/proc/self"));

@@ -134,6 +134,30 @@ with_caps() {
 
 # --- calling the runtime ----------------------------------------------------------------------
 
+# peers [PROGRAM...]: those of runc and crun, or of these programs, that are installed; the others are
+# named in the test's output. A test that says "as runc" compares with them.
+peers() {
+	local p
+	[ $# -gt 0 ] || set -- runc crun
+	for p in "$@"; do
+		if command -v "$p" >/dev/null; then
+			echo "$p"
+		else
+			echo "# $p is not installed: not compared with it" >&3
+		fi
+	done
+}
+
+# peer runc|crun ARGS...: with a root of its own. crun 1.8 takes a host with both cgroup hierarchies
+# for one with v2 alone, and knows no later specification than 1.0.
+peer() {
+	local args=("$1" --root "$BATS_TEST_TMPDIR/$1-root" "${@:2}")
+	[ "$1" != crun ] || cfg '.ociVersion = "1.0.2"'
+	[ "$1" != crun ] || args=(unshare -m sh -c 'umount /sys/fs/cgroup/unified 2>/dev/null; exec "$@"' sh "${args[@]}")
+	# A pipe: crun makes the container's user the owner of standard input, also of the host's /dev/null.
+	LR_TEST_TAG=$TAG "${args[@]}" < <(:) 3>&-
+}
+
 # bats' descriptor 3 must not reach a container that outlives the call. What never waits for a
 # program of the container's gets 30 s: a hang is a failure, not the end of the suite.
 rt() {
@@ -142,6 +166,16 @@ rt() {
 		LR_TEST_TAG=$TAG timeout -k 2 30 "$LEAN_RUNTIME" --root "$ROOT" "$@" 3>&- ;;
 	*) LR_TEST_TAG=$TAG "$LEAN_RUNTIME" --root "$ROOT" "$@" 3>&- ;;
 	esac
+}
+
+# The version that the older ones know, too.
+for_peers() {
+	cfg '.ociVersion = "1.0.2"'
+}
+
+# peer_run runc|crun: what that one makes of the same bundle; see tests/lib/peer.
+peer_run() {
+	LR_TEST_TAG=$TAG "$LR_LIB/peer" "$1" "$BUNDLE" "$ID" 3>&-
 }
 
 # For what stays behind (create, run -d, exec -d): stdio are files, so that nobody waits for them.
@@ -168,6 +202,13 @@ kill_at() {
 		p.send_signal(signal.SIGKILL)
 		p.wait()
 	END
+}
+
+# dies_at_execve COMMAND...: the runtime, whose child is killed as it executes the container's
+# program, as the kernel does it for want of memory.
+dies_at_execve() {
+	LR_TEST_TAG=$TAG timeout -k 2 30 strace -f -o /dev/null -e trace=execve -e inject=execve:signal=KILL:when=1 \
+		"$LEAN_RUNTIME" --root "$ROOT" "$@" </dev/null 3>&-
 }
 
 # A container that sleeps.

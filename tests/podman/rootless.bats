@@ -1,6 +1,7 @@
 #!/usr/bin/env bats
 # SPDX-License-Identifier: Apache-2.0
-# Podman as an ordinary user: no root anywhere, user namespace by newuidmap.
+# Podman as an ordinary user: no root anywhere, user namespace by newuidmap, and its default network,
+# which is slirp4netns.
 
 load podman.bash
 
@@ -23,7 +24,12 @@ setup_file() {
 	chmod 644 "$POD_DIR/containers.conf"
 	chown -R $LESS_UID:$LESS_UID "$POD_DIR/home" "$POD_DIR/xdg" "$POD_DIR/tmpdir"
 	chmod 700 "$POD_DIR/xdg"
+	# Elsewhere everybody may open it; here perhaps root only.
+	mknod "$POD_DIR/tun" c 10 200
+	chmod 666 "$POD_DIR/tun"
+	mount --bind "$POD_DIR/tun" /dev/net/tun
 	less import "$TMPDIR/rootfs.tar" bb >"$POD_DIR/log" 2>&1 || { cat "$POD_DIR/log" >&2; return 1; }
+	less import -c 'ENTRYPOINT ["/bin/sleep", "3000"]' "$TMPDIR/rootfs.tar" infra >/dev/null 2>>"$POD_DIR/log"
 }
 
 less() {
@@ -40,11 +46,12 @@ setup() {
 }
 
 teardown() {
+	less pod rm -f -a -t 0 >/dev/null
 	less rm -f -a -t 0 >/dev/null
 }
 
 lrun() {
-	less run --network none --name "$NAME" "$@"
+	less run --name "$NAME" "$@"
 }
 
 @test "rootless: run, exit code, ids" {
@@ -78,4 +85,49 @@ lrun() {
 @test "rootless: the caller's own name space ids (--userns keep-id)" {
 	run -0 lrun --rm --userns keep-id bb id -u
 	assert_eq "$output" 61235
+}
+
+@test "rootless: the default network, without one, and the host's" {
+	run -0 lrun --rm bb sh -c 'ip -o -4 addr show tap0; readlink /proc/self/ns/net'
+	assert_has "$output" "inet 10.0.2.100/24"
+	assert_hasnt "$output" "$(readlink /proc/self/ns/net)"
+	run -0 lrun --rm --network none bb ip -o link
+	assert_hasnt "$output" tap0
+	run -0 lrun --rm --network host bb readlink /proc/self/ns/net
+	assert_eq "$output" "$(readlink /proc/self/ns/net)"
+}
+
+said() { # PORT TEXT
+	timeout 5 bash -c 'exec 3<>"/dev/tcp/127.0.0.1/$1" && cat <&3' bash "$1" | grep -qx "$2"
+}
+
+@test "rootless: a published port" {
+	run -0 lrun -d -p 127.0.0.1:18080:80 bb sh -c 'while :; do echo from the container | nc -l -p 80; done'
+	wait_until said 18080 "from the container"
+	run -0 less exec "$NAME" ip -o -4 addr show tap0
+	assert_has "$output" "10.0.2.100"
+	less stop -t 0 "$NAME"
+	run -0 less start "$NAME"
+	wait_until said 18080 "from the container"
+}
+
+@test "rootless: a pod shares its network, and its pid namespace if it is told to" {
+	run -0 less pod create --name "$NAME" --share net,uts,ipc,pid -p 127.0.0.1:18081:80
+	run -0 less run -d --pod "$NAME" --name "$NAME-server" bb sh -c 'while :; do echo from the pod | nc -l -p 80; done'
+	wait_until said 18081 "from the pod"
+	run -0 less run --rm --pod "$NAME" bb sh -c 'nc 127.0.0.1 80 </dev/null; ps'
+	assert_has "$output" "from the pod"
+	assert_has "$output" "sleep 3000"
+	run -0 less exec "$NAME-server" sh -c 'readlink /proc/self/ns/net; readlink /proc/1/ns/net'
+	assert_eq "${lines[0]}" "${lines[1]}"
+}
+
+@test "rootless: the network of another container, and a user namespace of its own" {
+	run -0 lrun -d bb sleep 3000
+	run -0 less run --rm --network "container:$NAME" --pid "container:$NAME" bb sh -c 'ip -o -4 addr show tap0; ps'
+	assert_has "$output" "10.0.2.100"
+	assert_has "$output" "sleep 3000"
+	run -0 less run --rm --userns keep-id bb sh -c 'id -u; ip -o -4 addr show tap0'
+	assert_has "$output" "61235"
+	assert_has "$output" "10.0.2.100"
 }

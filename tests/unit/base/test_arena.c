@@ -145,3 +145,21 @@ TEST(free_is_null_safe_and_keeps_errno)
 	lr_arena_free(a);
 	CHECK_INT(errno, ENOTTY);
 }
+
+/* What lr_arena_new gives when there is no memory: its users need no check of their own. */
+TEST(no_arena_has_no_memory)
+{
+	int v = 0;
+
+	lr_arena_free(NULL);
+	errno = 0;
+	CHECK(!lr_alloc(NULL, 1));
+	CHECK_INT(errno, ENOMEM);
+	CHECK(!lr_alloc_n(NULL, 2, 8));
+	CHECK(!lr_strdup(NULL, "x"));
+	CHECK(!lr_strndup(NULL, "x", 1));
+	CHECK(!lr_concat(NULL, "x", "y", NULL));
+	CHECK(!lr_strf(NULL, "%d", 1));
+	CHECK(!lr_grow(NULL, NULL, 0, sizeof(v)));
+	CHECK(!lr_grow(NULL, &v, 4, sizeof(v)));
+}

@@ -82,13 +82,15 @@ static void body_order(void)
 		{.path = script("one", "cat > state; echo one $* \"[$A]\" >> log; env > env"),
 		 .args = STRV("own-name", "x", "y z"),
 		 .env = STRV("A=b c", "PATH=/usr/bin:/bin")},
-		{.path = script("two", "echo two >> log; PATH=/usr/bin:/bin; env > env2")},
+		{.path = script("two", "echo two >> log; PATH=/usr/bin:/bin; env > env2"),
+		 .env = {.v = (const char *[]){NULL}}},
 	};
 
 	setenv("LEAK", "1", 1);
 	CHECK_INT(run_list(v, 2, NULL), 0);
 	CHECK_STR(get_file(in_base("log")), "one x y z [b c]\ntwo\n");
 	CHECK_STR(get_file(in_base("state")), STATE);
+	CHECK(!strstr(get_file(in_base("env")), "LEAK"));
 	const char *env = get_file(in_base("env2"));
 	CHECK(env && !strstr(env, "LEAK") && !strstr(env, "A=b"));
 	CHECK_INT(lr_hook_run(NULL, "poststop", STATE, 1, NULL, &err), 0);
@@ -98,6 +100,26 @@ TEST(hooks_run_in_order_with_their_own_environment)
 {
 	NEED_ROOT();
 	in_child(body_order, 0);
+}
+
+static void body_inherited(void)
+{
+	struct oci_hook v[] = {{.path = script("one", "PATH=/usr/bin:/bin; env > env")}};
+	struct lr_hook_opts opts = LR_HOOK_OPTS_INIT;
+
+	setenv("CALLERS", "1", 1);
+	CHECK_INT(run_list(v, 1, &opts), 0);
+	CHECK(strstr(get_file(in_base("env")), "CALLERS=1"));
+	opts.env = (const char *[]){"GIVEN=1", NULL};
+	CHECK_INT(run_list(v, 1, &opts), 0);
+	CHECK(strstr(get_file(in_base("env")), "GIVEN=1"));
+	CHECK(!strstr(get_file(in_base("env")), "CALLERS"));
+}
+
+TEST(hooks_without_one_inherit_an_environment)
+{
+	NEED_ROOT();
+	in_child(body_inherited, 0);
 }
 
 static void body_failures(void)

@@ -117,6 +117,20 @@ TEST(nothing_in_an_error_is_believed)
 	done(&p);
 }
 
+TEST(what_the_stub_says_is_an_error_whatever_it_says)
+{
+	const int32_t said[] = {ENOENT, 0, -1, INT32_MIN};
+	const int want[] = {-ENOENT, -EPROTO, -EPROTO, -EPROTO};
+
+	for (size_t i = 0; i < sizeof(said) / sizeof(said[0]); i++) {
+		struct pair p = make();
+		CHECK_INT(send(p.child, &said[i], sizeof(said[i]), 0), sizeof(said[i]));
+		CHECK_INT(lr_sync_wait_exec(p.parent, "/p", &p.err), want[i]);
+		CHECK_INT(p.err.code, -want[i]);
+		done(&p);
+	}
+}
+
 TEST(cut_off_and_foreign_messages_are_refused)
 {
 	struct raw m = {.magic = MAGIC, .kind = 1, .step = LR_STEP_READY};

@@ -1,211 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The library as a program uses it: real containers, below a root of the test's own. */
-#include <errno.h>
-#include <fcntl.h>
+#include <poll.h>
 #include <pthread.h>
 #include <signal.h>
 #include <stdatomic.h>
 #include <sys/prctl.h>
-#include <sys/stat.h>
-#include <sys/wait.h>
-#include <unistd.h>
+#include <sys/ptrace.h>
 
-#include <lean/lean.h>
-
-#include "src/lean/lean.h"
-#include "src/lifecycle/lifecycle.h"
-#include "tests/unit/test.h"
-
-#define BUSYBOX "/bin/busybox"
-
-static char dir[64], root[80], rootfs[80];
-
-static void must(bool ok, const char *what)
-{
-	if (!ok) {
-		printf("Bail out! %s: %s\n", what, strerror(errno));
-		exit(1);
-	}
-}
-
-static void write_file(const char *name, const char *text, mode_t mode)
-{
-	char path[160];
-
-	snprintf(path, sizeof(path), "%s/%s", rootfs, name);
-	FILE *f = fopen(path, "w");
-	must(f != NULL, path);
-	fputs(text, f);
-	fclose(f);
-	must(chmod(path, mode) == 0, path);
-}
-
-static void shell(const char *fmt, ...)
-{
-	char line[512];
-	va_list ap;
-
-	va_start(ap, fmt);
-	vsnprintf(line, sizeof(line), fmt, ap);
-	va_end(ap);
-	must(system(line) == 0, line);
-}
-
-/* Mounts, files and control groups; a process of a test that failed may hold on to some. */
-static void clean(void)
-{
-	LR_CLEANUP_ARENA struct lr_arena *a = lr_arena_new();
-	LR_CLEANUP_FD int store = open(root, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
-	struct lr_err err = {0};
-	char line[256];
-	unsigned left = 0;
-
-	if (store >= 0 && (lr_lean_pool_drain(store, root, &left, a, &err) < 0 || left))
-		printf("# %u slots are left: %s\n", left, err.msg);
-	snprintf(line, sizeof(line),
-		 "umount -l %s/.lean/m* 2>/dev/null; rm -rf --one-file-system %s", root, dir);
-	if (system(line) != 0)
-		printf("# %s is left\n", dir);
-}
-
-/* Root, and a static busybox to fill the container with. */
-static bool ready(void)
-{
-	static int state = -1;
-
-	if (state >= 0)
-		return state;
-	state = geteuid() == 0 && access(BUSYBOX, X_OK) == 0;
-	if (!state)
-		return false;
-	snprintf(dir, sizeof(dir), "/tmp/liblean-test-XXXXXX");
-	must(mkdtemp(dir) != NULL, dir);
-	must(chmod(dir, 0755) == 0, dir);
-	snprintf(root, sizeof(root), "%s/root", dir);
-	snprintf(rootfs, sizeof(rootfs), "%s/rootfs", dir);
-	shell("mkdir -p %s/bin %s/proc %s/dev %s/sys %s/etc %s/tmp", rootfs, rootfs, rootfs, rootfs,
-	      rootfs, rootfs);
-	shell("cp " BUSYBOX " %s/bin/ && for a in sh sleep cat ls true id; do ln -s busybox "
-	      "%s/bin/$a; done",
-	      rootfs, rootfs);
-	write_file("noexec", "#!/bin/sh\n", 0644);
-	write_file("text", "no program\n", 0755);
-	write_file("self", "#!/proc/self/exe\n", 0755);
-	shell("ln -s /proc/self/exe %s/link", rootfs);
-	atexit(clean);
-	return true;
-}
-#define NEEDS_CONTAINERS                                                                           \
-	do {                                                                                       \
-		if (!ready())                                                                      \
-			SKIP("needs root and " BUSYBOX);                                           \
-	} while (0)
-
-static const char *config(const char *process_extra)
-{
-	static char text[2048];
-
-	snprintf(text, sizeof(text),
-		 "{\"ociVersion\":\"1.0.2\",\"root\":{\"path\":\"nowhere\",\"readonly\":true},"
-		 "\"hostname\":\"lean\",\"process\":{\"cwd\":\"/\",\"args\":[\"sh\",\"-c\",\"exit "
-		 "7\"],\"env\":[\"PATH=/bin\",\"A=1\"],\"user\":{\"uid\":0,\"gid\":0}%s},"
-		 "\"mounts\":[{\"destination\":\"/proc\",\"type\":\"proc\",\"source\":\"proc\"},"
-		 "{\"destination\":\"/dev\",\"type\":\"tmpfs\",\"source\":\"tmpfs\",\"options\":["
-		 "\"mode=755\"]}],\"linux\":{\"namespaces\":[{\"type\":\"pid\"},{\"type\":"
-		 "\"mount\"},"
-		 "{\"type\":\"ipc\"},{\"type\":\"uts\"},{\"type\":\"network\"}]}}",
-		 process_extra);
-	return text;
-}
-
-static struct lean_template *open_it(const char *profile, const char *process_extra)
-{
-	struct lean_options o = {
-		.size = sizeof(o),
-		.config = config(process_extra),
-		.rootfs = rootfs,
-		.root = root,
-		.profile = profile,
-	};
-	struct lean_template *t = NULL;
-	struct lean_error e;
-
-	if (lean_open(&o, &t, &e) < 0)
-		printf("# %s\n", e.message);
-	return t;
-}
-
-static struct lean_container *start(struct lean_template *t, const char *const *args)
-{
-	struct lean_start_options o = {
-		.size = sizeof(o), .args = args, .fds = {LEAN_FD_NULL, 1, 2}};
-	struct lean_container *c = NULL;
-	struct lean_error e;
-
-	if (lean_start(t, &o, &c, &e) < 0)
-		printf("# %s\n", e.message);
-	return c;
-}
-
-#define ARGS(...) ((const char *const[]){__VA_ARGS__, NULL})
-
-/* Starts, and fails. */
-static int start_fails(struct lean_template *t, const char *const *args, struct lean_error *e)
-{
-	struct lean_start_options o = {.size = sizeof(o), .args = args, .fds = {0, 1, 2}};
-	struct lean_container *c = (void *)1;
-
-	int r = lean_start(t, &o, &c, e);
-	CHECK(r == 0 || c == (void *)1);
-	return r;
-}
-
-static int end_of(struct lean_container *c)
-{
-	struct lean_error e;
-	int status = -1;
-
-	if (lean_wait(c, 20000, &status, &e) < 0 || lean_delete(c, LEAN_FORCE, &e) < 0)
-		printf("# %s\n", e.message);
-	return status;
-}
-
-/* What `args` prints in a container. */
-static const char *output(struct lean_template *t, const char *const *args, const char *const *env)
-{
-	static char text[4096];
-	struct lean_container *c;
-	struct lean_error e;
-	size_t len = 0;
-	ssize_t n;
-	int p[2];
-
-	must(pipe2(p, O_CLOEXEC) == 0, "pipe");
-	struct lean_start_options o = {
-		.size = sizeof(o), .args = args, .env = env, .fds = {LEAN_FD_NULL, p[1], p[1]}};
-	int r = lean_start(t, &o, &c, &e);
-	close(p[1]);
-	if (r < 0) {
-		printf("# %s\n", e.message);
-		close(p[0]);
-		return "";
-	}
-	while ((n = read(p[0], text + len, sizeof(text) - 1 - len)) > 0)
-		len += (size_t)n;
-	close(p[0]);
-	text[len] = '\0';
-	end_of(c);
-	return text;
-}
-
-/* Containers below the root: none, after every test. */
-static int left(void)
-{
-	char line[160];
-
-	snprintf(line, sizeof(line), "exit $(ls %s | wc -l)", root);
-	return WEXITSTATUS(system(line));
-}
+#include "tests/unit/liblean/fixture.h"
 
 TEST(what_is_wrong_is_said_by_open)
 {
@@ -326,6 +128,31 @@ TEST(programs_that_cannot_be_executed)
 	lean_close(t);
 }
 
+/* The sealed program in between is under the filter already. */
+TEST(a_filter_that_refuses_execve_and_every_end)
+{
+	NEEDS_CONTAINERS;
+	static char text[4096];
+	const char *plain = config(""), *at = strstr(plain, "\"linux\":{");
+	struct lean_options o = {.size = sizeof(o), .config = text, .rootfs = rootfs, .root = root};
+	struct lean_template *t = NULL;
+	struct lean_error e;
+
+	REQUIRE(at);
+	at += strlen("\"linux\":{");
+	snprintf(text, sizeof(text),
+		 "%.*s\"seccomp\":{\"defaultAction\":\"SCMP_ACT_ALLOW\",\"syscalls\":[{\"names\":["
+		 "\"execve\",\"write\",\"exit\",\"exit_group\",\"kill\",\"tgkill\"],\"action\":"
+		 "\"SCMP_ACT_ERRNO\"}]},%s",
+		 (int)(at - plain), plain, at);
+	REQUIRE(lean_open(&o, &t, &e) == 0);
+	CHECK(start_fails(t, ARGS("true"), &e) < 0);
+	CHECK_HAS(e.message, "before it executed its program");
+	CHECK_INT(left(), 0);
+	CHECK(waitpid(-1, NULL, WNOHANG) < 0 && errno == ECHILD);
+	lean_close(t);
+}
+
 /* CVE-2019-5736: what stands behind it is not this program. */
 TEST(self_exe_is_not_ours)
 {
@@ -379,6 +206,39 @@ TEST(timeouts_and_signals)
 	CHECK_INT(lean_wait(c, -1, &status, &e), 0);
 	CHECK_INT(status, 128 + SIGKILL);
 	CHECK_INT(lean_delete(c, 0, &e), 0);
+	lean_close(t);
+}
+
+/* strace or a debugger: the pidfd says that it has ended, but there is nothing to wait for yet. */
+TEST(somebody_traces_it)
+{
+	NEEDS_CONTAINERS;
+	struct lean_template *t = open_it(NULL, "");
+	struct lean_error e;
+	int status = -1, ready[2];
+	char byte = 0;
+
+	REQUIRE(t && pipe2(ready, O_CLOEXEC) == 0);
+	struct lean_container *c = start(t, ARGS("sleep", "60"));
+	REQUIRE(c);
+	pid_t tracer = fork();
+	if (tracer == 0) {
+		struct pollfd p = {.fd = lean_pidfd(c), .events = POLLIN};
+
+		if (ptrace(PTRACE_SEIZE, lean_pid(c), NULL, NULL) == 0 &&
+		    write(ready[1], &byte, 1) == 1)
+			poll(&p, 1, 20000);
+		usleep(50000); /* for the other one to look */
+		_exit(0);
+	}
+	close(ready[1]);
+	CHECK_INT(read(ready[0], &byte, 1), 1);
+	CHECK_INT(lean_signal(c, SIGKILL, &e), 0);
+	CHECK_INT(lean_wait(c, -1, &status, &e), 0);
+	CHECK_INT(status, 128 + SIGKILL);
+	CHECK_INT(lean_delete(c, 0, &e), 0);
+	waitpid(tracer, NULL, 0);
+	close(ready[0]);
 	lean_close(t);
 }
 

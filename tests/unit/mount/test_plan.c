@@ -56,9 +56,13 @@ TEST(destinations)
 	CHECK_STR(p->ops[0].name, "y");
 	CHECK_STR(p->ops[1].dest, "/up");
 
+	CHECK(plan(MOUNTS(M("/", "tmpfs", "tmpfs"), M("/a/..", "bind", "/x", "bind")), 0));
+	CHECK_HAS(refused(MOUNTS(M("/", "cgroup", "")), EPERM), "cover the whole container");
+	opts.elsewhere = true; /* a container that runs */
 	CHECK_HAS(refused(MOUNTS(M("/", "tmpfs", "tmpfs")), EPERM), "cover the whole container");
 	CHECK_STR(err.path, "mounts[0].destination");
 	refused(MOUNTS(M("/a/..", "bind", "/x", "bind")), EPERM);
+	opts.elsewhere = false;
 	refused(MOUNTS(M("", "tmpfs", "tmpfs")), EINVAL);
 	refused(MOUNTS(M(NULL, "tmpfs", "tmpfs")), EINVAL);
 	CHECK(plan(MOUNTS(M("/", "", "", "remount", "bind", "ro")), 0));
@@ -147,18 +151,30 @@ TEST(changes_of_binds_are_merged)
 			    M("/e", "bind", "/x", "rbind"),
 			    M("/f", "bind", "/x", "rbind", "rprivate", "rw", "ro")),
 		     0);
+	const uint64_t others = MOUNT_ATTR_NOEXEC | MOUNT_ATTR_NOSYMFOLLOW;
 	REQUIRE(p);
 	CHECK_INT(p->ops[0].n_changes, 1);
 	check_change(&p->ops[0], 0, 0, 0, MS_PRIVATE, true);
 	CHECK_INT(p->ops[1].n_changes, 1);
-	check_change(&p->ops[1], 0, MOUNT_ATTR_RDONLY, 0, MS_PRIVATE, false);
+	check_change(&p->ops[1], 0, MOUNT_ATTR_RDONLY,
+		     others | MOUNT_ATTR_NOSUID | MOUNT_ATTR_NODEV, MS_PRIVATE, false);
+	CHECK_INT(p->ops[1].changes[0].unnamed, p->ops[1].changes[0].clear);
 	CHECK_INT(p->ops[2].n_changes, 2);
 	check_change(&p->ops[2], 0, MOUNT_ATTR_RDONLY, 0, MS_PRIVATE, true);
-	check_change(&p->ops[2], 1, MOUNT_ATTR_NOSUID, 0, 0, false);
+	check_change(&p->ops[2], 1, MOUNT_ATTR_NOSUID, others | MOUNT_ATTR_NODEV, 0, false);
 	CHECK_INT(p->ops[3].n_changes, 1); /* a tree of one */
-	check_change(&p->ops[3], 0, MOUNT_ATTR_RDONLY | MOUNT_ATTR_NODEV, 0, MS_PRIVATE, false);
+	check_change(&p->ops[3], 0, MOUNT_ATTR_RDONLY | MOUNT_ATTR_NODEV,
+		     others | MOUNT_ATTR_NOSUID, MS_PRIVATE, false);
 	CHECK_INT(p->ops[4].n_changes, 0);
 	CHECK_INT(p->ops[5].n_changes, 2);
+
+	opts.userns = true;
+	p = plan(MOUNTS(M("/b", "bind", "/x", "bind", "ro"), M("/c", "bind", "/x", "bind", "rw")),
+		 0);
+	opts.userns = false;
+	REQUIRE(p);
+	check_change(&p->ops[0], 0, MOUNT_ATTR_RDONLY, 0, 0, false);
+	check_change(&p->ops[1], 0, 0, MOUNT_ATTR_RDONLY, 0, false);
 }
 
 TEST(shared_waits_for_its_place)
@@ -191,6 +207,11 @@ TEST(parents)
 	CHECK_INT(p->ops[2].parent, -1);
 	CHECK_INT(p->ops[3].parent, 0);
 	CHECK_INT(p->ops[5].parent, -1); /* another mount covers it meanwhile */
+
+	p = plan(MOUNTS(M("/dev", "tmpfs", "tmpfs"), M("/", "tmpfs", "tmpfs"),
+			M("/dev/pts", "devpts", "devpts")),
+		 0);
+	CHECK(p && p->ops[2].parent == -1); /* another root does, too */
 }
 
 TEST(labels)

@@ -78,7 +78,8 @@ static bool enter(const struct request *q)
 	struct lr_rootfs_state s = LR_ROOTFS_STATE_INIT;
 	char path[64];
 
-	if (!show("plan", plan ? 0 : -1) || !show("attach", lr_rootfs_attach(plan, &s, &err)))
+	if (!show("plan", plan ? 0 : -1) || !show("null", lr_rootfs_open_null(plan, &s, &err)) ||
+	    !show("attach", lr_rootfs_attach(plan, &s, &err)))
 		return false;
 	if (!q->no_mount_ns) {
 		CHECK_INT(fchdir(s.rootfd), 0);
@@ -94,7 +95,7 @@ static bool enter(const struct request *q)
 	close(devfd);
 	if (q->before_pivot)
 		q->before_pivot(s.rootfd);
-	if (!show("mask", lr_rootfs_mask(plan, &s, &err)) ||
+	if (!show("protect", lr_rootfs_protect(plan, &s, &err)) ||
 	    !show("pivot", lr_rootfs_pivot(plan, &s, &err)) ||
 	    !show("finish", lr_rootfs_finish(plan, &err)))
 		return false;
@@ -179,20 +180,15 @@ TEST(plan_finds_the_root)
 
 TEST(plan_refuses_what_it_cannot_do)
 {
-	struct request q = {.root.path = "rootfs", .masked = STRV("/proc/kcore", "proc/keys")};
-	CHECK_INT(plan_error(&q), EINVAL);
-	CHECK_STR(err.path, "linux.maskedPaths[1]");
-
-	q = (struct request){.root.path = "r", .readonly = STRV("/proc/sys"), .no_mount_ns = true};
+	struct request q = {.root.path = "r", .readonly = STRV("/proc/sys"), .no_mount_ns = true};
 	CHECK_INT(plan_error(&q), EINVAL);
 	CHECK_STR(err.path, "linux.readonlyPaths");
 
-	q = (struct request){.root = {.path = "r", .readonly = true}, .no_mount_ns = true};
-	CHECK_INT(plan_error(&q), EINVAL);
-	CHECK_STR(err.path, "root.readonly");
-
-	q = (struct request){.root.path = "r", .propagation = "shared", .no_mount_ns = true};
-	CHECK_INT(plan_error(&q), EINVAL);
+	/* Left out, as by others: it would be done to the host's mounts. */
+	q = (struct request){.root = {.path = "r", .readonly = true},
+			     .propagation = "shared",
+			     .no_mount_ns = true};
+	CHECK_INT(plan_error(&q), 0);
 
 	q = (struct request){.root.path = "r", .propagation = "rprivate", .no_pivot = true};
 	CHECK_INT(plan_error(&q), EINVAL);
@@ -398,7 +394,8 @@ static void body_masked(void)
 	int fds = open_fds();
 	if (!enter(&q))
 		return;
-	CHECK_INT(open_fds(), fds + 1); /* rootfd is left to the end */
+	/* The root and the covers are left to the end, and nothing that leads below a cover. */
+	CHECK(open_fds() <= fds + 2 + (int)q.masked.n);
 	struct stat st;
 	CHECK_INT(stat("/secret", &st), 0);
 	CHECK(S_ISCHR(st.st_mode) && st.st_rdev == makedev(1, 3));
@@ -423,6 +420,125 @@ TEST(masked_paths_are_empty)
 {
 	NEED_ROOT();
 	in_child(body_masked, 0);
+}
+
+/* Without a slash in front they count from the root, as with runc and crun. */
+static void body_relative(void)
+{
+	struct request q = {
+		.root.path = "rootfs",
+		.masked = STRV("secret", "private", "", "none/at/all"),
+		.readonly = STRV("sub", "proc/sys"),
+		.before_pivot = keep_proc,
+	};
+
+	make_bundle();
+	if (!enter(&q))
+		return;
+	CHECK_STR(get_file("/secret"), "");
+	CHECK_INT(count_entries("/private"), 0);
+	CHECK_INT(try_write("/sub/new"), EROFS);
+	CHECK_INT(try_write("/proc/sys/kernel/hostname"), EROFS);
+}
+
+TEST(relative_paths_count_from_the_root)
+{
+	NEED_ROOT();
+	in_child(body_relative, 0);
+}
+
+/* Masked directories are one file system: read-only as such and by each mount, and full. */
+static void body_one_empty(void)
+{
+	struct request q = {.root.path = "rootfs", .masked = STRV("/private", "/private2")};
+	struct stat a, b;
+
+	make_bundle();
+	if (!enter(&q))
+		return;
+	CHECK_INT(stat("/private", &a), 0);
+	CHECK_INT(stat("/private2", &b), 0);
+	CHECK(a.st_dev == b.st_dev);
+	/* What CAP_SYS_ADMIN can do to it: the mount, then the file system. */
+	CHECK_INT(mount(NULL, "/private", NULL, MS_REMOUNT | MS_BIND, NULL), 0);
+	CHECK_INT(chmod("/private", 0777) < 0 ? errno : 0, EROFS);
+	CHECK_INT(mount(NULL, "/private", NULL, MS_REMOUNT, NULL), 0);
+	CHECK_INT(mkdir("/private/new", 0755) < 0 ? errno : 0, ENOSPC);
+	CHECK_INT(chmod("/private2", 0777) < 0 ? errno : 0, EROFS);
+}
+
+TEST(masked_directories_are_one_that_cannot_be_filled)
+{
+	NEED_ROOT();
+	in_child(body_one_empty, 0);
+}
+
+static void odd_links(int rootfd)
+{
+	CHECK_INT(symlinkat("/", rootfd, "top"), 0);
+	CHECK_INT(symlinkat("/proc/self/fd/0", rootfd, "magic"), 0);
+	CHECK_INT(symlinkat("loop", rootfd, "loop"), 0);
+	keep_proc(rootfd);
+}
+
+static struct {
+	const char *path, *says;
+	bool masked;
+} refused;
+
+static void body_refused(void)
+{
+	struct lr_arena *arena = lr_arena_new();
+	struct lr_rootfs_state s = LR_ROOTFS_STATE_INIT;
+	struct oci_strv paths = STRV(refused.path), none = {0};
+	struct request q = {.root.path = "rootfs",
+			    .masked = refused.masked ? paths : none,
+			    .readonly = refused.masked ? none : paths};
+
+	make_bundle();
+	const struct lr_rootfs_plan *plan = plan_of(&q, arena);
+	REQUIRE(plan);
+	CHECK_INT(lr_rootfs_open_null(plan, &s, &err), 0);
+	CHECK_INT(lr_rootfs_attach(plan, &s, &err), 0);
+	odd_links(s.rootfd);
+	CHECK(lr_rootfs_protect(plan, &s, &err) < 0);
+	CHECK_STR(err.path, refused.masked ? "linux.maskedPaths[0]" : "linux.readonlyPaths[0]");
+	CHECK(strstr(err.msg, refused.says) || strstr(err.hint, refused.says));
+	lr_rootfs_state_close(&s);
+	lr_arena_free(arena);
+}
+
+static void body_root_by_link(void)
+{
+	struct request q = {
+		.root.path = "rootfs", .readonly = STRV("/top"), .before_pivot = odd_links};
+
+	make_bundle();
+	if (!enter(&q))
+		return;
+	CHECK_INT(try_write("/new"), EROFS);
+	CHECK_INT(try_write("/sub/new"), EROFS);
+}
+
+TEST(protection_that_would_have_no_effect_is_refused)
+{
+	static const char *const roots[] = {"/top", "/sub/../top", "/sub/..", "/", "/./."};
+	static const char *const nowhere[] = {"/magic", "/loop/x"};
+
+	NEED_ROOT();
+	for (size_t i = 0; i < 5; i++) {
+		refused.path = roots[i];
+		refused.says = "the container's root";
+		refused.masked = true;
+		in_child(body_refused, 0);
+	}
+	for (size_t i = 0; i < 4; i++) {
+		refused.path = nowhere[i / 2];
+		refused.says = "symbolic link";
+		refused.masked = i % 2;
+		in_child(body_refused, 0);
+	}
+	in_child(body_root_by_link, 0);
 }
 
 static void link_out(int rootfd)
@@ -481,8 +597,7 @@ static void body_bad_null(void)
 	CHECK_INT(mount(false_null ? false_null : in_base("host-file"), "/dev/null", NULL, MS_BIND,
 			NULL),
 		  0);
-	CHECK_INT(lr_rootfs_attach(plan, &s, &err), 0);
-	CHECK_INT(lr_rootfs_mask(plan, &s, &err), -ENODEV);
+	CHECK_INT(lr_rootfs_open_null(plan, &s, &err), -ENODEV);
 	CHECK_HAS(err.msg, "1:3");
 	CHECK_STR(get_file(in_base("bundle/rootfs/secret")), "secret");
 	lr_rootfs_state_close(&s);

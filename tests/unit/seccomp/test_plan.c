@@ -161,7 +161,8 @@ TEST(conditions)
 	args[1] = (struct oci_seccomp_arg){5, 1, 0, "SCMP_CMP_GE"};
 	CHECK_INT(make(&s, NULL, NULL), 0);
 	CHECK(!plan.rules[0].separate && plan.rules[0].n_conds == 2);
-	CHECK_INT(plan.rules[0].conds[0].value_two, 2);
+	/* (argument & 1) == 2 would never hold: what the mask hides is not compared */
+	CHECK_INT(plan.rules[0].conds[0].value_two, 0);
 	args[1].index = 0;
 	CHECK_INT(make(&s, NULL, NULL), 0);
 	CHECK(plan.rules[0].separate);
@@ -241,8 +242,53 @@ TEST(too_much_is_refused)
 	rule.args.n = n;
 	CHECK_INT(make(&s, NULL, NULL), 0);
 	CHECK_INT(lr_seccomp_compile(&plan, arena, &p, &err), -E2BIG);
-	CHECK_HAS(err.msg, "4096");
+	CHECK_HAS(err.msg, "more than 4096 instructions");
+
+	/* Repeated as often as you like, but not many different ones. */
+	for (size_t i = 0; i < n; i++)
+		many[i].value = i % 3;
+	CHECK_INT(make(&s, NULL, NULL), 0);
+	CHECK_INT(lr_seccomp_compile(&plan, arena, &p, &err), 0);
+	CHECK(p.n < 50);
+	many = realloc(many, 60000 * sizeof(*many));
+	for (size_t i = 0; i < 60000; i++)
+		many[i] = (struct oci_seccomp_arg){0, i, 0, "SCMP_CMP_EQ"};
+	rule.args.v = many;
+	rule.args.n = 60000;
+	CHECK_INT(make(&s, NULL, NULL), 0);
+	CHECK_INT(lr_seccomp_compile(&plan, arena, &p, &err), -E2BIG);
+	CHECK_HAS(err.msg, "60000 different conditions");
+	CHECK_STR(err.path, "linux.seccomp.syscalls[0]");
+
+	/* Names times conditions: nobody has memory for the product. */
+	const char *same[5] = {"kill", "kill", "kill", "kill", "kill"};
+	rule.names = (struct oci_strv){same, 5};
+	CHECK_INT(make(&s, NULL, NULL), 0);
+	CHECK_INT(lr_seccomp_compile(&plan, arena, &p, &err), -E2BIG);
+	CHECK_HAS(err.msg, "more than 262144 pairs");
+	CHECK_STR(err.path, "linux.seccomp.syscalls[0]");
 	free(many);
+}
+
+TEST(what_goes_to_the_agent_is_bounded)
+{
+	struct oci_seccomp s = sound();
+	char *text = malloc((1 << 20) + 2);
+
+	memset(text, '/', (1 << 20) + 1);
+	text[(1 << 20) + 1] = '\0';
+	rule.action = "SCMP_ACT_NOTIFY";
+	s.listener_path = "/run/agent.sock";
+	s.listener_metadata = text + 1;
+	CHECK_INT(make(&s, NULL, NULL), 0);
+	s.listener_metadata = text;
+	REFUSED(s, "linux.seccomp.listenerMetadata");
+	CHECK_HAS(err.msg, "1048577 bytes; 1048576 are the most");
+	s.listener_metadata = NULL;
+	s.listener_path = text;
+	REFUSED(s, "linux.seccomp.listenerPath");
+	CHECK_HAS(err.msg, "4095 are the most");
+	free(text);
 }
 
 TEST(ready_made_program)

@@ -29,6 +29,44 @@ static void end(pid_t pid)
 	waitpid(pid, NULL, 0);
 }
 
+/* What tells a child that executed something from one that died before. */
+TEST(whether_it_has_executed_anything)
+{
+	struct lr_proc_stat st;
+	int p[2];
+
+	REQUIRE(pipe2(p, O_CLOEXEC) == 0);
+	fflush(stdout);
+	pid_t pid = fork();
+	if (pid == 0) {
+		char c;
+		if (read(p[0], &c, 1) < 0)
+			_exit(1);
+		execl("/bin/true", "true", NULL);
+		_exit(1);
+	}
+	CHECK_INT(lr_proc_stat(pid, &st), 0);
+	CHECK(!st.executed);
+	CHECK(!st.dies);
+	REQUIRE(write(p[1], "", 1) == 1);
+	siginfo_t info;
+	REQUIRE(waitid(P_PID, (id_t)pid, &info, WEXITED | WNOWAIT) == 0);
+	CHECK_INT(lr_proc_stat(pid, &st), 0);
+	CHECK(st.executed);
+	CHECK(st.dies);
+	CHECK_STR(st.name, "true");
+	waitpid(pid, NULL, 0);
+	pid = sleeper();
+	kill(pid, SIGKILL);
+	REQUIRE(waitid(P_PID, (id_t)pid, &info, WEXITED | WNOWAIT) == 0);
+	CHECK_INT(lr_proc_stat(pid, &st), 0);
+	CHECK(!st.executed);
+	CHECK(st.dies);
+	waitpid(pid, NULL, 0);
+	close(p[0]);
+	close(p[1]);
+}
+
 TEST(ourselves)
 {
 	struct lr_proc_stat st = {0};

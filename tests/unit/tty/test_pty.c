@@ -4,15 +4,21 @@
  * namespace of a forked child, prepared as a hostile image might.
  */
 #include <fcntl.h>
+#include <linux/filter.h>
+#include <linux/seccomp.h>
+#include <pthread.h>
 #include <sched.h>
+#include <stddef.h>
 #include <sys/ioctl.h>
 #include <sys/mount.h>
 #include <sys/stat.h>
+#include <sys/syscall.h>
 #include <sys/sysmacros.h>
 #include <sys/wait.h>
 #include <termios.h>
 #include <unistd.h>
 
+#include "src/base/str.h"
 #include "src/sys/path.h"
 #include "src/tty/tty.h"
 #include "tests/unit/test.h"
@@ -270,24 +276,74 @@ ROOT_TEST(a_dev_ptmx_that_is_something_else_is_refused, true)
 	check_refused(false, -ENOTTY, "/dev/ptmx");
 }
 
+/* ---- somebody who covers the slave's name at the worst moment -------------------------------- */
+
+static _Atomic int listener = -1;
+
+/* Stops this thread at TIOCSPTLCK, between the master's opening and the slave's. */
+static bool stop_at_unlock(void)
+{
+	struct sock_filter stop[] = {
+		BPF_STMT(BPF_LD | BPF_W | BPF_ABS, offsetof(struct seccomp_data, nr)),
+		BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, SYS_ioctl, 0, 3),
+		BPF_STMT(BPF_LD | BPF_W | BPF_ABS, offsetof(struct seccomp_data, args[1])),
+		BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, TIOCSPTLCK, 0, 1),
+		BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_USER_NOTIF),
+		BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ALLOW),
+	};
+	struct sock_fprog prog = {LR_ARRAY_SIZE(stop), stop};
+
+	listener = (int)syscall(SYS_seccomp, SECCOMP_SET_MODE_FILTER,
+				SECCOMP_FILTER_FLAG_NEW_LISTENER, &prog);
+	return listener >= 0;
+}
+
+static void *cover_slave(void *unused)
+{
+	struct seccomp_notif asked = {0};
+	struct seccomp_notif_resp go_on = {.flags = SECCOMP_USER_NOTIF_FLAG_CONTINUE};
+
+	while (listener < 0)
+		usleep(100);
+	CHECK(ioctl(listener, SECCOMP_IOCTL_NOTIF_RECV, &asked) == 0);
+	CHECK(mount("/dev/null", "/tmp/dev/pts/0", NULL, MS_BIND, NULL) == 0);
+	go_on.id = asked.id;
+	CHECK(ioctl(listener, SECCOMP_IOCTL_NOTIF_SEND, &go_on) == 0);
+	return NULL;
+}
+
+static int open_covered(struct lr_tty_pty *pty, char text[1024])
+{
+	pthread_t other;
+
+	CHECK(pthread_create(&other, NULL, cover_slave, NULL) == 0);
+	CHECK(stop_at_unlock());
+	int r = open_pty(&(struct lr_tty_console){.mount = true}, pty, text);
+	CHECK(pthread_join(other, NULL) == 0);
+	return r;
+}
+
 /* CVE-2025-52565: whatever is bound over a terminal's name, the console is a terminal. */
 ROOT_TEST(a_covered_slave_name_is_not_used, true)
 {
-	struct lr_tty_pty first, pty;
+	struct lr_tty_pty pty;
 	struct stat st;
 	char text[1024];
 
-	CHECK_INT(open_pty(&(struct lr_tty_console){0}, &first, text), 0);
-	for (int i = 0; i < 2; i++) {
-		lr_tty_no_gptpeer = i;
-		CHECK(mount("/dev/null", "/tmp/dev/pts/0", NULL, MS_BIND, NULL) == 0);
-		close(first.master), close(first.slave); /* number 0 is free again */
-		CHECK_INT(open_pty(&(struct lr_tty_console){.mount = true}, &pty, text), 0);
-		CHECK(fstat(pty.slave, &st) == 0 && major(st.st_rdev) == 136);
-		CHECK(stat("/tmp/dev/console", &st) == 0 && major(st.st_rdev) == 136);
-		CHECK(umount2("/tmp/dev/console", MNT_DETACH) == 0);
-		first = pty;
-	}
+	CHECK_INT(open_covered(&pty, text), 0);
+	CHECK(fstat(pty.slave, &st) == 0 && major(st.st_rdev) == 136);
+	CHECK(stat("/tmp/dev/console", &st) == 0 && major(st.st_rdev) == 136);
+}
+
+/* Before Linux 4.13 the slave can be opened by its name only. */
+ROOT_TEST(a_covered_slave_name_is_found_out, true)
+{
+	struct lr_tty_pty pty;
+	char text[1024];
+
+	lr_tty_no_gptpeer = true;
+	CHECK_INT(open_covered(&pty, text), -ENOTTY);
+	CHECK_HAS(text, "is not terminal 0");
 }
 
 ROOT_TEST(a_symlinked_console_is_refused, true)

@@ -690,22 +690,21 @@ static void catch_signals(void)
 			sigaction(sig, &sa, NULL);
 }
 
-static void print_size(void)
+static int print_size(void)
 {
 	struct winsize ws = {0};
 
 	ioctl(1, TIOCGWINSZ, &ws);
 	dprintf(1, "size %dx%d\n", ws.ws_row, ws.ws_col);
+	return ws.ws_row;
 }
 
+/* One signal may come early: the session copies the size when it begins. */
 static int show_sizes(void)
 {
 	catch_signals();
-	nap(50); /* the session's own first copy */
-	print_size();
-	for (int i = 0; i < 1000 && got_signal != SIGWINCH; i++)
-		nap(5);
-	print_size();
+	for (int i = 0; i < 1000 && print_size() != 44; i++)
+		nap(20);
 	return got_signal != SIGWINCH;
 }
 
@@ -751,7 +750,7 @@ static void raw_and_back(void (*end)(pid_t runtime_pid), int status)
 		if (tcgetattr(outer_slave, &during) == 0 && !(during.c_lflag & ICANON))
 			break;
 	CHECK(!(during.c_lflag & (ICANON | ECHO | ISIG)));
-	CHECK(!(during.c_oflag & OPOST));
+	CHECK(during.c_oflag & OPOST); /* it ends the lines: see lr_tty_session_run */
 	end(pid);
 	finish(pid);
 	CHECK_INT(sh->status, status);

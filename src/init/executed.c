@@ -1,0 +1,151 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * init: whether a child has executed its program.
+ *
+ * What tells is a descriptor that execve closes; but death closes it, too. Then the kernel still
+ * shows of the process, from before it closes anything until it is waited for, that it is dying,
+ * whether it has executed anything since its birth, and by name what it executed last. So a child
+ * that was killed by a filter, for want of memory or by hand is never taken for a program.
+ */
+#define LR_ROOM "init"
+#include <errno.h>
+#include <poll.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include "src/base/fd.h"
+#include "src/base/str.h"
+#include "src/init/child.h"
+#include "src/init/program.h"
+#include "src/init/sync.h"
+#include "src/sys/proc.h"
+
+/* The kernel names a process that executes descriptor N by N, or since Linux 6.14 by its file. */
+static bool is_stub(const struct lr_proc_stat *st, int stub, const char *program)
+{
+	const char *slash = strrchr(program, '/');
+	char number[16];
+
+	snprintf(number, sizeof(number), "%d", stub);
+	return strncmp(st->name, slash ? slash + 1 : program, sizeof(st->name) - 1) != 0 &&
+	       (lr_streq(st->name, number) || lr_streq(st->name, "memfd:" LR_STUB_NAME));
+}
+
+/* The signal that ended a child of ours, which is dying; 0: none, or not our child. */
+static int ended_by(pid_t pid)
+{
+	siginfo_t info = {0};
+	int r;
+
+	do
+		r = waitid(P_PID, (id_t)pid, &info, WEXITED | WNOWAIT | __WALL);
+	while (r < 0 && errno == EINTR);
+	return r == 0 && (info.si_code == CLD_KILLED || info.si_code == CLD_DUMPED) ? info.si_status
+										    : 0;
+}
+
+static int died(pid_t pid, bool filtered, struct lr_err *err)
+{
+	int sig = ended_by(pid);
+	const char *name = sig ? lr_signal_name(sig) : NULL;
+
+	if (sig)
+		lr_refuse(
+			err, EPIPE,
+			"process %d was killed by signal %d (SIG%s) before it executed its program",
+			pid, sig, name ? name : "?");
+	else
+		lr_refuse(err, EPIPE, "process %d died before it executed its program", pid);
+	if (filtered && sig != SIGKILL)
+		return lr_err_hint(err, "linux.seccomp must allow execve and what loads a program");
+	return lr_err_hint(err, "was it killed? see dmesg; a memory limit below 1 MB or so is too "
+				"small to start in");
+}
+
+static int check(pid_t pid, bool filtered, int stub, const char *program, struct lr_err *err)
+{
+	struct lr_proc_stat st;
+
+	/* Gone: its parent has waited for it, and knows. */
+	if (lr_proc_stat(pid, &st) < 0 || !st.dies)
+		return 0;
+	return !st.executed || (stub >= 0 && is_stub(&st, stub, program)) ? died(pid, filtered, err)
+									  : 0;
+}
+
+int lr_init_check_executed(pid_t pid, bool filtered, struct lr_err *err)
+{
+	return check(pid, filtered, LR_NOFD, NULL, err);
+}
+
+void lr_init_child_knows(struct lr_init_child *c, const struct lr_init_process *p)
+{
+	c->program = p->argv[0];
+	c->filtered = p->seccomp;
+	c->check = p->detached || p->seccomp;
+}
+
+int lr_init_start(struct lr_init_child *c, struct lr_err *err)
+{
+	int r = c->runs ? 0 : lr_sync_tell(c->sync, LR_STEP_START, 0, err);
+
+	if (r >= 0 && !c->runs)
+		r = lr_sync_wait_exec(c->sync, c->program, err);
+	if (r >= 0 && !c->runs && c->check)
+		r = lr_init_check_executed(c->pid, c->filtered, err);
+	c->sync = lr_close(c->sync);
+	return r;
+}
+
+/* How long to wait for the end of file before looking what is executed. */
+#define LOOK_MS 20
+
+/*
+ * The end of file comes when the stub's descriptor is closed; but the caller may have forked just
+ * now, in another thread, and that child may keep a copy for ever. Then /proc tells.
+ */
+static int wait_report(const struct lr_init_child *c)
+{
+	struct pollfd p = {.fd = c->sync, .events = POLLIN};
+	struct lr_proc_stat st;
+	char path[40], exe[64];
+
+	for (;;) {
+		int n = poll(&p, 1, LOOK_MS);
+		if (n > 0 || (n < 0 && errno != EINTR))
+			return n < 0 ? -errno : p.revents & POLLIN;
+		snprintf(path, sizeof(path), "/proc/%d/exe", c->pid);
+		ssize_t len = readlink(path, exe, sizeof(exe) - 1);
+		exe[len < 0 ? 0 : len] = '\0';
+		/* On a busy machine it may not have executed even the stub. */
+		if (n == 0 && !lr_has_prefix(exe, "/memfd:" LR_STUB_NAME) &&
+		    (lr_proc_stat(c->pid, &st) < 0 || st.executed || st.state == 'Z'))
+			return 0;
+	}
+}
+
+int lr_init_executed(const struct lr_init_process *p, const struct lr_becoming *b,
+		     struct lr_init_child *c, struct lr_err *err)
+{
+	int32_t why = 0;
+	ssize_t n = c->sync < 0 ? 0 : wait_report(c);
+
+	/* Once: the stub writes all of it in one piece, and who else has found the pipe in /proc
+	 * and writes less must not make us wait for the rest. */
+	if (n > 0 && (n = read(c->sync, &why, sizeof(why))) < 0)
+		n = -errno;
+	c->sync = lr_close(c->sync);
+	if (n < 0)
+		return lr_fail(err, (int)-n, "wait for the program to be executed");
+	if (n == sizeof(why))
+		return lr_program_explain(b->program, why, err);
+	if (p->detached || p->seccomp) {
+		n = check(c->pid, p->seccomp, p->stub_argv ? p->stub : LR_NOFD, b->program, err);
+		if (n < 0)
+			return (int)n;
+	}
+	c->runs = true;
+	return 0;
+}

@@ -1,0 +1,144 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* lifecycle: hiding the caller's file and memory; see hide.h. */
+#define LR_ROOM "hide"
+#include "src/lifecycle/hide.h"
+
+#include <errno.h>
+
+#include "src/base/str.h"
+#include "src/lifecycle/container.h"
+#include "src/seccomp/seccomp.h"
+
+static bool has_text(const char *s)
+{
+	return s && *s;
+}
+
+/* Of that type; NULL: none, so it is the caller's. */
+static const struct oci_namespace *find_ns(const struct oci_config *c, const char *type)
+{
+	for (size_t i = 0; c->linux_ && i < c->linux_->namespaces.n; i++)
+		if (lr_streq(c->linux_->namespaces.v[i].type, type))
+			return &c->linux_->namespaces.v[i];
+	return NULL;
+}
+
+static bool is_new(const struct oci_namespace *ns)
+{
+	return ns && !has_text(ns->path);
+}
+
+static bool joins(const struct oci_config *c)
+{
+	for (size_t i = 0; c->linux_ && i < c->linux_->namespaces.n; i++)
+		if (has_text(c->linux_->namespaces.v[i].path))
+			return true;
+	return false;
+}
+
+static bool has(const struct oci_strv *set, const char *name)
+{
+	for (size_t i = 0; i < set->n; i++)
+		if (lr_streq(set->v[i], name))
+			return true;
+	return false;
+}
+
+/* Whether a process of the container may have CAP_SYS_PTRACE where it counts. A file with
+ * capabilities brings in what is in the bounding set alone. */
+static bool may_trace(const struct oci_config *c)
+{
+	const struct oci_capabilities *caps = c->process ? c->process->capabilities : NULL;
+	static const char name[] = "CAP_SYS_PTRACE";
+
+	return caps && !is_new(find_ns(c, "user")) &&
+	       (has(&caps->bounding, name) || has(&caps->permitted, name) ||
+		has(&caps->effective, name) || has(&caps->inheritable, name) ||
+		has(&caps->ambient, name));
+}
+
+static bool has_label(const struct oci_config *c)
+{
+	const struct oci_process *p = c->process;
+
+	return p && (has_text(p->apparmor_profile) || has_text(p->selinux_label));
+}
+
+static bool has_filter(const struct oci_config *c)
+{
+	return (c->linux_ && c->linux_->seccomp) ||
+	       lr_annotation(&c->annotations, LR_SECCOMP_BPF_DATA);
+}
+
+/* Nobody may look at the newborn, nothing of the container's be executed by it before the stub, and
+ * no filter or label stand between the two execve calls. */
+static bool stub_suits(const struct oci_config *c)
+{
+	return is_new(find_ns(c, "pid")) && !joins(c) && !has_filter(c) && !has_label(c) &&
+	       !(c->hooks && (c->hooks->create_container.n || c->hooks->start_container.n));
+}
+
+static enum lr_hide refuse_traced(enum lr_hide_birth birth, struct lr_err *err)
+{
+	lr_refuse(err, EOPNOTSUPP,
+		  birth == LR_HIDE_EXEC
+			  ? "with CAP_SYS_PTRACE, a process of the container could read this "
+			    "program's memory in the process that is to enter it"
+			  : "with CAP_SYS_PTRACE in the pid namespace of this program, the "
+			    "container could read this program's memory");
+	lr_err_hint(err, "%s, or use the program lean-runtime",
+		    birth == LR_HIDE_EXEC ? "take it away, give the container a new user namespace"
+					  : "take it away, give the container a new pid namespace");
+	lr_err_at(err, "process.capabilities");
+	return LR_HIDE_REFUSE;
+}
+
+static enum lr_hide refuse_joined(const struct oci_config *c, const struct oci_namespace *pid,
+				  struct lr_err *err)
+{
+	lr_refuse(err, EOPNOTSUPP,
+		  "a process in the pid namespace %.64s may have CAP_SYS_PTRACE, and could read "
+		  "this program's memory in the new process",
+		  pid->path);
+	lr_err_hint(err, "make a new pid namespace, or use the program lean-runtime");
+	lr_err_at(err, "linux.namespaces[%zu].path", (size_t)(pid - c->linux_->namespaces.v));
+	return LR_HIDE_REFUSE;
+}
+
+static enum lr_hide refuse_label(const struct oci_config *c, struct lr_err *err)
+{
+	bool apparmor = has_text(c->process->apparmor_profile);
+
+	lr_refuse(err, EOPNOTSUPP,
+		  "the sealed page that hides this program's file would take the label for itself");
+	lr_err_hint(err, "call lean_protect first thing, or use the program lean-runtime");
+	lr_err_at(err, "process.%s", apparmor ? "apparmorProfile" : "selinuxLabel");
+	return LR_HIDE_REFUSE;
+}
+
+static enum lr_hide for_library(const struct lr_hide_caller *who, enum lr_hide_birth birth,
+				const struct oci_config *c, struct lr_err *err)
+{
+	const struct oci_namespace *pid = find_ns(c, "pid");
+
+	if (birth != LR_HIDE_EXEC && pid && !is_new(pid))
+		return refuse_joined(c, pid, err);
+	if ((birth == LR_HIDE_EXEC || !pid) && may_trace(c))
+		return refuse_traced(birth, err);
+	if (who->hidden)
+		return LR_HIDE_NEEDLESS;
+	return has_label(c) ? refuse_label(c, err) : LR_HIDE_STUB;
+}
+
+enum lr_hide lr_hide(const struct lr_hide_caller *who, enum lr_hide_birth birth,
+		     const struct oci_config *c, struct lr_err *err)
+{
+	if (who->library)
+		return for_library(who, birth, c, err);
+	if (who->hidden || who->wants)
+		return who->hidden ? LR_HIDE_NEEDLESS : who->wants;
+	/* The stub waits for nobody, and in exec the container's processes see its child. */
+	if (birth != LR_HIDE_RUN || (c && !stub_suits(c)))
+		return LR_HIDE_MOUNT;
+	return LR_HIDE_STUB;
+}

@@ -1,0 +1,29 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * store: who could have written what is read, also in the pool of the lean room.
+ *
+ * A record says which process gets a signal and which cgroup is removed, and that is done with the
+ * caller's rights. So it counts only if nobody but the caller and root can have written it: not the
+ * file, not its directory, not the root directory, and nothing on the way to that. (What belongs to
+ * root in the file system of a container's image passes for root's, but can't be put in the place
+ * of the root directory by anybody else.)
+ */
+#ifndef LR_STORE_TRUST_H
+#define LR_STORE_TRUST_H
+
+#include <stdbool.h>
+#include <sys/stat.h>
+
+#include "src/base/err.h"
+
+/* Belongs to the caller or to root, and nobody else may write to it. */
+bool lr_trust_ours(const struct stat *st);
+
+/* A directory by its absolute path, with everything on the way to it: 1 if it is there. 0: not all
+ * of it is, and what will have been made is to be looked at. -EPERM, with a hint what to do. */
+int lr_trust_path(const char *path, struct lr_err *err) LR_MUST_CHECK;
+
+/* -EPERM about a file or directory for which lr_trust_ours is false. */
+int lr_trust_refuse(const struct stat *st, const char *what, const char *path, struct lr_err *err);
+
+#endif
