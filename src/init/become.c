@@ -327,8 +327,9 @@ static int execute_stub(struct lr_init_process *p, struct lr_becoming *b, struct
 
 int lr_process_execute(struct lr_init_process *p, struct lr_becoming *b, struct lr_err *err)
 {
+	if (p->stub_argv && !b->vm)
+		lr_sync_send_program(b->sync, b->program);
 	int r = lr_process_confine(p, err);
-
 	if (r < 0)
 		return r;
 	r = p->stub_argv ? execute_stub(p, b, err)

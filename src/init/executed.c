@@ -64,25 +64,27 @@ static int died(pid_t pid, bool filtered, struct lr_err *err)
 				"small to start in");
 }
 
-static int check(pid_t pid, bool filtered, int stub, const char *program, struct lr_err *err)
+static int check(pid_t pid, uint64_t start_time, bool filtered, int stub, const char *program,
+		 struct lr_err *err)
 {
 	struct lr_proc_stat st;
 
-	/* Gone: its parent has waited for it, and knows. */
-	if (lr_proc_stat(pid, &st) < 0 || !st.dies)
+	/* Gone, or another's pid by now: its parent has waited for it, and knows. */
+	if (lr_proc_stat(pid, &st) < 0 || !st.dies || (start_time && start_time != st.start_time))
 		return 0;
 	return !st.executed || (stub >= 0 && is_stub(&st, stub, program)) ? died(pid, filtered, err)
 									  : 0;
 }
 
-int lr_init_check_executed(pid_t pid, bool filtered, struct lr_err *err)
+int lr_init_check_executed(pid_t pid, uint64_t start_time, bool filtered, struct lr_err *err)
 {
-	return check(pid, filtered, LR_NOFD, NULL, err);
+	return check(pid, start_time, filtered, LR_NOFD, NULL, err);
 }
 
 void lr_init_child_knows(struct lr_init_child *c, const struct lr_init_process *p)
 {
 	c->program = p->argv[0];
+	c->stub = p->stub_argv ? p->stub : LR_NOFD;
 	c->filtered = p->seccomp;
 	c->check = p->detached || p->seccomp;
 }
@@ -92,9 +94,9 @@ int lr_init_start(struct lr_init_child *c, struct lr_err *err)
 	int r = c->runs ? 0 : lr_sync_tell(c->sync, LR_STEP_START, 0, err);
 
 	if (r >= 0 && !c->runs)
-		r = lr_sync_wait_exec(c->sync, c->program, err);
+		r = lr_sync_wait_exec(c->sync, err);
 	if (r >= 0 && !c->runs && c->check)
-		r = lr_init_check_executed(c->pid, c->filtered, err);
+		r = check(c->pid, 0, c->filtered, c->stub, c->program, err);
 	c->sync = lr_close(c->sync);
 	return r;
 }
@@ -142,7 +144,7 @@ int lr_init_executed(const struct lr_init_process *p, const struct lr_becoming *
 	if (n == sizeof(why))
 		return lr_program_explain(b->program, why, err);
 	if (p->detached || p->seccomp) {
-		n = check(c->pid, p->seccomp, p->stub_argv ? p->stub : LR_NOFD, b->program, err);
+		n = check(c->pid, 0, p->seccomp, p->stub_argv ? p->stub : LR_NOFD, b->program, err);
 		if (n < 0)
 			return (int)n;
 	}

@@ -84,14 +84,15 @@ struct lr_init_child {
 	pid_t pid;
 	int pidfd; /* LR_NOFD where the kernel has none */
 	int sync;
-	const char *program; /* argv[0], for messages; or NULL */
+	int stub;            /* what executes the program, or LR_NOFD */
+	const char *program; /* argv[0], where `stub` is one */
 	bool runs;           /* born in the caller's memory: its program was executed already */
 	bool check;          /* lr_init_start asks whether it died instead */
 	bool filtered;       /* a seccomp filter may be why */
 };
 #define LR_INIT_CHILD_NONE                                                                         \
 	{                                                                                          \
-		.pidfd = LR_NOFD, .sync = LR_NOFD                                                  \
+		.pidfd = LR_NOFD, .sync = LR_NOFD, .stub = LR_NOFD                                 \
 	}
 
 /* Whether a child in our memory will do: it can do everything up to its program by itself, nobody
@@ -120,9 +121,11 @@ int lr_init_start(struct lr_init_child *c, struct lr_err *err) LR_MUST_CHECK;
 /*
  * After the end of file of the descriptor that tells: 0 if the process has executed its program, or
  * -EPIPE with the words if it died before. One that its parent has waited for meanwhile is taken
- * for a program's. filtered: a seccomp filter may be why.
+ * for a program's. start_time: of the process, in clock ticks since boot. filtered: a seccomp
+ * filter may be why.
  */
-int lr_init_check_executed(pid_t pid, bool filtered, struct lr_err *err) LR_MUST_CHECK;
+int lr_init_check_executed(pid_t pid, uint64_t start_time, bool filtered,
+			   struct lr_err *err) LR_MUST_CHECK;
 
 /* Kills and reaps. */
 void lr_init_abort(struct lr_init_child *c);

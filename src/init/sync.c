@@ -7,6 +7,7 @@
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
+#include <stdio.h>
 #include <string.h>
 #include <sys/socket.h>
 
@@ -15,14 +16,14 @@
 
 #define MAGIC 0x4c52534eu
 
-enum kind { KIND_STEP = 1, KIND_ERROR };
+enum kind { KIND_STEP = 1, KIND_ERROR, KIND_PROGRAM };
 
 struct message {
 	uint32_t magic;
 	uint16_t kind;
 	uint16_t step;
 	int32_t value;
-	struct lr_err err; /* sent with KIND_ERROR only */
+	struct lr_err err; /* of KIND_ERROR; KIND_PROGRAM: err.msg is its name */
 };
 #define STEP_SIZE offsetof(struct message, err)
 
@@ -179,17 +180,30 @@ int lr_sync_tell(int sock, enum lr_step step, int32_t value, struct lr_err *err)
 	return -m.err.code;
 }
 
-int lr_sync_wait_exec(int sock, const char *program, struct lr_err *err)
+void lr_sync_send_program(int sock, const char *path)
 {
+	struct message m = {.magic = MAGIC, .kind = KIND_PROGRAM};
+
+	snprintf(m.err.msg, sizeof(m.err.msg), "%s", path);
+	(void)send_message(sock, &m, sizeof(m));
+}
+
+int lr_sync_wait_exec(int sock, struct lr_err *err)
+{
+	char program[sizeof(((struct lr_err *)0)->msg)] = "the program";
 	struct message m = {0};
 	ssize_t n = receive(sock, &m);
 
+	if (n == sizeof(m) && m.magic == MAGIC && m.kind == KIND_PROGRAM) {
+		snprintf(program, sizeof(program), "%.*s", (int)sizeof(program) - 1, m.err.msg);
+		n = receive(sock, &m);
+	}
 	if (n == 0)
 		return 0;
 	if (n < 0)
 		return lr_fail(err, (int)-n, "wait for the program to be executed");
 	if (n == sizeof(int32_t)) /* stub.c */
-		return lr_program_explain(program ? program : "the program", (int)m.magic, err);
+		return lr_program_explain(program, (int)m.magic, err);
 	if (!is_error(&m, n))
 		return lr_refuse(err, EPROTO, "unexpected message before the program was executed");
 	take_error(&m, err);

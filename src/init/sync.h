@@ -60,12 +60,15 @@ int lr_sync_died(enum lr_step step, struct lr_err *err);
 /* Child: the last thing it says before it gives up. Best effort. */
 void lr_sync_send_err(int sock, const struct lr_err *why);
 
+/* Child: names the program, for what stub.c may have to say, which knows a number only. Best
+ * effort. */
+void lr_sync_send_program(int sock, const char *path);
+
 /*
  * Parent: waits until the child has executed its program, seen as the end of file of a socket (or
  * the answer fifo) that is closed by execve. 0, or the error it sent. A child that died before
- * cannot be told apart here: see lr_init_check_executed. `program`: for what stub.c has to say;
- * may be NULL.
+ * cannot be told apart here: see lr_init_check_executed.
  */
-int lr_sync_wait_exec(int sock, const char *program, struct lr_err *err) LR_MUST_CHECK;
+int lr_sync_wait_exec(int sock, struct lr_err *err) LR_MUST_CHECK;
 
 #endif

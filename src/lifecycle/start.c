@@ -43,10 +43,11 @@ static int let_go(const struct lr_existing *c, struct lr_err *err)
 		r = lr_fail(err, errno, "tell init to start");
 	lr_store_fifos_remove(e);
 	if (r >= 0)
-		r = lr_sync_wait_exec(f.answer, NULL, err);
+		r = lr_sync_wait_exec(f.answer, err);
 	lr_store_fifos_close(&f);
 	if (r >= 0)
-		r = lr_init_check_executed(c->record.pid, c->record.has_seccomp, err);
+		r = lr_init_check_executed(c->record.pid, c->record.start_time,
+					   c->record.has_seccomp, err);
 	if (r >= 0)
 		lr_debug("start: the program runs");
 	return r;
