@@ -63,12 +63,13 @@ bool lr_mount_options_has(const struct lr_mount_options *o, const char *key);
 /* MS_* word of rootfsPropagation and of the propagation options; 0 if unknown. */
 unsigned long lr_mount_prop_parse(const char *name, bool *rec);
 
-/* True if `path` is `dir` or below it; both clean. */
-static inline bool lr_mount_is_below(const char *path, const char *dir)
+/* What of `path` comes after `dir`: "" if it is `dir`, or "/..."; NULL if it is elsewhere. Both
+ * clean. */
+static inline const char *lr_mount_below(const char *path, const char *dir)
 {
-	size_t n = strlen(dir);
+	size_t n = dir[1] ? strlen(dir) : 0;
 
-	return strncmp(path, dir, n) == 0 && (path[n] == '/' || path[n] == '\0');
+	return strncmp(path, dir, n) == 0 && (path[n] == '/' || path[n] == '\0') ? path + n : NULL;
 }
 
 /* ---- plan.c -------------------------------------------------------------------------------- */

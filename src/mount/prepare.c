@@ -117,9 +117,9 @@ static int clone_through_bind(const struct lr_mount_plan *plan, const struct lr_
 
 	for (size_t i = op->index; op->inside && i-- > 0;) {
 		const struct lr_mount_op *b = &plan->ops[i];
-		if (!lr_mount_is_below(op->inside, b->dest))
+		const char *rest = lr_mount_below(op->inside, b->dest);
+		if (!rest)
 			continue;
-		const char *rest = op->inside + strlen(b->dest);
 		if (b->kind != LR_MOUNT_BIND)
 			return -ENOENT;
 		if (snprintf(path, sizeof(path), "%s%s", b->source, rest) >= (int)sizeof(path))

@@ -361,7 +361,7 @@ confined_cfg() {
 		confinement status.hook >"mine.$nnp"
 		command -v runc >/dev/null || continue
 		cfg '.hooks.startContainer[0].args[2] += "; true"'
-		runc --root "$BATS_TEST_TMPDIR/runc" run -b "$BUNDLE" "$ID" </dev/null 3>&-
+		peer runc run -b "$BUNDLE" "$ID"
 		cfg '.hooks.startContainer[0].args[2] |= rtrimstr("; true")'
 		assert_eq "$(cat "mine.$nnp")" "$(confinement status.hook)"
 	done

@@ -233,6 +233,18 @@ as_peers() {
 	sh_cfg 'cat /mnt/a/f; stat -c %u:%g /mnt/a/f; touch /mnt/a/g 2>&1'
 	run rt run -b "$BUNDLE" "$ID"
 	assert_match "$output" $'^content\n7:8\ntouch: .*Read-only file system'
+	# A mount on / brings everything below into being.
+	cp -a "$BUNDLE/rootfs" other
+	mkdir -p other/only/deep
+	echo other >other/only/deep/f
+	chown 9:10 other/only/deep/f
+	cfg --arg o "$PWD/other" --arg s "$BUNDLE/rootfs/only/deep" '.mounts = [{destination: "/", type: "bind", source: $o,
+		options: ["rbind"]}] + .mounts | .mounts[-1].source = $s'
+	sh_cfg 'cat /mnt/a/f; stat -c %u:%g /mnt/a/f'
+	run -0 rt run -b "$BUNDLE" "$ID"
+	assert_eq "$output" $'other\n9:10'
+	[ ! -e "$BUNDLE/rootfs/only" ]
+	cfg '.mounts |= .[1:]'
 	# Nobody may map what belongs to the namespace itself.
 	cfg --arg s "$BUNDLE/rootfs/fresh" '.mounts[-2] = {destination: "/fresh", type: "tmpfs", source: "tmpfs"} | .mounts[-1].source = $s'
 	run rt run -b "$BUNDLE" "$ID"

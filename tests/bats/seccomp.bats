@@ -125,7 +125,7 @@ ENOUGH=$(printf '"%s",' accept access arch_prctl brk capget capset chdir clock_g
 		run ! rt run -b "$BUNDLE" "$ID"
 		assert_has "$output" "No space left on device"
 		if command -v runc >/dev/null; then
-			run ! runc --root "$BATS_TEST_TMPDIR/runc" run -b "$BUNDLE" "$ID"
+			run ! peer runc run -b "$BUNDLE" "$ID"
 			assert_has "$output" "No space left on device"
 		fi
 	done

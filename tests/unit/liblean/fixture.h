@@ -109,6 +109,9 @@ struct parts {
 
 #define NAMESPACES "{\"type\":\"mount\"},{\"type\":\"ipc\"},{\"type\":\"uts\"}"
 #define OWN_PID    ",{\"type\":\"pid\"},{\"type\":\"network\"}"
+/* For a user namespace: its ids are the host's. */
+#define MAPPING(key) ",\"" key "\":[{\"containerID\":0,\"hostID\":0,\"size\":65536}]"
+#define SAME_IDS     MAPPING("uidMappings") MAPPING("gidMappings")
 
 UNUSED static const char *or_empty(const char *s)
 {

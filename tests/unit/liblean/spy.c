@@ -36,7 +36,7 @@ static int in_range(int mem, const char *needle, unsigned long from, unsigned lo
 	static char buf[1 << 16];
 	size_t len = strlen(needle);
 
-	for (unsigned long at = from; at < to; at += sizeof(buf) - len) {
+	for (unsigned long at = from; at < to && !end; at += sizeof(buf) - len) {
 		size_t want = to - at < sizeof(buf) ? to - at : sizeof(buf);
 		ssize_t n = pread(mem, buf, want, (off_t)at);
 		if (n > 0 && memmem(buf, (size_t)n, needle, len))
@@ -102,7 +102,7 @@ int main(int argc, char **argv)
 	DIR *d = opendir("/proc");
 	while (d && argc > 1 && !end && !found) {
 		rewinddir(d);
-		for (struct dirent *e; !found && (e = readdir(d));) {
+		for (struct dirent *e; !end && !found && (e = readdir(d));) {
 			if (e->d_name[0] < '1' || e->d_name[0] > '9' ||
 			    atoi(e->d_name) == getpid() ||
 			    (argc > 2 && !is_called(e->d_name, argv[2])))

@@ -300,9 +300,7 @@ static void odd(const char *profile, struct parts parts)
 #define USERNS                                                                                     \
 	(struct parts)                                                                             \
 	{                                                                                          \
-		.namespaces = OWN_PID ",{\"type\":\"user\"}",                                      \
-		.linux_ = ",\"uidMappings\":[{\"containerID\":0,\"hostID\":0,\"size\":65536}],"    \
-			  "\"gidMappings\":[{\"containerID\":0,\"hostID\":0,\"size\":65536}]"      \
+		.namespaces = OWN_PID ",{\"type\":\"user\"}", .linux_ = SAME_IDS                   \
 	}
 #define COPY_UP                                                                                    \
 	(struct parts)                                                                             \
