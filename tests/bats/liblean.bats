@@ -20,7 +20,7 @@ library_build() {
 setup_file() {
 	local build
 	build=$(library_build)
-	[ -n "$build" ] && command -v meson >/dev/null && command -v pkg-config >/dev/null || return 0
+	[ -z "${LR_SANITIZED-}" ] && [ -n "$build" ] && command -v meson >/dev/null && command -v pkg-config >/dev/null || return 0
 	INSTALLED=$BATS_FILE_TMPDIR/installed
 	DESTDIR=$INSTALLED meson install -C "$build" --no-rebuild --quiet >&2 || return 1
 	local pc
@@ -40,9 +40,10 @@ setup() {
 }
 
 teardown() {
+	[ -n "${ROOT-}" ] || return 0
 	[ -z "${HOST-}" ] || kill -9 "$HOST" 2>/dev/null || true
-	[ -z "${ROOT-}" ] || rt pool drain || true
-	[ -z "${INSTALLED-}" ] || common_teardown
+	rt pool drain || true
+	common_teardown
 }
 
 # build OUTPUT SOURCE [shared|static|all-static]
