@@ -14,7 +14,7 @@ LIB_BUILD = $(if $(filter musl-gcc,$(notdir $(LIBC_CC))),$(BUILD)-lib)
 
 NINJA = ninja -C $(BUILD)
 
-.PHONY: all help deps demo check check-lean check-denied faults mutate unit lint glibc fuzz sanitize vm pristine pristine-deb deb format install clean
+.PHONY: all help deps demo check check-lean check-denied faults mutate unit lint glibc coverage fuzz sanitize vm pristine pristine-deb deb format install clean
 
 all: $(BUILD)/build.ninja $(LIB_BUILD:=/build.ninja) ## build into $(BUILD)
 	@$(NINJA)
@@ -69,6 +69,10 @@ glibc: ## build the program with the system's libc into $(BUILD)-glibc, and run 
 	@$(MAKE) --no-print-directory LIBC_CC=cc BUILD=$(BUILD)-glibc all
 	@tests/run-all $(BUILD)-glibc unit bats
 
+coverage: ## which lines the unit tests and the command-line suite execute, by rooms; the others in $(BUILD)-coverage/uncovered
+	@tools/install-deps test
+	@tests/coverage/run $(abspath $(BUILD)-coverage) unit bats
+
 FUZZ_SECONDS ?= 60
 fuzz: ## run every fuzz target for FUZZ_SECONDS (clang); what is found stays in $(BUILD)-fuzz/found
 	@tools/install-deps fuzz
@@ -96,4 +100,4 @@ install: all ## install below $(DESTDIR)$(PREFIX)
 	@$(if $(LIB_BUILD),DESTDIR=$(DESTDIR) meson install -C $(LIB_BUILD) --no-rebuild)
 
 clean: ## remove what was built
-	@rm -rf $(BUILD) $(BUILD)-lib $(BUILD)-sanitize $(BUILD)-glibc $(BUILD)-fuzz demo
+	@rm -rf $(BUILD) $(BUILD)-lib $(BUILD)-sanitize $(BUILD)-glibc $(BUILD)-coverage $(BUILD)-fuzz demo
