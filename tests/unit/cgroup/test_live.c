@@ -690,18 +690,22 @@ TEST(out_of_memory_is_told)
 {
 	NEED_CGROUPS();
 	struct lr_cgroup_oom oom;
-	pid_t pid;
+	pid_t pid, idle;
 
 	REQUIRE(make("oom", "{\"memory\":{\"limit\":16777216,\"swap\":16777216}}") == 0);
+	idle = child(NULL); /* a cgroup of v2 that nobody is in has come to its end */
 	REQUIRE(lr_cgroup_oom_open(ref, &oom, &err) == 0);
 	struct pollfd p = {.fd = oom.fd, .events = POLLIN};
 	CHECK_INT(poll(&p, 1, 0), 0);
 	CHECK_INT(lr_cgroup_oom_read(&oom), 0);
 	pid = child(eat);
-	CHECK_INT(poll(&p, 1, 10000), 1);
-	CHECK(lr_cgroup_oom_read(&oom) > 0);
+	int kills = 0; /* v2 tells, too, of a limit that is reached, before */
+	while (kills == 0 && poll(&p, 1, 10000) == 1)
+		kills = lr_cgroup_oom_read(&oom);
+	CHECK(kills > 0);
 	CHECK_INT(WTERMSIG(reap(pid)), SIGKILL);
 	CHECK_INT(lr_cgroup_destroy(ref, true, &err), 0);
+	reap(idle);
 	CHECK_INT(poll(&p, 1, 1000), 1);
 	int r = lr_cgroup_oom_read(&oom);
 	if (r >= 0) /* the counter of the last kill came first */

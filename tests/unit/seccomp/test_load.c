@@ -65,7 +65,8 @@ static int docker_like_child(const struct lr_seccomp_prog *p)
 		return 16;
 	if (syscall(SYS_clone3, NULL, 0) != -1 || errno != ENOSYS)
 		return 17;
-	if (syscall(SYS_personality, 0xffffffff) < 0 || syscall(SYS_personality, 1) != -1 ||
+	/* A long: of an int, the upper half of the register is anything on arm64. */
+	if (syscall(SYS_personality, 0xffffffffL) < 0 || syscall(SYS_personality, 1L) != -1 ||
 	    errno != EPERM)
 		return 18;
 	/* Newer than anything in the profile. */
