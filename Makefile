@@ -14,7 +14,7 @@ LIB_BUILD = $(if $(filter musl-gcc,$(notdir $(LIBC_CC))),$(BUILD)-lib)
 
 NINJA = ninja -C $(BUILD)
 
-.PHONY: all help deps demo check check-lean check-denied faults mutate unit lint glibc coverage fuzz sanitize vm pristine pristine-deb deb format install clean
+.PHONY: all help deps demo check check-lean check-denied faults mutate unit lint glibc coverage fuzz sanitize vm aarch64 pristine pristine-deb deb format install clean
 
 all: $(BUILD)/build.ninja $(LIB_BUILD:=/build.ninja) ## build into $(BUILD)
 	@$(NINJA)
@@ -81,6 +81,14 @@ fuzz: ## run every fuzz target for FUZZ_SECONDS (clang); what is found stays in 
 vm: all ## test on a host with systemd and cgroup v2, which is a virtual machine (qemu, mmdebstrap)
 	@LEAN_RUNTIME=$(BUILD)/src/cli/lean-runtime tests/vm/run $(VM_TESTS)
 
+aarch64: ## build for arm64, and run the unit tests on Linux for arm64 (qemu, mmdebstrap; AARCH64_TESTS=... for some)
+	@tools/install-deps aarch64
+	@tests/aarch64/tree $(abspath $(BUILD)-aarch64-root)
+	@[ -e $(BUILD)-aarch64/build.ninja ] || \
+		meson setup --werror --cross-file $(BUILD)-aarch64-root/cross.ini $(BUILD)-aarch64
+	@ninja -C $(BUILD)-aarch64
+	@tests/aarch64/run $(BUILD)-aarch64 $(BUILD)-aarch64-root $(AARCH64_TESTS)
+
 pristine: ## prove that a fresh Debian needs nothing but make (mmdebstrap; PRISTINE_TARGETS=check for more than demo)
 	@tests/pristine $(PRISTINE_TARGETS)
 
@@ -100,4 +108,4 @@ install: all ## install below $(DESTDIR)$(PREFIX)
 	@$(if $(LIB_BUILD),DESTDIR=$(DESTDIR) meson install -C $(LIB_BUILD) --no-rebuild)
 
 clean: ## remove what was built
-	@rm -rf $(BUILD) $(BUILD)-lib $(BUILD)-sanitize $(BUILD)-glibc $(BUILD)-coverage $(BUILD)-fuzz demo
+	@rm -rf $(BUILD) $(BUILD)-lib $(BUILD)-sanitize $(BUILD)-glibc $(BUILD)-coverage $(BUILD)-fuzz $(BUILD)-aarch64 $(BUILD)-aarch64-root demo
