@@ -79,6 +79,7 @@ fuzz: ## run every fuzz target for FUZZ_SECONDS (clang); what is found stays in 
 	@tests/fuzz/run $(abspath $(BUILD)-fuzz) $(FUZZ_SECONDS)
 
 vm: all ## test on a host with systemd and cgroup v2, which is a virtual machine (qemu, mmdebstrap)
+	@tools/install-deps vm
 	@LEAN_RUNTIME=$(BUILD)/src/cli/lean-runtime tests/vm/run $(VM_TESTS)
 
 aarch64: ## build for arm64, and run the unit tests on Linux for arm64 (qemu, mmdebstrap; AARCH64_TESTS=... for some)
