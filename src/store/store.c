@@ -139,14 +139,21 @@ int lr_store_create(const struct lr_store *s, const char *id, struct lr_entry *r
 }
 
 /* Somebody may have removed it while we waited: then the lock is on a dead directory, and one of
- * its name is another. */
-static int check_lives(int dir, const char *id, struct lr_err *err)
+ * its name is another. 1: it lives; 0: not. */
+static int lives(int dir, const char *id, struct lr_err *err)
 {
 	struct stat st;
 
 	if (fstat(dir, &st) < 0)
 		return lr_fail(err, errno, "look at the directory of container %s", id);
-	return st.st_nlink == 0 ? unknown(id, err) : 0;
+	return st.st_nlink > 0;
+}
+
+static int check_lives(int dir, const char *id, struct lr_err *err)
+{
+	int r = lives(dir, id, err);
+
+	return r == 0 ? unknown(id, err) : r < 0 ? r : 0;
 }
 
 int lr_store_lock(const struct lr_store *s, const char *id, struct lr_entry *ret,
@@ -367,8 +374,11 @@ int lr_store_remove(struct lr_entry *e, struct lr_err *err)
 		lr_store_fifos_remove(e);
 		r = remove_dir(e);
 	}
-	if (r < 0)
-		r = lr_remove_tree(e->store->fd, e->id);
+	/* What is left may be the next container's of that name, if somebody has removed ours. */
+	int ours = r < 0 ? lives(e->dir, e->id, err) : 0;
+	if (ours <= 0)
+		return ours;
+	r = lr_remove_tree(e->store->fd, e->id);
 	return r < 0 ? lr_fail(err, -r, "remove %s/%s", e->store->path, e->id) : 0;
 }
 

@@ -126,6 +126,36 @@ TEST(a_directory_that_cannot_be_locked_is_not_left)
 	in_child(no_lock_in_store, 0);
 }
 
+/* Somebody has removed ours; the name is the next container's. */
+static void removed_twice(void)
+{
+	struct lr_entry e = LR_ENTRY_NONE, next = LR_ENTRY_NONE;
+	struct lr_record r;
+
+	CHECK_INT(lr_store_create(&store, "one", &e, &why), 0);
+	CHECK_INT(rmdir(in_base("root/one")), 0);
+	CHECK_INT(lr_store_create(&store, "one", &next, &why), 0);
+	CHECK_INT(lr_store_write(&next, &sample, "{}", 2, arena, &why), 0);
+	CHECK_INT(lr_store_write(&e, &sample, "{}", 2, arena, &why), -ENOENT);
+	CHECK_INT(lr_store_remove(&e, &why), 0);
+	CHECK_INT(load("one", &r), 0);
+	CHECK_INT(lr_store_remove(&next, &why), 0);
+	CHECK_INT(load("one", &r), -ENOENT);
+	lr_store_unlock(&e);
+	lr_store_unlock(&next);
+}
+
+static void removed_twice_in_store(void)
+{
+	with_store(removed_twice);
+}
+
+TEST(who_was_removed_removes_no_other)
+{
+	NEED_ROOT();
+	in_child(removed_twice_in_store, 0);
+}
+
 static void no_stat(void)
 {
 	struct lr_entry e = LR_ENTRY_NONE;
