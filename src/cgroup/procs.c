@@ -60,7 +60,7 @@ static int walk(int fd, int depth, lr_cgroup_visit *visit, void *arg)
 	if (depth > MAX_DEPTH)
 		return -ELOOP;
 	r = visit_procs(dirfd(d), visit, arg);
-	while (r == 0 && (e = readdir(d))) {
+	while (r == 0 && (errno = 0, e = readdir(d))) {
 		int sub;
 
 		if (e->d_name[0] == '.' || e->d_type != DT_DIR)
@@ -71,7 +71,8 @@ static int walk(int fd, int depth, lr_cgroup_visit *visit, void *arg)
 		else if (errno != ENOENT)
 			r = -errno;
 	}
-	return r;
+	/* Who was not seen would not be signalled. */
+	return r == 0 && errno ? -errno : r;
 }
 
 int lr_cgroup_each_pid(const char *dir, lr_cgroup_visit *visit, void *arg)

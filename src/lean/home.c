@@ -275,14 +275,18 @@ bool lr_lean_home_is_orphan(const char *name)
 
 	if (!d || name[0] != 'm' || lr_parse_u64(name + 1, &inode) < 0 || !sees_all(fd))
 		return false;
-	for (struct dirent *e; (e = readdir(d));) {
+	for (struct dirent *e; (errno = 0, e = readdir(d));) {
 		char path[280];
 		struct stat st;
 		if (e->d_name[0] < '0' || e->d_name[0] > '9')
 			continue;
 		snprintf(path, sizeof(path), "%s/ns/mnt", e->d_name);
-		if (fstatat(fd, path, &st, 0) == 0 && st.st_ino == inode)
+		/* It is gone, or we may not look (EACCES): who lacks a capability always meets
+		 * some of these, and would never take anything away. */
+		bool none = fstatat(fd, path, &st, 0) < 0;
+		if (none ? errno != ENOENT && errno != ESRCH && errno != EACCES
+			 : st.st_ino == inode)
 			return false;
 	}
-	return true;
+	return errno == 0;
 }

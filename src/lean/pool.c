@@ -49,7 +49,7 @@ static int count(struct lr_lean_pool *p, const struct lr_lean_home *h, int store
 		return errno == ENOENT ? 0
 				       : lr_fail(err, errno, "open %s/%s", h->path, dirs[state]);
 	}
-	for (struct dirent *e; (e = readdir(d));) {
+	for (struct dirent *e; (errno = 0, e = readdir(d));) {
 		if (e->d_name[0] == '.')
 			continue;
 		struct lr_lean_pool_row *row = row_of(p, h, e->d_name, a);
@@ -62,7 +62,7 @@ static int count(struct lr_lean_pool *p, const struct lr_lean_home *h, int store
 		else
 			row->lost++;
 	}
-	return 0;
+	return errno ? lr_fail(err, errno, "read %s/%s", h->path, dirs[state]) : 0;
 }
 
 int lr_lean_pool_status(int store, const char *store_path, struct lr_arena *a,
@@ -173,7 +173,7 @@ static int drain_orphans(int store, const char *store_path, unsigned *left, stru
 		lr_close(fd);
 		return errno == ENOENT ? 0 : lr_fail(err, errno, "open %s" LR_LEAN_DIR, store_path);
 	}
-	for (struct dirent *e; r >= 0 && (e = readdir(d));) {
+	for (struct dirent *e; r >= 0 && (errno = 0, e = readdir(d));) {
 		LR_CLEANUP_HOME struct lr_lean_home h = LR_LEAN_HOME_NONE;
 		const char *in_it = lr_strf(a, "%s/", e->d_name);
 		if (!in_it)
@@ -184,7 +184,7 @@ static int drain_orphans(int store, const char *store_path, unsigned *left, stru
 		if (r >= 0)
 			r = drain_home(store, &h, left, a, err);
 	}
-	return r;
+	return r >= 0 && errno ? lr_fail(err, errno, "read %s" LR_LEAN_DIR, store_path) : r;
 }
 
 int lr_lean_pool_drain(int store, const char *store_path, unsigned *left, struct lr_arena *a,

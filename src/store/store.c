@@ -399,7 +399,7 @@ int lr_store_list(const struct lr_store *s, struct lr_arena *a, struct oci_strv 
 		lr_close(fd);
 		return -err->code;
 	}
-	for (struct dirent *e; (e = readdir(dir));) {
+	for (struct dirent *e; (errno = 0, e = readdir(dir));) {
 		if (lr_store_check_id(e->d_name, NULL) < 0 ||
 		    (e->d_type != DT_DIR && e->d_type != DT_UNKNOWN))
 			continue;
@@ -408,6 +408,8 @@ int lr_store_list(const struct lr_store *s, struct lr_arena *a, struct oci_strv 
 			return lr_fail(err, ENOMEM, "list %s", s->path);
 		ids.n++;
 	}
+	if (errno)
+		return lr_fail(err, errno, "list %s", s->path);
 	if (ids.n)
 		qsort(ids.v, ids.n, sizeof(*ids.v), by_name);
 	*ret = ids;

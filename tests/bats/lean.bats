@@ -913,6 +913,12 @@ paused_and_killed() {
 	rt pool drain
 	[ ! -d "$(home)" ]
 	assert_eq "$(ls "$ROOT/.lean" | wc -l)" 1
+	# Nor where /proc can't be read, which is what is read second.
+	if command -v strace >/dev/null; then
+		strace -o calls -e trace=getdents64 -e inject=getdents64:error=EIO:when=2 "$LEAN_RUNTIME" --root "$ROOT" pool drain 3>&-
+		assert_has "$(cat calls)" INJECTED
+		assert_eq "$(ls "$ROOT/.lean" | wc -l)" 1
+	fi
 	echo >end
 	wait
 	rt pool drain

@@ -300,6 +300,21 @@ with_fault() {
 	gone "at last"
 }
 
+@test "records: a directory that can't be read is not taken for an empty one" {
+	cfg '.process.args = ["/bin/sleep", "300"]'
+	start_one
+	run ! with_fault getdents64:error=EIO list
+	assert_has "$output" "input/output error"
+	run ! with_fault getdents64:error=EIO kill --all "$ID" TERM
+	assert_has "$output" "input/output error"
+	cfg 'del(.linux.cgroupsPath)'
+	rt --lean pool warm -b "$BUNDLE"
+	run ! with_fault getdents64:error=EIO pool status
+	assert_has "$output" "input/output error"
+	rt pool drain
+	rt delete --force "$ID"
+}
+
 @test "records: a creation whose lock can't be had leaves no directory" {
 	run ! with_fault flock:error=ENOLCK run -b "$BUNDLE" "$ID" </dev/null
 	assert_has "$output" "lock the container: no locks available"
