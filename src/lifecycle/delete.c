@@ -149,7 +149,7 @@ int lr_container_destroy(struct lr_entry *e, const struct lr_record *r, const ch
 }
 
 /* What is left of a container whose record cannot be read; one that was cut off when it was first
- * written names nothing. */
+ * written names nothing. 1: it is whole by now, and has to be looked at again. */
 static int remove_broken(const struct lr_runtime *rt, const char *id, bool damaged,
 			 struct lr_arena *a, struct lr_err *err)
 {
@@ -162,13 +162,16 @@ static int remove_broken(const struct lr_runtime *rt, const char *id, bool damag
 	if (r < 0)
 		return r;
 	r = lr_store_lock(&store, id, &e, err);
-	if (r >= 0 && damaged)
+	/* Who had made the directory only may have had the lock before us, and written it. */
+	if (r == 0 && !damaged && lr_store_load(&store, id, a, &rec, NULL, NULL, NULL) == 0)
+		r = 1;
+	if (r == 0 && damaged)
 		r = lr_store_salvage(&e, a, &rec, err);
-	if (r >= 0)
+	if (r == 0)
 		r = kill_init(&rec, &none, err);
-	if (r >= 0)
+	if (r == 0)
 		r = lr_store_remove(&e, err);
-	if (r >= 0 && damaged)
+	if (r == 0 && damaged)
 		lr_warn("the record of %s was damaged: %s; its control group may be left", id,
 			rec.pid ? "its process is gone" : "nothing is known of its process");
 	lr_store_unlock(&e);
@@ -176,9 +179,9 @@ static int remove_broken(const struct lr_runtime *rt, const char *id, bool damag
 	return r;
 }
 
-int lr_lifecycle_delete(const struct lr_runtime *rt, const char *id, bool force, struct lr_err *err)
+static int look_and_delete(const struct lr_runtime *rt, const char *id, bool force,
+			   struct lr_arena *a, struct lr_err *err)
 {
-	LR_CLEANUP_ARENA struct lr_arena *a = lr_arena_new();
 	LR_CLEANUP_EXISTING struct lr_existing c = LR_EXISTING_NONE;
 	int r = lr_container_open(rt, id, true, a, &c, err);
 
@@ -195,4 +198,15 @@ int lr_lifecycle_delete(const struct lr_runtime *rt, const char *id, bool force,
 		return lr_err_hint(err, "stop it first, or use --force");
 	}
 	return lr_container_destroy(&c.entry, &c.record, c.config_text, c.config_len, NULL, a, err);
+}
+
+int lr_lifecycle_delete(const struct lr_runtime *rt, const char *id, bool force, struct lr_err *err)
+{
+	LR_CLEANUP_ARENA struct lr_arena *a = lr_arena_new();
+	int r;
+
+	do
+		r = look_and_delete(rt, id, force, a, err);
+	while (r > 0);
+	return r;
 }

@@ -315,6 +315,27 @@ with_fault() {
 	rt delete --force "$ID"
 }
 
+# Whoever makes a container has its directory before the lock, and the lock before the record.
+@test "records: delete looks again at what was only a directory" {
+	cfg '.process.args = ["/bin/sleep", "300"]'
+	start_one
+	cp -a "$ROOT/$ID/record" kept
+	rm "$ROOT/$ID/record"
+	command -v strace >/dev/null || skip "strace is not installed"
+	# It has found nothing, and is slow to give the lock back.
+	timeout -k 2 60 strace -o calls -e trace=flock -e inject=flock:delay_enter=5000000:when=2 \
+		"$LEAN_RUNTIME" --root "$ROOT" delete "$ID" >said 2>&1 3>&- &
+	wait_until grep -q LOCK_UN calls
+	cp -a kept "$ROOT/$ID/record"
+	status=0
+	wait $! || status=$?
+	assert_eq "$status" 1
+	assert_has "$(cat said)" "cannot delete container $ID that is not stopped: running"
+	assert_eq "$(status_of)" running
+	rt delete --force "$ID"
+	gone "at last"
+}
+
 @test "records: a creation whose lock can't be had leaves no directory" {
 	run ! with_fault flock:error=ENOLCK run -b "$BUNDLE" "$ID" </dev/null
 	assert_has "$output" "lock the container: no locks available"
