@@ -65,14 +65,16 @@ static void copy_xattrs(int from, int to)
 	}
 }
 
-/* Owner first: chown(2) takes set-id bits and file capabilities away. */
+/* Owner first: chown(2) takes set-id bits and file capabilities away. If our user namespace does
+ * not know the owner, the copy is its root's, and must not lend that to whoever executes it. */
 static int copy_meta(int from, int to, const struct stat *st)
 {
 	const struct timespec times[2] = {st->st_atim, st->st_mtim};
 
-	if (fchown(to, st->st_uid, st->st_gid) < 0 && errno != EPERM && errno != EINVAL)
+	bool owned = fchown(to, st->st_uid, st->st_gid) == 0;
+	if (!owned && errno != EPERM && errno != EINVAL)
 		return -errno;
-	if (fchmod(to, st->st_mode & 07777) < 0)
+	if (fchmod(to, st->st_mode & (owned ? 07777 : 01777)) < 0)
 		return -errno;
 	copy_xattrs(from, to);
 	return futimens(to, times) < 0 ? -errno : 0;

@@ -159,6 +159,36 @@ IN_NS(tmpcopyup_mount2, 0)
 	check_copyup(fx);
 }
 
+/* The copy of a file of nobody's, as a user namespace sees it, is its root's. */
+IN_NS(tmpcopyup_lends_nobody_the_root_of_a_user_namespace, 0)
+{
+	struct lr_err err = {0};
+	struct stat st;
+
+	(void)fx;
+	mkdir(ROOT "/from", 0755);
+	mkdir(ROOT "/to", 0755);
+	for (const char *const *f = (const char *const[]){"theirs", "ours", NULL}; *f; f++) {
+		char path[64];
+		snprintf(path, sizeof(path), ROOT "/from/%s", *f);
+		CHECK(fx_write(path, "x"));
+		CHECK_INT(chown(path, **f == 't' ? 1234 : 0, 0), 0);
+		CHECK_INT(chmod(path, 06755), 0);
+	}
+	CHECK_INT(unshare(CLONE_NEWUSER), 0);
+	CHECK(fx_write("/proc/self/setgroups", "deny"));
+	CHECK(fx_write("/proc/self/uid_map", "0 0 1"));
+	CHECK(fx_write("/proc/self/gid_map", "0 0 1"));
+	int from = open(ROOT "/from", O_RDONLY), to = open(ROOT "/to", O_RDONLY);
+	CHECK_INT(lr_mount_copyup(from, to, &err), 0);
+	CHECK_INT(stat(ROOT "/to/theirs", &st), 0);
+	CHECK_INT(st.st_mode, S_IFREG | 0755);
+	CHECK_INT(stat(ROOT "/to/ours", &st), 0);
+	CHECK_INT(st.st_mode, S_IFREG | 06755);
+	close(from);
+	close(to);
+}
+
 IN_NS(tmpcopyup_too_small, 0)
 {
 	mkdir(ROOT "/var", 0755);
