@@ -436,8 +436,7 @@ affinity $(nproc)"
 	fi
 	if command -v runc >/dev/null; then
 		./inherited set runc --root "$BATS_TEST_TMPDIR/runc" run -b "$BUNDLE" "$ID" </dev/null >runc.set 3>&-
-		# What the caller ignores, runc leaves ignored.
-		local others='^(blocked|ignored|affinity) '
+		local others='^(blocked|affinity) '
 		assert_eq "$(grep -vE "$others" mine)" "$(grep -vE "$others" runc.set)"
 	fi
 	rt_sleeper

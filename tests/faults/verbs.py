@@ -152,6 +152,29 @@ class Stops(Changes):
         super().__init__(name, line, "", **more)
 
 
+class Shows(Verb):
+    """Says something about a container that is there, and changes nothing. `partly`: what it cannot tell, it
+    warns of."""
+
+    start = ("run", "-d")
+    edit = staticmethod(config("stay"))
+    keeps = True
+    probes = False
+
+    def __init__(self, name, line, partly=False):
+        super().__init__(name)
+        self.words, self.partly = (line,), partly
+
+    def setup(self, place):
+        super().setup(place)
+        self.want = place.must(*self.words[0].format(id=place.id).split(), out="dropped")
+
+    def worked(self, place):
+        said = place.text("out")
+        told = self.partly and place.text("err")
+        return [] if said == self.want or told else [f"it says {said!r} and not {self.want!r}"]
+
+
 class Pool(Verb):
     lean = True
     probes = False
@@ -211,6 +234,9 @@ VERBS = [
     Changes("pause", "pause {id}", "paused"),
     Changes("resume", "resume {id}", "running", after=("pause {id}", "paused")),
     Updates("update", "update --memory 50331648 --pids-limit 77 {id}", "running"),
+    Shows("state", "state {id}"),
+    Shows("list", "list", partly=True),
+    Shows("ps", "ps --format json {id}"),
     Stops("delete", "delete {id}", after=("kill {id} KILL", "stopped"), keeps=False),
     Stops("delete-force", "delete --force {id}", keeps=False),
     LeanRuns("lean-run", "--lean run -b {bundle} {id}", edit=lean_config(), warm=True),
