@@ -163,6 +163,7 @@ static int compile_files(struct lr_compiled *c, const struct oci_linux *l,
 	const struct lr_rootfs_opts root_opts = {
 		.bundle = c->bundle,
 		.mount_label = l->mount_label,
+		.mounts = &c->config->mounts,
 		.no_pivot = o->no_pivot,
 		.new_mount_ns = p->ns.create & CLONE_NEWNS,
 		.userns = userns,

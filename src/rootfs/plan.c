@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* rootfs: the plan; see rootfs.h. */
 #define LR_ROOM "rootfs"
+#include <limits.h>
+
 #include "src/base/log.h"
 #include "src/base/str.h"
 #include "src/rootfs/internal.h"
@@ -46,6 +48,34 @@ static int set_path(struct lr_rootfs_plan *plan, const char *path, const char *b
 	return plan->dir ? 0 : -ENOMEM;
 }
 
+static bool is_bind(const struct oci_mount *m)
+{
+	for (size_t i = 0; i < m->options.n; i++)
+		if (lr_streq(m->options.v[i], "bind") || lr_streq(m->options.v[i], "rbind"))
+			return true;
+	return false;
+}
+
+/* On /proc nothing but a procfs may be mounted (src/mount). */
+static void find_tops(struct lr_rootfs_plan *plan, const struct oci_mounts *mounts)
+{
+	char dest[PATH_MAX];
+
+	for (size_t i = 0; mounts && i < mounts->n; i++) {
+		const struct oci_mount *m = &mounts->v[i];
+
+		if (!m->destination || strlen(m->destination) + 2 > sizeof(dest))
+			continue;
+		lr_path_clean(m->destination, dest);
+		if (lr_streq(dest, "/"))
+			plan->has_proc = plan->has_sys = false;
+		else if (lr_streq(dest, "/proc"))
+			plan->has_proc = true;
+		else if (lr_streq(dest, "/sys"))
+			plan->has_sys = lr_streq(m->type, "sysfs") && !is_bind(m);
+	}
+}
+
 int lr_rootfs_plan(const struct oci_root *root, const char *propagation,
 		   const struct oci_strv *masked, const struct oci_strv *readonly,
 		   const struct lr_rootfs_opts *opts, struct lr_arena *arena,
@@ -65,6 +95,7 @@ int lr_rootfs_plan(const struct oci_root *root, const char *propagation,
 	plan->userns = opts->userns;
 	plan->prepared = opts->prepared;
 	plan->empty_data = EMPTY_DATA;
+	find_tops(plan, opts->mounts);
 	if (opts->mount_label && opts->mount_label[0]) {
 		plan->label = opts->mount_label;
 		plan->empty_data = lr_strf(arena, EMPTY_DATA ",context=\"%s\"", opts->mount_label);

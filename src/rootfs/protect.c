@@ -1,7 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* rootfs: masked and read-only paths; see rootfs.h for why here and why so. */
 #define LR_ROOM "rootfs"
+#include <linux/magic.h>
 #include <stdio.h>
+#include <string.h>
 #include <sys/stat.h>
 
 #include "src/base/log.h"
@@ -23,21 +25,72 @@ static bool is_root(int rootfd, int fd)
 	       st.st_ino == root.st_ino;
 }
 
+/*
+ * A rename takes along what is mounted on a directory, in every mount namespace. So whoever shares
+ * the rootfs can put an empty directory in the place of /proc while we look there: nothing would be
+ * found and nothing masked, and all of it lie open once the other is back. What is below is looked
+ * up in the file system itself, which must be the one that config.json has mounted.
+ */
+struct tops {
+	int proc, sys; /* LR_NOFD: not opened yet */
+};
+
+static int open_top(int rootfd, const char *path, long magic, struct lr_err *err)
+{
+	LR_CLEANUP_FD int fd = lr_open_in_nolinks(rootfd, path, O_PATH | O_DIRECTORY, 0);
+	struct stat st;
+
+	/* 1: the root directory of either. */
+	if (fd >= 0 && lr_fs_magic(fd) == magic && fstat(fd, &st) == 0 && st.st_ino == 1)
+		return lr_take_fd(&fd);
+	if (fd < 0 && fd != -ENOENT && fd != -ENOTDIR && fd != -ELOOP)
+		return lr_fail(err, -fd, "open %s in the container's root", path);
+	lr_refuse(err, ESTALE, "%s is no longer what mounts of config.json put there", path);
+	return lr_err_hint(err, "somebody else renames directories of the root file system");
+}
+
+/* Where to look for *path, which becomes the path there. */
+static int open_base(const struct lr_rootfs_plan *plan, int rootfd, struct tops *t,
+		     const char **path, struct lr_err *err)
+{
+	const char *p = *path + strspn(*path, "/");
+	bool sys = strncmp(p, "sys", 3) == 0;
+	size_t n = sys ? 3 : strncmp(p, "proc", 4) == 0 ? 4 : 0;
+	int *top = sys ? &t->sys : &t->proc;
+
+	if (n == 0 || (p[n] && p[n] != '/') || !(sys ? plan->has_sys : plan->has_proc) ||
+	    strstr(p, ".."))
+		return rootfd;
+	if (*top < 0)
+		*top = sys ? open_top(rootfd, "/sys", SYSFS_MAGIC, err)
+			   : open_top(rootfd, "/proc", PROC_SUPER_MAGIC, err);
+	p += n;
+	p += strspn(p, "/");
+	*path = *p ? p : ".";
+	return *top;
+}
+
 /* *root: that is where the path leads, and what is mounted there shows to nobody whose root it is
  * already. -ENOENT: there is no such path. Another -errno: *err has the text. */
-static int open_target(int rootfd, const char *path, bool *root, struct lr_err *err)
+static int open_target(const struct lr_rootfs_plan *plan, int rootfd, struct tops *t,
+		       const char *whole, bool *root, struct lr_err *err)
 {
+	const char *path = whole;
+	int base = open_base(plan, rootfd, t, &path, err);
+
+	if (base < 0)
+		return base;
 	/* Most paths have no link, and then lead where they say. */
-	int fd = lr_open_in_nolinks(rootfd, path, O_PATH, 0);
-	bool says = fd != -ELOOP && !strstr(path, "..") && path[strspn(path, "/.")];
+	int fd = lr_open_in_nolinks(base, path, O_PATH, 0);
+	bool says = fd != -ELOOP && !strstr(whole, "..") && whole[strspn(whole, "/.")];
 
 	if (fd == -ELOOP)
-		fd = lr_open_in(rootfd, path, O_PATH, 0);
+		fd = lr_open_in(base, path, O_PATH, 0);
 	if (fd == -ENOENT || fd == -ENOTDIR)
 		return -ENOENT;
 	*root = fd >= 0 && !says && is_root(rootfd, fd);
 	if (fd < 0)
-		lr_fail(err, -fd, "open %s in the container's root", path);
+		lr_fail(err, -fd, "open %s in the container's root", whole);
 	if (fd == -ELOOP)
 		lr_err_hint(err, "a symbolic link on the way leads to one of procfs' that lead "
 				 "anywhere, or in a circle");
@@ -52,12 +105,12 @@ static bool is_dir_by_name(const char *path)
 }
 
 /* Nothing is asked about the path but to open it: a cover of the wrong kind is refused. */
-static int mask(const struct lr_rootfs_plan *plan, struct lr_rootfs_state *s, const char *path,
-		struct lr_err *err)
+static int mask(const struct lr_rootfs_plan *plan, struct lr_rootfs_state *s, struct tops *t,
+		const char *path, struct lr_err *err)
 {
 	bool dir = is_dir_by_name(path), root = false;
 	/* Closed at once, as all that leads below a protection: see lr_close_late. */
-	LR_CLEANUP_FD int at = open_target(s->rootfd, path, &root, err);
+	LR_CLEANUP_FD int at = open_target(plan, s->rootfd, t, path, &root, err);
 
 	if (at < 0)
 		return at == -ENOENT ? 0 : at;
@@ -92,10 +145,10 @@ static int bind_readonly(int at)
  * is read-only, not those below.
  */
 static int make_readonly(const struct lr_rootfs_plan *plan, struct lr_rootfs_state *s,
-			 const char *path, struct lr_err *err)
+			 struct tops *t, const char *path, struct lr_err *err)
 {
 	bool root = false;
-	LR_CLEANUP_FD int at = open_target(s->rootfd, path, &root, err);
+	LR_CLEANUP_FD int at = open_target(plan, s->rootfd, t, path, &root, err);
 
 	if (at < 0)
 		return at == -ENOENT ? 0 : at;
@@ -109,16 +162,17 @@ static int make_readonly(const struct lr_rootfs_plan *plan, struct lr_rootfs_sta
 	return r;
 }
 
-static int protect(const struct lr_rootfs_plan *plan, struct lr_rootfs_state *s, struct lr_err *err)
+static int protect(const struct lr_rootfs_plan *plan, struct lr_rootfs_state *s, struct tops *t,
+		   struct lr_err *err)
 {
 	int r = 0;
 
 	for (size_t i = 0; i < plan->masked.n && r >= 0; i++)
-		if ((r = mask(plan, s, plan->masked.v[i], err)) < 0)
+		if ((r = mask(plan, s, t, plan->masked.v[i], err)) < 0)
 			lr_err_at(err, "linux.maskedPaths[%zu]", i);
 	lr_rootfs_covers_close(s);
 	for (size_t i = 0; i < plan->readonly_paths.n && r >= 0; i++)
-		if ((r = make_readonly(plan, s, plan->readonly_paths.v[i], err)) < 0)
+		if ((r = make_readonly(plan, s, t, plan->readonly_paths.v[i], err)) < 0)
 			lr_err_at(err, "linux.readonlyPaths[%zu]", i);
 	return r;
 }
@@ -126,7 +180,13 @@ static int protect(const struct lr_rootfs_plan *plan, struct lr_rootfs_state *s,
 int lr_rootfs_protect(const struct lr_rootfs_plan *plan, struct lr_rootfs_state *state,
 		      struct lr_err *err)
 {
-	if (protect(plan, state, err) < 0)
+	struct tops t = {.proc = LR_NOFD, .sys = LR_NOFD};
+	int r = protect(plan, state, &t, err);
+
+	/* Closed at once, as all that leads below a protection. */
+	lr_close(t.proc);
+	lr_close(t.sys);
+	if (r < 0)
 		return lr_err_step(err, "protect");
 	lr_debug("rootfs: %zu paths masked, %zu read-only", plan->masked.n, plan->readonly_paths.n);
 	return 0;

@@ -19,9 +19,11 @@
  *
  * A protected path is opened once, inside the root, and mounted on by descriptor: links in the
  * image resolve as the container will see them, magic links of procfs are refused, and what the
- * path leads to later does not matter. That is done before the pivot: after it the host's tree lies
- * on the root, and ".." of a link would lead into that. What masks a path is never looked up in the
- * container: files are covered by the host's null device, opened first and checked to be 1:3
+ * path leads to later does not matter. What is below /proc and /sys is looked up in the file system
+ * that is mounted there, and it is an error if that is not the one of config.json: who shares the
+ * rootfs may rename their mount points. That is done before the pivot: after it the host's tree
+ * lies on the root, and ".." of a link would lead into that. What masks a path is never looked up
+ * in the container: files are covered by the host's null device, opened first and checked to be 1:3
  * (CVE-2025-31133), directories by one empty file system, made for that; both are read-only. So
  * only the path itself may be missing, never its cover.
  *
@@ -43,12 +45,13 @@
 #include "src/base/fd.h"
 
 struct lr_rootfs_opts {
-	const char *bundle;      /* absolute path; a relative root.path starts here */
-	const char *mount_label; /* SELinux context for the empty mount, or NULL */
-	bool no_pivot;           /* --no-pivot: the host's root is a ramfs */
-	bool new_mount_ns;       /* false: none, or a joined one; then chroot only */
-	bool userns;             /* the child runs in a user namespace of its own */
-	bool prepared;           /* "/" is the container's root, whole but for protected paths */
+	const char *bundle;              /* absolute path; a relative root.path starts here */
+	const char *mount_label;         /* SELinux context for the empty mount, or NULL */
+	const struct oci_mounts *mounts; /* of config.json, or NULL */
+	bool no_pivot;                   /* --no-pivot: the host's root is a ramfs */
+	bool new_mount_ns;               /* false: none, or a joined one; then chroot only */
+	bool userns;                     /* the child runs in a user namespace of its own */
+	bool prepared; /* "/" is the container's root, whole but for protected paths */
 };
 
 struct lr_rootfs_plan {
@@ -58,6 +61,7 @@ struct lr_rootfs_plan {
 	const char *empty_data; /* its options for mount(2) */
 	struct oci_strv masked;
 	struct oci_strv readonly_paths;
+	bool has_proc, has_sys;     /* a procfs is mounted on /proc, a sysfs on /sys */
 	unsigned long attach_flags; /* propagation of all the host's mounts, see propagation.c */
 	unsigned long parent_flags; /* of the mount the rootfs lies on; 0: need not be touched */
 	unsigned long final_flags;  /* of the container's root; 0: as it is */

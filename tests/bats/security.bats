@@ -278,6 +278,25 @@ refused_or_inside() {
 	assert_hasnt "$output" written
 }
 
+@test "a mount point renamed by who shares the rootfs does not unmask what is mounted there" {
+	lean_only "is open to it"
+	local dir
+	# The hook stands for a process of another container, and comes when all is mounted and nothing masked.
+	cat >swap.sh <<-'END'
+		mv "$1" "$1.old" && mkdir "$1"
+	END
+	for dir in proc sys; do
+		cfg --arg s "$PWD/swap.sh" --arg d "$BUNDLE/rootfs/$dir" \
+			'.hooks.createRuntime = [{path: "/bin/sh", args: ["sh", $s, $d]}]
+			| .linux.maskedPaths = ["/sys/kernel"] | .linux.readonlyPaths = ["/proc/sys"]'
+		new_id
+		run -1 rt run -b "$BUNDLE" "$ID"
+		assert_has "$output" "/$dir is no longer what mounts of config.json put there"
+		rmdir "$BUNDLE/rootfs/$dir"
+		mv "$BUNDLE/rootfs/$dir.old" "$BUNDLE/rootfs/$dir"
+	done
+}
+
 @test "masked paths: /dev/null as a link in the image does not unmask (CVE-2025-31133)" {
 	lean_only "is open to it"
 	# A tmpfs over /dev hides the image's; without it the image's own /dev counts.
