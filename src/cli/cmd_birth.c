@@ -130,7 +130,7 @@ static int additional_gids(const struct lr_cli_args *args, struct lr_arena *a,
 static int exec_opts(const struct lr_cli_args *args, struct lr_arena *a, struct lr_exec_opts *o,
 		     struct lr_err *err)
 {
-	const char **env, **caps, **cgroups;
+	const char **env = NULL, **caps = NULL, **cgroups = NULL;
 
 	*o = (struct lr_exec_opts){
 		.id = lr_cli_id(args),

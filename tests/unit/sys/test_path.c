@@ -257,7 +257,9 @@ TEST(deep_paths_and_long_names)
 		CHECK_INT(lr_open_in(rootfd, huge, O_PATH, 0), -ENAMETOOLONG);
 	}
 	lr_path_no_openat2 = false;
-	/* Forty links are as many as the kernel follows. */
+	/* Forty links are as many as the kernel follows, and as we do; but where the kernel must
+	 * begin anew, because it came upon something to wait for, it counts those of its first try,
+	 * too. */
 	for (int i = 0; i < 45; i++) {
 		char from[16], to[16];
 		snprintf(from, sizeof from, "l%d", i);
@@ -267,7 +269,7 @@ TEST(deep_paths_and_long_names)
 	char buf[64];
 	BOTH_WAYS
 	{
-		CHECK_INT(read_in("l39", true, buf), 0);
+		CHECK_INT(read_in(lr_path_no_openat2 ? "l39" : "l19", true, buf), 0);
 		CHECK_INT(read_in("l40", true, buf), -ELOOP);
 	}
 	lr_path_no_openat2 = false;
