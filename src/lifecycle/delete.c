@@ -162,8 +162,8 @@ static int remove_broken(const struct lr_runtime *rt, const char *id, bool damag
 	if (r < 0)
 		return r;
 	r = lr_store_lock(&store, id, &e, err);
-	/* Who had made the directory only may have had the lock before us, and written it. */
-	if (r == 0 && !damaged && lr_store_load(&store, id, a, &rec, NULL, NULL, NULL) == 0)
+	/* Who had made the directory only, or was writing, may have had the lock before us. */
+	if (r == 0 && lr_store_load(&store, id, a, &rec, NULL, NULL, NULL) == 0)
 		r = 1;
 	if (r == 0 && damaged)
 		r = lr_store_salvage(&e, a, &rec, err);

@@ -113,31 +113,6 @@ static int lock(int fd, struct lr_err *err)
 	return 0;
 }
 
-int lr_store_create(const struct lr_store *s, const char *id, struct lr_entry *ret,
-		    struct lr_err *err)
-{
-	int r = lr_store_check_id(id, err);
-	if (r < 0)
-		return r;
-	if (mkdirat(s->fd, id, 0700) < 0) {
-		if (errno == EEXIST)
-			return lr_err_hint(
-				(lr_refuse(err, EEXIST, "container with id %s already exists", id),
-				 err),
-				"take another id, or delete that one");
-		lr_fail(err, errno, "make %s/%s", s->path, id);
-		return lr_err_hint(err, "give another root directory by --root");
-	}
-	LR_CLEANUP_FD int dir = openat(s->fd, id, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
-	r = dir < 0 ? lr_fail(err, errno, "open %s/%s", s->path, id) : lock(dir, err);
-	if (r < 0) {
-		unlinkat(s->fd, id, AT_REMOVEDIR);
-		return r;
-	}
-	*ret = (struct lr_entry){.dir = lr_take_fd(&dir), .record = LR_NOFD, .id = id, .store = s};
-	return 0;
-}
-
 /* Somebody may have removed it while we waited: then the lock is on a dead directory, and one of
  * its name is another. 1: it lives; 0: not. */
 static int lives(int dir, const char *id, struct lr_err *err)
@@ -147,6 +122,57 @@ static int lives(int dir, const char *id, struct lr_err *err)
 	if (fstat(dir, &st) < 0)
 		return lr_fail(err, errno, "look at the directory of container %s", id);
 	return st.st_nlink > 0;
+}
+
+static int exists(const char *id, struct lr_err *err)
+{
+	lr_refuse(err, EEXIST, "container with id %s already exists", id);
+	return lr_err_hint(err, "take another id, or delete that one");
+}
+
+/*
+ * A directory that was made just now is locked. Before that it may have been deleted, as what a
+ * killed creation has left, and another been made, which is then the one that is open: that of a
+ * container, if it has a record. 1: it is ours; 0: it is gone.
+ */
+static int claim(int dir, const char *id, struct lr_err *err)
+{
+	int r = lock(dir, err);
+
+	if (r >= 0)
+		r = lives(dir, id, err);
+	if (r <= 0)
+		return r;
+	if (faccessat(dir, RECORD, F_OK, 0) == 0)
+		return exists(id, err);
+	return errno == ENOENT ? 1 : lr_fail(err, errno, "look for a record of container %s", id);
+}
+
+int lr_store_create(const struct lr_store *s, const char *id, struct lr_entry *ret,
+		    struct lr_err *err)
+{
+	int r = lr_store_check_id(id, err);
+
+	while (r == 0) {
+		if (mkdirat(s->fd, id, 0700) < 0) {
+			if (errno == EEXIST)
+				return exists(id, err);
+			lr_fail(err, errno, "make %s/%s", s->path, id);
+			return lr_err_hint(err, "give another root directory by --root");
+		}
+		LR_CLEANUP_FD int dir =
+			openat(s->fd, id, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
+		if (dir >= 0)
+			r = claim(dir, id, err);
+		else if (errno != ENOENT)
+			r = lr_fail(err, errno, "open %s/%s", s->path, id);
+		if (r > 0)
+			*ret = (struct lr_entry){
+				.dir = lr_take_fd(&dir), .record = LR_NOFD, .id = id, .store = s};
+		else if (r < 0 && r != -EEXIST)
+			unlinkat(s->fd, id, AT_REMOVEDIR);
+	}
+	return r < 0 ? r : 0;
 }
 
 static int check_lives(int dir, const char *id, struct lr_err *err)

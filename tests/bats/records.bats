@@ -336,6 +336,31 @@ with_fault() {
 	gone "at last"
 }
 
+# Between making its directory and locking it a creation holds nothing: meanwhile that may be deleted, and another
+# container of that name be made.
+@test "records: a creation whose directory was deleted takes no other's" {
+	cfg '.process.args = ["/bin/sleep", "300"]'
+	command -v strace >/dev/null || skip "strace is not installed"
+	mkdir "$ROOT"
+	LR_TEST_TAG=$TAG strace -o calls -e trace=mkdirat,openat -e "inject=mkdirat:signal=STOP:when=1" \
+		"$LEAN_RUNTIME" --root "$ROOT" create -b "$BUNDLE" "$ID" </dev/null >said 2>&1 3>&- &
+	local slow=$! status=0
+	wait_until grep -q 'stopped by SIGSTOP' calls
+	assert_eq "$(grep -c mkdirat calls)" 1
+	run -0 rt delete --force "$ID"
+	run ! test -e "$ROOT/$ID"
+	rt_create
+	kill -CONT "$(pgrep -P "$slow")"
+	wait "$slow" || status=$?
+	assert_eq "$status" 1
+	assert_has "$(cat said)" "container with id $ID already exists"
+	assert_eq "$(status_of)" created
+	run -0 rt start "$ID"
+	assert_eq "$(status_of)" running
+	rt delete --force "$ID"
+	gone "at last"
+}
+
 @test "records: a creation whose lock can't be had leaves no directory" {
 	run ! with_fault flock:error=ENOLCK run -b "$BUNDLE" "$ID" </dev/null
 	assert_has "$output" "lock the container: no locks available"
