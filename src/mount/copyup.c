@@ -80,17 +80,28 @@ static int copy_meta(int from, int to, const struct stat *st)
 	return futimens(to, times) < 0 ? -errno : 0;
 }
 
-static int copy_file(int dir, const char *name, int to_dir, const struct stat *st)
+/* Who shares the files may have put another one in its place: its contents must not get the owner
+ * and the set-id bits of the one that was looked at. */
+static int look_again(int fd, struct stat *ret)
+{
+	if (fstat(fd, ret) < 0)
+		return -errno;
+	return S_ISREG(ret->st_mode) ? 0 : -ESTALE;
+}
+
+static int copy_file(int dir, const char *name, int to_dir)
 {
 	LR_CLEANUP_FD int from = openat(dir, name, O_RDONLY | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC);
-	if (from < 0)
-		return -errno;
+	struct stat st;
+	int r = from < 0 ? -errno : look_again(from, &st);
+	if (r < 0)
+		return r;
 	LR_CLEANUP_FD int to =
 		openat(to_dir, name, O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, 0600);
 	if (to < 0)
 		return -errno;
-	int r = copy_data(from, to);
-	return r < 0 ? r : copy_meta(from, to, st);
+	r = copy_data(from, to);
+	return r < 0 ? r : copy_meta(from, to, &st);
 }
 
 /* Links, devices, pipes and sockets: made by name, with nothing inside. */
@@ -144,10 +155,11 @@ struct walk {
 };
 
 /* Goes down into a directory; not into a mount, whose directory stays empty. */
-static int enter(struct walk *w, const char *name, const struct stat *st)
+static int enter(struct walk *w, const char *name)
 {
 	const struct level *up = &w->level[w->depth - 1];
 	struct statx sx;
+	struct stat st;
 
 	if (mkdirat(up->to, name, 0700) < 0)
 		return -errno;
@@ -155,21 +167,21 @@ static int enter(struct walk *w, const char *name, const struct stat *st)
 		openat(up->from, name, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
 	LR_CLEANUP_FD int to =
 		openat(up->to, name, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
-	if (from < 0 || to < 0)
+	if (from < 0 || to < 0 || fstat(from, &st) < 0)
 		return -errno;
 	if (lr_statx(from, "", AT_EMPTY_PATH, STATX_TYPE, &sx) >= 0 &&
 	    sx.stx_attributes & STATX_ATTR_MOUNT_ROOT)
-		return copy_meta(from, to, st);
+		return copy_meta(from, to, &st);
 	if (w->depth == DEPTH_MAX)
 		return -ENAMETOOLONG;
 	w->level[w->depth++] = (struct level){
 		.from = lr_take_fd(&from),
 		.to = lr_take_fd(&to),
-		.uid = st->st_uid,
-		.gid = st->st_gid,
-		.mode = st->st_mode,
-		.atime = st->st_atim,
-		.mtime = st->st_mtim,
+		.uid = st.st_uid,
+		.gid = st.st_gid,
+		.mode = st.st_mode,
+		.atime = st.st_atim,
+		.mtime = st.st_mtim,
 	};
 	return 0;
 }
@@ -201,8 +213,8 @@ static int copy_entry(struct walk *w, const char *name)
 		return 0;
 	if (fstatat(l->from, name, &st, AT_SYMLINK_NOFOLLOW) < 0)
 		return -errno;
-	int r = S_ISREG(st.st_mode)   ? copy_file(l->from, name, l->to, &st)
-		: S_ISDIR(st.st_mode) ? enter(w, name, &st)
+	int r = S_ISREG(st.st_mode)   ? copy_file(l->from, name, l->to)
+		: S_ISDIR(st.st_mode) ? enter(w, name)
 				      : copy_special(l->from, name, l->to, &st);
 	if (r < 0)
 		lr_debug("mount: tmpcopyup: %s: error %d", name, -r);

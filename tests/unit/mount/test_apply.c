@@ -1,7 +1,14 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* New file systems, in a mount namespace of the test's own; by both mount interfaces. */
+#include <linux/filter.h>
+#include <linux/seccomp.h>
 #include <pthread.h>
+#include <stddef.h>
+#include <sys/prctl.h>
+#include <sys/ptrace.h>
+#include <sys/syscall.h>
 #include <sys/sysmacros.h>
+#include <sys/wait.h>
 #include <sys/xattr.h>
 
 #include "src/mount/internal.h"
@@ -187,6 +194,63 @@ IN_NS(tmpcopyup_lends_nobody_the_root_of_a_user_namespace, 0)
 	CHECK_INT(st.st_mode, S_IFREG | 06755);
 	close(from);
 	close(to);
+}
+
+/* Stops before each file is opened to be read, for whoever traces us. */
+static void copy_traced(int from, int to)
+{
+	const unsigned other = O_CREAT | O_DIRECTORY;
+	struct sock_filter code[] = {
+		BPF_STMT(BPF_LD | BPF_W | BPF_ABS, offsetof(struct seccomp_data, nr)),
+		BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, SYS_openat, 0, 3),
+		BPF_STMT(BPF_LD | BPF_W | BPF_ABS, offsetof(struct seccomp_data, args[2])),
+		BPF_JUMP(BPF_JMP | BPF_JSET | BPF_K, other, 1, 0),
+		BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_TRACE),
+		BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ALLOW),
+	};
+	const struct sock_fprog prog = {LR_ARRAY_SIZE(code), code};
+
+	if (ptrace(PTRACE_TRACEME, 0, NULL, NULL) < 0 || raise(SIGSTOP) != 0 ||
+	    prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) < 0 ||
+	    prctl(PR_SET_SECCOMP, SECCOMP_MODE_FILTER, &prog) < 0)
+		_exit(2);
+	_exit(lr_mount_copyup(from, to, NULL) < 0);
+}
+
+/* Between the look at a file and its opening another one is put in its place. */
+IN_NS(tmpcopyup_gives_a_file_no_other_ones_bits, 0)
+{
+	int status, exchanges = 0;
+	struct stat st;
+
+	(void)fx;
+	mkdir(ROOT "/from", 0755);
+	mkdir(ROOT "/to", 0755);
+	CHECK(fx_write(ROOT "/from/file", "root's"));
+	CHECK_INT(chmod(ROOT "/from/file", 06755), 0);
+	CHECK(fx_write(ROOT "/other", "a user's"));
+	CHECK_INT(chown(ROOT "/other", 1234, 1234), 0);
+	CHECK_INT(chmod(ROOT "/other", 0755), 0);
+	int from = open(ROOT "/from", O_RDONLY), to = open(ROOT "/to", O_RDONLY);
+	pid_t pid = fork();
+	if (pid == 0)
+		copy_traced(from, to);
+	close(from);
+	close(to);
+	CHECK_INT(waitpid(pid, &status, 0), pid);
+	CHECK(WIFSTOPPED(status));
+	CHECK_INT(ptrace(PTRACE_SETOPTIONS, pid, NULL,
+			 (void *)(PTRACE_O_TRACESECCOMP | PTRACE_O_EXITKILL)),
+		  0);
+	while (ptrace(PTRACE_CONT, pid, NULL, NULL) == 0 && waitpid(pid, &status, 0) == pid &&
+	       WIFSTOPPED(status))
+		exchanges += rename(ROOT "/other", ROOT "/from/file") == 0;
+	CHECK(WIFEXITED(status));
+	CHECK_INT(WEXITSTATUS(status), 0);
+	CHECK_INT(exchanges, 1);
+	CHECK_INT(stat(ROOT "/to/file", &st), 0);
+	CHECK_INT(st.st_mode, S_IFREG | 0755);
+	CHECK_INT(st.st_uid, 1234);
 }
 
 IN_NS(tmpcopyup_too_small, 0)
