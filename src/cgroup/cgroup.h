@@ -133,16 +133,8 @@ const struct lr_cgroup_ref *lr_cgroup_plan_ref(const struct lr_cgroup_plan *plan
  */
 int lr_cgroup_create(struct lr_cgroup_plan *plan, struct lr_err *err) LR_MUST_CHECK;
 
-/*
- * The same in two parts, where lr_cgroup_can_follow: nine hierarchies of v1 cost as much as the
- * container's mounts, so they are made while the first process is at those. `first` makes what a
- * process is born in (v2, if it is there), `rest` everything else. After a failure of `rest`
- * nothing is undone, as the process may be in there: end it, then lr_cgroup_uncreate.
- */
-bool lr_cgroup_can_follow(const struct lr_cgroup_plan *plan);
-int lr_cgroup_create_first(struct lr_cgroup_plan *plan, struct lr_err *err) LR_MUST_CHECK;
-int lr_cgroup_create_rest(struct lr_cgroup_plan *plan, struct lr_err *err) LR_MUST_CHECK;
-void lr_cgroup_uncreate(struct lr_cgroup_plan *plan);
+/* Whether the container's first process may join when it comes to what is charged to it: v1. */
+bool lr_cgroup_joins_late(const struct lr_cgroup_plan *plan);
 
 /*
  * Once the container's first process is cloned: what kept the cgroup alive (a process in a systemd

@@ -143,19 +143,24 @@ static void drop_place(struct lr_cgroup_plan *plan, size_t i)
 	plan->ref.n--;
 }
 
-/* The v2 tree is what a process is born in; what may drop out, its first process has to know. */
-static bool comes_first(const struct lr_cgroup_plan *plan, size_t i)
+/* What is not the container's: whoever cleans up after it must not touch what another one has under
+ * the same path. */
+static void undo(struct lr_cgroup_plan *plan)
 {
-	return plan->targets[i].v2 || is_spare(plan, i);
+	for (size_t i = plan->ref.n; i-- > 0;)
+		unmake_dir(plan->ref.v[i].path, &plan->targets[i]);
+	plan->ref.n = 0;
 }
 
-static int make_places(struct lr_cgroup_plan *plan, bool first, struct lr_err *err)
+int lr_cgroup_make_places(struct lr_cgroup_plan *plan, struct lr_err *err)
 {
 	for (size_t i = 0; i < plan->ref.n;) {
-		int r = comes_first(plan, i) == first ? make_place(plan, i, err) : 1;
+		int r = make_place(plan, i, err);
 
-		if (r < 0)
+		if (r < 0) {
+			undo(plan);
 			return r;
+		}
 		if (r == 0)
 			drop_place(plan, i);
 		else
@@ -181,36 +186,17 @@ static int apply_devices(struct lr_cgroup_plan *plan, struct lr_err *err)
 	return r;
 }
 
-void lr_cgroup_uncreate(struct lr_cgroup_plan *plan)
+bool lr_cgroup_joins_late(const struct lr_cgroup_plan *plan)
 {
-	for (size_t i = plan->ref.n; i-- > 0;)
-		unmake_dir(plan->ref.v[i].path, &plan->targets[i]);
-	/* Nothing here is the container's: whoever cleans up after it must not touch what another
-	 * one has under the same path. */
-	plan->ref.n = 0;
-}
-
-bool lr_cgroup_can_follow(const struct lr_cgroup_plan *plan)
-{
-	/* Rootless, hierarchies may drop out, and the first process has to know which. */
 	return plan->driver->create == lr_cgroup_fs_create && !plan->rootless &&
 	       (plan->ref.mode == LR_CGROUP_V1 || plan->ref.mode == LR_CGROUP_HYBRID);
 }
 
-int lr_cgroup_create_first(struct lr_cgroup_plan *plan, struct lr_err *err)
+int lr_cgroup_fill_places(struct lr_cgroup_plan *plan, struct lr_err *err)
 {
-	int r = make_places(plan, true, err);
+	int r = 0;
 
-	if (r < 0)
-		lr_cgroup_uncreate(plan);
-	return r;
-}
-
-int lr_cgroup_create_rest(struct lr_cgroup_plan *plan, struct lr_err *err)
-{
-	int r = make_places(plan, false, err);
-
-	if (r == 0 && plan->ref.mode == LR_CGROUP_V2 && plan->ref.n)
+	if (plan->ref.mode == LR_CGROUP_V2 && plan->ref.n)
 		r = lr_cgroup_enable(plan->targets[0].mountpoint, plan->ref.v[0].path, plan->need,
 				     plan->where, err);
 	if (r == 0)
@@ -224,11 +210,11 @@ int lr_cgroup_fs_create(struct lr_cgroup_plan *plan, struct lr_err *err)
 
 	if (!err)
 		err = &local; /* what it says of a failure decides what is done about it */
-	int r = lr_cgroup_create_first(plan, err);
+	int r = lr_cgroup_make_places(plan, err);
 	if (r < 0)
 		return r;
-	r = lr_cgroup_create_rest(plan, err);
+	r = lr_cgroup_fill_places(plan, err);
 	if (r < 0)
-		lr_cgroup_uncreate(plan);
+		undo(plan);
 	return r;
 }

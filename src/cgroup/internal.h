@@ -215,6 +215,9 @@ int lr_cgroup_make_delegate(struct lr_cgroup_plan *p, struct lr_err *err);
 
 const struct lr_cgroup_driver *lr_cgroup_driver_of(enum lr_cgroup_manager m);
 int lr_cgroup_fs_create(struct lr_cgroup_plan *plan, struct lr_err *err);
+/* Its two parts: the directories, none of them after a failure; and what is written to them. */
+int lr_cgroup_make_places(struct lr_cgroup_plan *plan, struct lr_err *err) LR_MUST_CHECK;
+int lr_cgroup_fill_places(struct lr_cgroup_plan *plan, struct lr_err *err) LR_MUST_CHECK;
 int lr_cgroup_fs_update(const struct lr_cgroup_ref *ref, const struct oci_resources *r,
 			struct lr_arena *arena, struct lr_err *err);
 /* Its two halves; *g has arena, ref, err and update set. */

@@ -401,12 +401,12 @@ int lr_cgroup_systemd_create(struct lr_cgroup_plan *plan, struct lr_err *err)
 	}
 	r = check_place(plan, err);
 	if (r == 0)
-		r = lr_cgroup_create_first(plan, err);
+		r = lr_cgroup_make_places(plan, err);
 	/* Or the unit's own cgroup could not pass controllers on to the sub-cgroup. */
 	if (r == 0 && plan->unit->subgroup && plan->ref.mode == LR_CGROUP_V2 && plan->holder > 0)
 		r = lr_cgroup_join_pid(&plan->ref, plan->holder, err);
 	if (r == 0)
-		r = lr_cgroup_create_rest(plan, err);
+		r = lr_cgroup_fill_places(plan, err);
 	if (r < 0) {
 		lr_cgroup_settle(plan);
 		(void)!lr_cgroup_systemd_destroy(&plan->ref, true, NULL);

@@ -46,13 +46,6 @@ bool lr_child_sends_rooted(const struct lr_init_plan *p)
 	return has_hooks(p, false);
 }
 
-bool lr_child_makes_netns(const struct lr_init_plan *p)
-{
-	bool prepared = p->lean && p->lean->netns >= 0;
-
-	return p->ns.create & CLONE_NEWNET && p->cgroup_work && !prepared && !p->parent_work;
-}
-
 /* Also: whoever goes on without his parent is in the record before he does. */
 static int stage_signals(struct lr_child *c, struct lr_err *err)
 {
@@ -73,9 +66,7 @@ static int join_cgroup(void *arg, struct lr_err *err)
 
 	if (c->joined)
 		return 0;
-	if (c->plan->cgroup_work)
-		r = lr_sync_wait(c->becoming.sync, LR_STEP_CGROUP, NULL, err);
-	if (r >= 0 && !c->staged)
+	if (!c->staged)
 		r = lr_cgroup_join_self(c->plan->cgroup, c->in_cgroup, err);
 	c->joined = r >= 0;
 	/* A runtime that was pinned to a CPU does not pin its containers. */
@@ -136,8 +127,6 @@ static int stage_namespaces(struct lr_child *c, struct lr_err *err)
 	lr_ns_close(c->ns);
 	if (r >= 0)
 		r = lr_cgroup_enter_delegate(c->plan->cgroup, err);
-	if (r >= 0 && lr_child_makes_netns(c->plan) && unshare(CLONE_NEWNET) < 0)
-		r = lr_fail(err, errno, "make a network namespace");
 	if (r >= 0 && setsid() < 0)
 		r = lr_fail(err, errno, "create a session");
 	if (r >= 0 && c->plan->ns.create & CLONE_NEWNET &&
@@ -429,7 +418,7 @@ static const struct {
 	{"names", stage_names},
 	{"root", stage_root},
 	{"mounts", stage_mounts}, /* the cgroup's, and what is charged to it, when joined */
-	{"joined", stage_joined}, /* the cgroup, if the parent made it meanwhile */
+	{"joined", stage_joined}, /* the cgroup, if no mount needed it */
 	{"devices", stage_devices},
 	{"sysctl", stage_sysctl},
 	{"terminal", stage_terminal},

@@ -28,9 +28,6 @@ int lr_init_executed(const struct lr_init_process *p, const struct lr_becoming *
 /* True if the child waits for LR_STEP_MAPPED / sends LR_STEP_ROOTED. Both sides ask this. */
 bool lr_child_waits_mapped(const struct lr_init_plan *p);
 bool lr_child_sends_rooted(const struct lr_init_plan *p);
-/* A network namespace takes the kernel as long as everything else in clone(2) together: the child
- * makes it, where the parent has other things to do meanwhile. */
-bool lr_child_makes_netns(const struct lr_init_plan *p);
 
 /* Parent, for init and exec: takes a filter's notification descriptor and gives it to the agent. */
 int lr_init_pass_listener(const struct lr_seccomp_prog *prog, const struct oci_state *state,

@@ -69,14 +69,11 @@ struct lr_init_plan {
 	/* What else the parent does to the child before it goes on (network devices, cache
 	 * allocation); NULL: nothing, and then nobody waits. */
 	int (*parent_work)(void *arg, pid_t child, struct lr_err *err);
+	void *work_arg;
 	/* The child joins when it comes to what needs that, and not first thing: what it makes
 	 * until then is charged to the runtime, so a container starts within a smaller memory
 	 * limit. */
 	bool cgroup_late;
-	/* Makes the cgroups while the child is at work (it joins late then); NULL: they are there.
-	 */
-	int (*cgroup_work)(void *arg, struct lr_err *err);
-	void *work_arg; /* of both */
 };
 
 /* The parent's view of a newborn. */

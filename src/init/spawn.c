@@ -80,8 +80,6 @@ static unsigned clone_flags(const struct lr_init_plan *p)
 {
 	unsigned later = CLONE_NEWCGROUP | CLONE_NEWTIME;
 
-	if (lr_child_makes_netns(p))
-		later |= CLONE_NEWNET;
 	/* What was prepared is entered by the child. */
 	if (p->lean && p->lean->mntns >= 0)
 		later |= CLONE_NEWNS;
@@ -365,11 +363,6 @@ int lr_init_attend(struct lr_init_plan *p, struct lr_init_child *c, struct lr_er
 		r = p->parent_work(p->work_arg, c->pid, err);
 	if (r >= 0 && lr_child_waits_mapped(p))
 		r = lr_sync_tell(c->sync, LR_STEP_MAPPED, c->pid, err);
-	if (r >= 0 && p->cgroup_work) {
-		r = p->cgroup_work(p->work_arg, err);
-		if (r >= 0)
-			r = lr_sync_tell(c->sync, LR_STEP_CGROUP, 0, err);
-	}
 	lr_selfexe_let_go();
 	if (r >= 0 && lr_child_sends_rooted(p)) {
 		r = lr_sync_wait(c->sync, LR_STEP_ROOTED, NULL, err);

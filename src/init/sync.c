@@ -28,10 +28,10 @@ struct message {
 #define STEP_SIZE offsetof(struct message, err)
 
 static const char *const names[LR_STEPS] = {
-	[LR_STEP_NONE] = "none",     [LR_STEP_CLONED] = "cloned", [LR_STEP_MAPPED] = "mapped",
-	[LR_STEP_CGROUP] = "cgroup", [LR_STEP_ROOTED] = "rooted", [LR_STEP_HOOKED] = "hooked",
-	[LR_STEP_FILTER] = "filter", [LR_STEP_AGENT] = "agent",   [LR_STEP_RECORDED] = "recorded",
-	[LR_STEP_READY] = "ready",   [LR_STEP_START] = "start",
+	[LR_STEP_NONE] = "none",     [LR_STEP_CLONED] = "cloned",     [LR_STEP_MAPPED] = "mapped",
+	[LR_STEP_ROOTED] = "rooted", [LR_STEP_HOOKED] = "hooked",     [LR_STEP_FILTER] = "filter",
+	[LR_STEP_AGENT] = "agent",   [LR_STEP_RECORDED] = "recorded", [LR_STEP_READY] = "ready",
+	[LR_STEP_START] = "start",
 };
 
 const char *lr_step_name(enum lr_step step)

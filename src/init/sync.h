@@ -23,7 +23,6 @@ enum lr_step {
 	LR_STEP_NONE,
 	LR_STEP_CLONED, /* middle -> parent: the child's pid (staged clone only) */
 	LR_STEP_MAPPED, /* parent -> child: ids are mapped; the child's pid as the host sees it */
-	LR_STEP_CGROUP, /* parent -> child: its cgroups are there (lr_init_plan.cgroup_work) */
 	LR_STEP_ROOTED, /* child -> parent: namespaces and mounts are there, root is not entered */
 	LR_STEP_HOOKED, /* parent -> child: prestart and createRuntime hooks have run */
 	LR_STEP_FILTER, /* child -> parent: seccomp's notification descriptor */

@@ -115,19 +115,18 @@ static int get_seccomp(struct lr_birth *b, struct lr_arena *a, struct lr_err *er
 
 /* cgroup v1: joined when the first process is at its mounts; but in a user namespace it could not
  * by then, and in a mount namespace that was there before not find them. */
-static bool cgroup_follows(const struct lr_birth *b)
+static bool joins_late(const struct lr_birth *b)
 {
 	const struct lr_ns_plan *ns = &b->c.init.ns;
 	bool own_mounts = !ns->join[LR_NS_MOUNT] && b->c.hold.enter.mntns < 0;
 
-	return !b->given && !b->c.hold.cgroup && lr_cgroup_can_follow(b->c.init.cgroup) &&
+	return !b->given && !b->c.hold.cgroup && lr_cgroup_joins_late(b->c.init.cgroup) &&
 	       !ns->staged && !(ns->create & CLONE_NEWUSER) && own_mounts &&
 	       !lr_ns_cgroup_first(ns);
 }
 
 /* After an attempt (r) to make the cgroups: what is not ours must not be taken apart with us. */
-static int record_cgroups(struct lr_birth *b, int r, bool complete, struct lr_arena *a,
-			  struct lr_err *err)
+static int record_cgroups(struct lr_birth *b, int r, struct lr_arena *a, struct lr_err *err)
 {
 	const struct lr_cgroup_ref *made = lr_cgroup_plan_ref(b->c.init.cgroup);
 	struct lr_record *rec = &b->c.record;
@@ -141,7 +140,7 @@ static int record_cgroups(struct lr_birth *b, int r, bool complete, struct lr_ar
 			rc = lr_store_write(&b->entry, rec, b->c.kept, b->c.kept_len, a, why);
 		r = r < 0 ? r : rc;
 	}
-	if (r < 0 || !complete)
+	if (r < 0)
 		return r;
 	lr_debug("create: cgroup %s, in %zu hierarchies",
 		 made->n && made->relative ? made->relative : "none", made->n);
@@ -154,34 +153,7 @@ static int make_cgroups(struct lr_birth *b, struct lr_arena *a, struct lr_err *e
 {
 	if (b->c.hold.cgroup)
 		return 0; /* made, and recorded as ours */
-	bool later = b->c.init.cgroup_work;
-	int r = later ? lr_cgroup_create_first(b->c.init.cgroup, err)
-		      : lr_cgroup_create(b->c.init.cgroup, err);
-
-	return record_cgroups(b, r, !later, a, err);
-}
-
-/* Nothing to do for those who have the usual one, and for a library (lr_birth). */
-static void set_umask(const struct lr_birth *b, mode_t mask)
-{
-	if (b->umask != 0022)
-		umask(mask);
-}
-
-/* See lr_init_plan.cgroup_work. */
-static int cgroup_work(void *arg, struct lr_err *err)
-{
-	struct lr_birth *b = arg;
-	struct lr_cgroup_plan *plan = b->c.init.cgroup;
-
-	set_umask(b, 0022);
-	int r = lr_cgroup_create_rest(plan, err);
-	set_umask(b, b->umask);
-	if (r < 0) {
-		lr_init_abort(&b->child);
-		lr_cgroup_uncreate(plan);
-	}
-	return record_cgroups(b, r, true, b->c.init.arena, err);
+	return record_cgroups(b, lr_cgroup_create(b->c.init.cgroup, err), a, err);
 }
 
 static int record_pid(struct lr_birth *b, pid_t pid, uint64_t *ignored, struct lr_err *err)
@@ -211,8 +183,7 @@ static int record_self(void *arg, pid_t pid, bool starts, uint64_t *ignored, str
 	return starts ? record_started(arg, err) : record_pid(arg, pid, ignored, err);
 }
 
-/* Who does what: a child that needs nobody goes its way in our memory, with no rendezvous and no
- * copies; otherwise both work side by side. */
+/* A child that needs nobody goes its way in our memory, with no rendezvous and no copies. */
 static void choose_way(struct lr_birth *b, enum lr_birth_kind kind)
 {
 	struct lr_init_plan *p = &b->c.init;
@@ -220,7 +191,7 @@ static void choose_way(struct lr_birth *b, enum lr_birth_kind kind)
 	p->work_arg = b;
 	if (b->c.netdev->n || b->c.rdt.given)
 		p->parent_work = parent_work;
-	p->cgroup_late = cgroup_follows(b);
+	p->cgroup_late = joins_late(b);
 	/* What is made between the two phases: the notify socket, and what tells others the pid. */
 	bool between = b->c.notify || b->hands_out;
 	if (kind != LR_BIRTH_CREATE && !between && lr_init_alone(p)) {
@@ -230,8 +201,6 @@ static void choose_way(struct lr_birth *b, enum lr_birth_kind kind)
 			b->vm.stack_size = b->given->stack_size;
 		}
 		p->vm = &b->vm;
-	} else if (p->cgroup_late) {
-		p->cgroup_work = cgroup_work;
 	}
 }
 
@@ -391,9 +360,10 @@ int lr_birth_make(const struct lr_create_opts *o, enum lr_birth_kind kind, struc
 	if (r >= 0) {
 		/* The container's users have to get into some of what is made here. A library
 		 * leaves its caller's mask alone: it is that of all threads. */
-		b->umask = o->given ? 0022 : umask(0022);
+		mode_t mask = o->given ? 0022 : umask(0022);
 		r = prepare(b, kind, a, err);
-		set_umask(b, b->umask);
+		if (mask != 0022)
+			umask(mask);
 	}
 	if (r >= 0)
 		r = spawn(b, a, err);

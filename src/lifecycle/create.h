@@ -26,7 +26,6 @@ struct lr_birth {
 	bool hands_out; /* lr_birth_hand_out has something to do */
 	int stub;       /* that executes the program; LR_NOFD: none */
 	int console;    /* our end of the console socket, foreground only */
-	mode_t umask;   /* the caller's, while 0022 is in force */
 };
 #define LR_BIRTH_NONE                                                                              \
 	{                                                                                          \
