@@ -118,13 +118,18 @@ static int clone_through_bind(const struct lr_mount_plan *plan, const struct lr_
 	for (size_t i = op->index; op->inside && i-- > 0;) {
 		const struct lr_mount_op *b = &plan->ops[i];
 		const char *rest = lr_mount_below(op->inside, b->dest);
+		/* It covers something below, which a clone of all that would show. */
+		if (!rest && op->o.rec && lr_mount_below(b->dest, op->inside))
+			return -ENOENT;
 		if (!rest)
 			continue;
 		if (b->kind != LR_MOUNT_BIND)
 			return -ENOENT;
 		if (snprintf(path, sizeof(path), "%s%s", b->source, rest) >= (int)sizeof(path))
 			return -ENAMETOOLONG;
-		LR_CLEANUP_FD int fd = lr_mount_tree(path, op->o.rec, op->o.src_nofollow);
+		/* A bind that is not recursive shows nothing that is mounted below its source. */
+		LR_CLEANUP_FD int fd =
+			lr_mount_tree(path, op->o.rec && b->o.rec, op->o.src_nofollow);
 		int r = fd < 0 ? fd
 			       : lr_mount_changes_apply(plan, fd, b->changes, b->n_changes,
 							LR_MOUNT_DETACHED, NULL, err);
