@@ -90,6 +90,11 @@ static int open_ours(const char *path, struct lr_err *err)
 	return lr_trust_ours(&st) ? lr_take_fd(&fd) : lr_trust_refuse(&st, "the pool", path, err);
 }
 
+bool lr_lean_home_mounted(const struct lr_lean_home *h)
+{
+	return is_mount(AT_FDCWD, h->path);
+}
+
 int lr_lean_home_fit(struct lr_lean_home *h, struct lr_err *err)
 {
 	if (is_fit(h))

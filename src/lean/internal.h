@@ -47,6 +47,9 @@ int lr_lean_home_named(int store, const char *store_path, const char *in_record,
 int lr_lean_home_lock(const struct lr_lean_home *h, int how, struct lr_err *err) LR_MUST_CHECK;
 /* Makes the directory a mount that propagates to nobody, which the kernel wants for pins. */
 int lr_lean_home_fit(struct lr_lean_home *h, struct lr_err *err) LR_MUST_CHECK;
+/* Asked with the lock: a drain may have been killed after it unmounted the home. What is pinned
+ * then lies beneath the next mount, where nothing leads to it and nothing takes it away. */
+bool lr_lean_home_mounted(const struct lr_lean_home *h);
 /* No process is in the mount namespace that it is named by (any more). */
 bool lr_lean_home_is_orphan(const char *name);
 /* Makes what is missing of a home whose maker was killed. -ESTALE: as for lr_lean_home_open. */

@@ -65,6 +65,8 @@ static int make_shared(struct lr_lean_home *h, int store, struct lr_arena *a, st
 	LR_CLEANUP_FD int lock = r < 0 ? r : lr_lean_home_lock(h, LOCK_EX, err);
 	if (lock < 0)
 		return lock;
+	if (!lr_lean_home_mounted(h))
+		return -ESTALE;
 	r = lr_lean_pin_open(h, SHARED);
 	if (r >= 0)
 		return r; /* somebody was faster */
@@ -99,6 +101,8 @@ static int make_private(struct lr_lean_home *h, const char *id, unsigned *n, str
 	LR_CLEANUP_FD int lock = r < 0 ? r : lr_lean_home_lock(h, LOCK_SH, err);
 	if (lock < 0)
 		return lock;
+	if (!lr_lean_home_mounted(h))
+		return -ESTALE;
 	r = lr_lean_slot_number(h, LR_LEAN_NET_KEY, id, n, err);
 	if (r < 0)
 		return r;

@@ -179,7 +179,8 @@ static int make_slot(struct taking *t, struct lr_err *err)
 	if (lock < 0)
 		return lock;
 	/* Drained meanwhile, and the home of somebody else's by now. */
-	if (t->plan->image && !lr_lean_image_mounted(t->plan->rootfs))
+	if (!lr_lean_home_mounted(&t->home) ||
+	    (t->plan->image && !lr_lean_image_mounted(t->plan->rootfs)))
 		return -ESTALE;
 	r = learn(t, err);
 	if (r >= 0)

@@ -107,3 +107,18 @@ drains() {
 	rt --lean pool warm --bundle "$BUNDLE"
 	faults renameat,rename,unlinkat,umount2:signal=KILL warm_and_kill pool drain
 }
+
+# A drain that was killed may have unmounted the home only, while somebody waited for the lock.
+@test "pool: nothing is pinned beneath a home" {
+	command -v strace >/dev/null || skip "strace is not installed"
+	mkdir "$ROOT"
+	strace -o trace -e trace=flock -e inject=flock:signal=STOP:when=2 "$LEAN_RUNTIME" --root "$ROOT" --lean pool warm \
+		--bundle "$BUNDLE" </dev/null >said 2>&1 3>&- &
+	local slow=$! status=0
+	wait_until grep -q 'stopped by SIGSTOP' trace
+	umount -l "$ROOT"/.lean/m*
+	kill -CONT "$(pgrep -P "$slow")"
+	wait "$slow" || status=$?
+	assert_eq "$status" 0
+	drains "at last"
+}
