@@ -581,6 +581,10 @@ only() {
 	assert_eq "$(ls "$out")" ""
 	assert_eq "$(start made)" "$out/made-by-us"
 	rm -rf i made
+	image i '{"Cmd": ["pwd"], "WorkingDir": "/a/l/x"}' "mkdir -p a t; ln -s /t a/l"
+	lr from oci:i -q -o made
+	[ -d made/rootfs/t/x ] || fail "a link of the image leads elsewhere"
+	rm -rf i made
 	image i '{"Cmd": ["pwd"], "WorkingDir": "/l/x"}' "ln -s l l"
 	fails "cannot be a directory" -- from oci:i
 	rm -rf i
