@@ -39,12 +39,15 @@ static int open_top(int rootfd, const char *path, long magic, struct lr_err *err
 {
 	LR_CLEANUP_FD int fd = lr_open_in_nolinks(rootfd, path, O_PATH | O_DIRECTORY, 0);
 	struct stat st;
+	long is = fd < 0 ? fd : lr_fs_magic(fd);
 
+	if (is >= 0 && fstat(fd, &st) < 0)
+		is = -errno;
+	if (is < 0 && is != -ENOENT && is != -ENOTDIR && is != -ELOOP)
+		return lr_fail(err, (int)-is, "open %s in the container's root", path);
 	/* 1: the root directory of either. */
-	if (fd >= 0 && lr_fs_magic(fd) == magic && fstat(fd, &st) == 0 && st.st_ino == 1)
+	if (is == magic && st.st_ino == 1)
 		return lr_take_fd(&fd);
-	if (fd < 0 && fd != -ENOENT && fd != -ENOTDIR && fd != -ELOOP)
-		return lr_fail(err, -fd, "open %s in the container's root", path);
 	lr_refuse(err, ESTALE, "%s is no longer what mounts of config.json put there", path);
 	return lr_err_hint(err, "somebody else renames directories of the root file system");
 }
