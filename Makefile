@@ -42,7 +42,7 @@ check: ## install what is missing, build, and run every test
 	@$(MAKE) --no-print-directory all
 	@tests/run-all $(BUILD)
 
-check-denied: all ## run the whole suite with each system call denied that there is a fallback for (hours)
+check-denied: all ## deny each system call that there is a fallback for to every test that makes it (an hour)
 	@LEAN_RUNTIME=$(BUILD)/src/cli/lean-runtime tests/denied/run -w $(BUILD)/tests/denied/deny
 
 faults: all ## make every system call fail once, and kill at each (half an hour; FAULTS='run exec' is a part of it)
