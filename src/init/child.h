@@ -3,6 +3,8 @@
 #ifndef LR_INIT_CHILD_H
 #define LR_INIT_CHILD_H
 
+#include <stdint.h>
+
 #include "src/init/init.h"
 
 /* What the child was given at clone. */
@@ -24,6 +26,14 @@ void lr_init_child_knows(struct lr_init_child *c, const struct lr_init_process *
 /* Parent: waits until the program was executed, and no longer by the stub. */
 int lr_init_executed(const struct lr_init_process *p, const struct lr_becoming *b,
 		     struct lr_init_child *c, struct lr_err *err) LR_MUST_CHECK;
+
+/*
+ * Parent: waits for what a child has to say, or for the end of file that says it has executed its
+ * program; then also without that end, if others keep the descriptor open. > 0: there is something
+ * to read; 0: nothing will be; -errno. start_time: as for lr_init_check_executed; 0: a child of
+ * ours.
+ */
+int lr_init_wait_report(int fd, pid_t pid, uint64_t start_time) LR_MUST_CHECK;
 
 /* True if the child waits for LR_STEP_MAPPED / sends LR_STEP_ROOTED. Both sides ask this. */
 bool lr_child_waits_mapped(const struct lr_init_plan *p);

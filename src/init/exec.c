@@ -416,7 +416,7 @@ int lr_init_visit(struct lr_init_exec *p, struct lr_err *err)
 	int r = lr_init_exec(p, &c, err);
 	if (r < 0)
 		return r;
-	r = lr_sync_wait_exec(c.sync, err);
+	r = lr_sync_wait_exec(c.sync, c.pid, 0, err);
 	while (waitpid(c.pid, &status, 0) < 0 && errno == EINTR)
 		;
 	lr_init_child_close(&c);

@@ -94,7 +94,7 @@ int lr_init_start(struct lr_init_child *c, struct lr_err *err)
 	int r = c->runs ? 0 : lr_sync_tell(c->sync, LR_STEP_START, 0, err);
 
 	if (r >= 0 && !c->runs)
-		r = lr_sync_wait_exec(c->sync, err);
+		r = lr_sync_wait_exec(c->sync, c->pid, 0, err);
 	if (r >= 0 && !c->runs && c->check)
 		r = check(c->pid, 0, c->filtered, c->stub, c->program, err);
 	c->sync = lr_close(c->sync);
@@ -104,26 +104,36 @@ int lr_init_start(struct lr_init_child *c, struct lr_err *err)
 /* How long to wait for the end of file before looking what is executed. */
 #define LOOK_MS 20
 
-/*
- * The end of file comes when the stub's descriptor is closed; but the caller may have forked just
- * now, in another thread, and that child may keep a copy for ever. Then /proc tells.
- */
-static int wait_report(const struct lr_init_child *c)
+/* Whether nothing more is to be expected of that process: it has executed its program, or is gone.
+ * On a busy machine it may not have executed even the stub. */
+static bool is_over(pid_t pid, uint64_t start_time)
 {
-	struct pollfd p = {.fd = c->sync, .events = POLLIN};
 	struct lr_proc_stat st;
 	char path[40], exe[64];
+
+	snprintf(path, sizeof(path), "/proc/%d/exe", pid);
+	ssize_t len = readlink(path, exe, sizeof(exe) - 1);
+	exe[len < 0 ? 0 : len] = '\0';
+	if (lr_has_prefix(exe, "/memfd:" LR_STUB_NAME))
+		return false;
+	return lr_proc_stat(pid, &st) < 0 || st.executed || st.state == 'Z' ||
+	       (start_time && start_time != st.start_time);
+}
+
+/*
+ * The end of file comes when the child's descriptor is closed; but others may have a copy, and keep
+ * it for ever: who was forked just now by another thread of the caller's, or a process of the
+ * container that may trace (pidfd_getfd). Then /proc tells.
+ */
+int lr_init_wait_report(int fd, pid_t pid, uint64_t start_time)
+{
+	struct pollfd p = {.fd = fd, .events = POLLIN};
 
 	for (;;) {
 		int n = poll(&p, 1, LOOK_MS);
 		if (n > 0 || (n < 0 && errno != EINTR))
 			return n < 0 ? -errno : p.revents & POLLIN;
-		snprintf(path, sizeof(path), "/proc/%d/exe", c->pid);
-		ssize_t len = readlink(path, exe, sizeof(exe) - 1);
-		exe[len < 0 ? 0 : len] = '\0';
-		/* On a busy machine it may not have executed even the stub. */
-		if (n == 0 && !lr_has_prefix(exe, "/memfd:" LR_STUB_NAME) &&
-		    (lr_proc_stat(c->pid, &st) < 0 || st.executed || st.state == 'Z'))
+		if (n == 0 && is_over(pid, start_time))
 			/* It may have reported, and died of that, since the time was up. */
 			return poll(&p, 1, 0) > 0 && (p.revents & POLLIN);
 	}
@@ -133,7 +143,7 @@ int lr_init_executed(const struct lr_init_process *p, const struct lr_becoming *
 		     struct lr_init_child *c, struct lr_err *err)
 {
 	int32_t why = 0;
-	ssize_t n = c->sync < 0 ? 0 : wait_report(c);
+	ssize_t n = c->sync < 0 ? 0 : lr_init_wait_report(c->sync, c->pid, 0);
 
 	/* Once: the stub writes all of it in one piece, and who else has found the pipe in /proc
 	 * and writes less must not make us wait for the rest. */

@@ -10,8 +10,10 @@
 #include <stdio.h>
 #include <string.h>
 #include <sys/socket.h>
+#include <unistd.h>
 
 #include "src/base/fd.h"
+#include "src/init/child.h"
 #include "src/init/program.h"
 
 #define MAGIC 0x4c52534eu
@@ -130,6 +132,9 @@ static void take_error(struct message *m, struct lr_err *err)
 	m->err.terse = !!*(const unsigned char *)&m->err.terse;
 	if (m->err.code <= 0)
 		m->err.code = EPROTO;
+	/* exit(3) takes the lowest byte: 256 would be success. */
+	if (m->err.exit_code < 0 || m->err.exit_code > 255)
+		m->err.exit_code = 0;
 	if (err)
 		*err = m->err;
 }
@@ -188,15 +193,42 @@ void lr_sync_send_program(int sock, const char *path)
 	(void)send_message(sock, &m, sizeof(m));
 }
 
-int lr_sync_wait_exec(int sock, struct lr_err *err)
+/* What is there. Not waiting: somebody else may have taken it away. A fifo's is one write(2). */
+static ssize_t receive_now(int sock, struct message *m)
+{
+	ssize_t n;
+
+	do
+		n = recv(sock, m, sizeof(*m), MSG_DONTWAIT);
+	while (n < 0 && (errno == EINTR || errno == ECONNRESET));
+	if (n < 0 && errno == ENOTSOCK)
+		do
+			n = read(sock, m, sizeof(*m));
+		while (n < 0 && errno == EINTR);
+	return n < 0 ? -errno : n;
+}
+
+static ssize_t wait_report(int sock, pid_t pid, uint64_t start_time, struct message *m)
+{
+	ssize_t n;
+
+	do {
+		n = lr_init_wait_report(sock, pid, start_time);
+		if (n > 0)
+			n = receive_now(sock, m);
+	} while (n == -EAGAIN);
+	return n;
+}
+
+int lr_sync_wait_exec(int sock, pid_t pid, uint64_t start_time, struct lr_err *err)
 {
 	char program[sizeof(((struct lr_err *)0)->msg)] = "the program";
 	struct message m = {0};
-	ssize_t n = receive(sock, &m);
+	ssize_t n = wait_report(sock, pid, start_time, &m);
 
 	if (n == sizeof(m) && m.magic == MAGIC && m.kind == KIND_PROGRAM) {
 		snprintf(program, sizeof(program), "%.*s", (int)sizeof(program) - 1, m.err.msg);
-		n = receive(sock, &m);
+		n = wait_report(sock, pid, start_time, &m);
 	}
 	if (n == 0)
 		return 0;

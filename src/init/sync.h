@@ -15,6 +15,7 @@
 #ifndef LR_INIT_SYNC_H
 #define LR_INIT_SYNC_H
 
+#include <stdint.h>
 #include <sys/types.h>
 
 #include "src/base/err.h"
@@ -66,8 +67,9 @@ void lr_sync_send_program(int sock, const char *path);
 /*
  * Parent: waits until the child has executed its program, seen as the end of file of a socket (or
  * the answer fifo) that is closed by execve. 0, or the error it sent. A child that died before
- * cannot be told apart here: see lr_init_check_executed.
+ * cannot be told apart here: see lr_init_check_executed. Where others keep the descriptor open,
+ * /proc tells of `pid`, which started at `start_time` (0: a child of ours).
  */
-int lr_sync_wait_exec(int sock, struct lr_err *err) LR_MUST_CHECK;
+int lr_sync_wait_exec(int sock, pid_t pid, uint64_t start_time, struct lr_err *err) LR_MUST_CHECK;
 
 #endif

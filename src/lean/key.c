@@ -14,6 +14,9 @@
 
 #define KEY_FILE_MAX (1 << 20)
 
+/* Not to wait for a fifo that was put in its place. */
+#define READ_KEY (O_RDONLY | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC)
+
 /* The parts of config.json that a slot is made from, and nothing else. */
 static struct oci_config part_of(const struct lr_lean_plan *p, struct oci_linux *l)
 {
@@ -32,13 +35,15 @@ static struct oci_config part_of(const struct lr_lean_plan *p, struct oci_linux 
 	};
 }
 
-/* Where the container's own mounts go: the slot has a directory or file for each. */
+/* Where the container's own mounts go: the slot has a directory or file for each. With its length,
+ * as a name may have spaces. */
 static const char *own_places(const struct lr_lean_plan *p, struct lr_arena *a)
 {
 	const char *text = "";
 
 	for (size_t i = 0; text && p->template_ && i < p->own.n; i++)
-		text = lr_strf(a, "%s %s", text, p->own.v[i].destination);
+		text = lr_strf(a, "%s %zu:%s", text, strlen(p->own.v[i].destination),
+			       p->own.v[i].destination);
 	return text;
 }
 
@@ -149,7 +154,7 @@ int lr_lean_key_load(const struct lr_lean_home *h, struct lr_lean_key *k, struct
 	if (!text)
 		return lr_fail(err, ENOMEM, "plan");
 	key_file(k->name, path);
-	LR_CLEANUP_FD int fd = openat(h->fd, path, O_RDONLY | O_NOFOLLOW | O_CLOEXEC);
+	LR_CLEANUP_FD int fd = openat(h->fd, path, READ_KEY);
 	if (fd < 0 && errno == ENOENT)
 		return 0;
 	/* Written as a whole: one read has all of it. */
@@ -191,7 +196,7 @@ static int read_key(const struct lr_lean_home *h, const char *name, struct lr_ar
 	struct stat st;
 
 	key_file(name, path);
-	LR_CLEANUP_FD int fd = openat(h->fd, path, O_RDONLY | O_NOFOLLOW | O_CLOEXEC);
+	LR_CLEANUP_FD int fd = openat(h->fd, path, READ_KEY);
 	*ret = NULL;
 	if (fd < 0 || fstat(fd, &st) < 0)
 		return errno == ENOENT ? 0 : -errno;

@@ -22,7 +22,8 @@ int lr_lean_pin_file(const struct lr_lean_home *h, const char *name)
 
 int lr_lean_pin_open(const struct lr_lean_home *h, const char *name)
 {
-	int fd = openat(h->fd, name, O_RDONLY | O_NOFOLLOW | O_CLOEXEC);
+	/* Not to wait for a fifo that was put in its place. */
+	int fd = openat(h->fd, name, O_RDONLY | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC);
 
 	/* The file itself: the mount over it is gone, or is in another mount namespace. */
 	if (fd < 0 && errno == ENXIO)

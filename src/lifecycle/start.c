@@ -43,7 +43,7 @@ static int let_go(const struct lr_existing *c, struct lr_err *err)
 		r = lr_fail(err, errno, "tell init to start");
 	lr_store_fifos_remove(e);
 	if (r >= 0)
-		r = lr_sync_wait_exec(f.answer, err);
+		r = lr_sync_wait_exec(f.answer, c->record.pid, c->record.start_time, err);
 	lr_store_fifos_close(&f);
 	if (r >= 0)
 		r = lr_init_check_executed(c->record.pid, c->record.start_time,

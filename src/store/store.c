@@ -489,10 +489,10 @@ int lr_store_fifos_open(const struct lr_entry *e, struct lr_store_fifos *ret)
 	LR_CLEANUP_FD int go = fifo_open(e->dir, LR_STORE_FIFO);
 	if (go < 0)
 		return go;
-	/* Not to block if init dies just now; but reading shall wait for what it says. */
+	/* Not to block if init dies just now, or somebody else takes away what it says. */
 	LR_CLEANUP_FD int answer =
 		openat(e->dir, LR_STORE_ANSWER, O_RDONLY | O_NONBLOCK | O_NOFOLLOW | O_CLOEXEC);
-	if (answer < 0 || fcntl(answer, F_SETFL, 0) < 0)
+	if (answer < 0)
 		return -errno;
 	*ret = (struct lr_store_fifos){.go = lr_take_fd(&go), .answer = lr_take_fd(&answer)};
 	return 0;

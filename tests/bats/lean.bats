@@ -474,6 +474,41 @@ $(jq -r .hostname "$BUNDLE/config.json")"
 	assert_eq "$(count free)" 1
 }
 
+@test "lean tree: a destination with a space in it is not two" {
+	mkdir volume
+	echo inside >volume/file
+	places() { # JSON
+		cfg --arg s "$PWD/volume" --argjson p "$1" '.mounts |= map(select(.source != $s)) | .mounts += [$p[]
+			| {"destination": ., "type": "bind", "source": $s, "options": ["bind", "ro"]}]'
+	}
+	cfg '.process.args = ["cat", "/one/file"]'
+	places '["/one", "/two"]'
+	run -0 lean run -b "$BUNDLE" "$ID"
+	assert_eq "$output" inside
+	cfg '.process.args = ["cat", "/one /two/file"]'
+	places '["/one /two"]'
+	run -0 lean run -b "$BUNDLE" "$ID"
+	assert_eq "$output" inside
+}
+
+@test "lean pool: a fifo in the place of a key or a pin does not hang" {
+	local what file
+	for what in key slot; do
+		run -0 lean run -b "$BUNDLE" "$ID"
+		file=$(echo "$(home)/$what"/*)
+		umount -l "$file" 2>/dev/null || true
+		mv "$file" kept
+		mkfifo "$file"
+		# 1: refused; 124: timeout has ended it.
+		LR_TEST_TAG=$TAG timeout -k 2 20 "$LEAN_RUNTIME" --root "$ROOT" --lean run -b "$BUNDLE" "$ID" </dev/null >out 2>&1 3>&- ||
+			[ $? = 1 ] || fail "$what: $(cat out)"
+		run -0 timeout -k 2 20 "$LEAN_RUNTIME" --root "$ROOT" pool status
+		rm "$file"
+		mv kept "$file"
+		run -0 rt pool drain
+	done
+}
+
 @test "lean tree: links of the image as destinations are followed, and refused, as without a template" {
 	local to plain
 	# What the image has there is not what the container will have there.
