@@ -6,13 +6,17 @@
  * What is prepared, below ROOT/.lean/m<inode of the caller's mount namespace>/:
  *
  *	lock          taken for what creates or removes shared things
+ *	fit           it is a mount of its own, as pins need
  *	key/<key>     what was found out when the first container of a kind was made
  *	slot/<key>.N  a pinned mount namespace: the container's tree without what is one container's
  *	              own (its /proc, terminals, shared memory), read-only
+ *	slot/net.N    a pinned network namespace, for one container at a time
  *	free/<key>.N  that slot waits for a container
  *	used/<key>.N@ID  container ID has it
- *	net/shared    a pinned network namespace with nothing but loopback
- *	net/pool.N    network namespaces that went through a container and were proven clean
+ *	dirty/<key>.N@ID  the same, and nobody gets it after that
+ *	net/shared    a pinned network namespace with nothing but loopback, for all
+ *	net/print     what a network namespace looks like when it is new (prove.c)
+ *	img/<file>    an image that is the root of containers, mounted
  *
  * A `key` stands for all configs that lead to the same tree and the same limits. A slot belongs to
  * one container at a time, and has control groups of its own that carry its limits already. Its

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * lean: what the profile makes of a config.json. Pure. What it cannot do without changing more
- * than docs/lean-profile.md says it leaves as the config has it.
+ * lean: what the profile makes of a config.json. Pure, but for a look at root.path. What it cannot
+ * do without changing more than docs/lean-profile.md says it leaves as the config has it.
  */
 #define LR_ROOM "lean"
 #include <fcntl.h>

@@ -159,7 +159,7 @@ static int legacy(struct lr_mount_plan *plan, struct lr_mount_op *op,
 			err);
 }
 
-static int attach_tree(struct lr_mount_plan *plan, struct lr_mount_op *op, int tree, bool prepared,
+static int attach_tree(struct lr_mount_plan *plan, struct lr_mount_op *op, int tree, bool mapped,
 		       const struct lr_mount_env *env, bool *unavailable, struct lr_err *err)
 {
 	LR_MOUNT_CLEANUP_DEST struct lr_mount_dest d = {.fd = LR_NOFD};
@@ -176,7 +176,7 @@ static int attach_tree(struct lr_mount_plan *plan, struct lr_mount_op *op, int t
 		return at_mount(op, r, err);
 	r = lr_mount_attach(tree, &d);
 	if (r < 0) {
-		*unavailable = !prepared && (lr_mount_refused(r) || r == -EACCES);
+		*unavailable = !mapped && (lr_mount_refused(r) || r == -EACCES);
 		return fail_attach(op, r, tree, d.fd, err);
 	}
 	return at_mount(

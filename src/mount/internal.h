@@ -112,8 +112,8 @@ struct lr_mount_op {
 	size_t n_changes;
 	struct lr_mount_change *props; /* propagation alone: new file systems */
 	size_t n_props;
-	ssize_t parent;    /* plan->ops[parent] is mounted right on the directory above, or -1 */
 	ssize_t map;       /* plan->maps[map], or -1 */
+	ssize_t parent;    /* plan->ops[parent] is mounted right on the directory above, or -1 */
 	bool below_new;    /* ... and that is an empty tmpfs: the directory is missing */
 	bool nolinks;      /* no symbolic link on the way */
 	bool is_procfs;    /* what is bound must be a procfs: it goes to /proc */

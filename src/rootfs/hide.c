@@ -2,8 +2,8 @@
 /*
  * rootfs: --no-pivot leaves the host's tree mounted under the container's root, where a process
  * with enough capabilities can uncover it. What gives power over the host, its proc and sysfs, is
- * detached first. This is the only place that reads mountinfo: nobody starts containers from an
- * initramfs a thousand times a second.
+ * detached first. Finding it means to read mountinfo, which starts avoid else; but nobody starts
+ * containers from an initramfs a thousand times a second.
  */
 #define LR_ROOM "rootfs"
 #include <fcntl.h>

@@ -15,7 +15,7 @@
 #define MS_NOSYMFOLLOW 256
 #endif
 
-/* Did attach leave any mount of the host's shared? */
+/* Attach left no mount of the host's shared: nothing that is done here reaches the host. */
 static bool host_is_deaf(const struct lr_rootfs_plan *plan)
 {
 	return plan->attach_flags & MS_REC && !(plan->attach_flags & MS_SHARED);

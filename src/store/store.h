@@ -8,12 +8,12 @@
  *	ROOT/ID/seccomp    the compiled filter, for exec (src/seccomp owns the format)
  *
  * Format of `record`, version 2. First a header: struct header in record.c, in the byte order of
- *this machine, which the file never leaves. Then two JSON texts: `body` (what state, kill and
- *delete need) and `config` (what exec and the hooks of start and delete need: a config.json with
- *the rest left out). Then all of it once more: a checksum tells which copy is whole, and one is
- *enough. The file is replaced by rename. Only pid, start time and flags change in place: they stand
- *twice in the first header, next to each other, each with a checksum, and both are changed by one
- *write.
+ * this machine, which the file never leaves. Then two JSON texts: `body` (what state, kill and
+ * delete need) and `config` (what exec and the hooks of start and delete need: a config.json with
+ * the rest left out). Then all of it once more: a checksum tells which copy is whole, and one is
+ * enough. The file is replaced by rename. Only pid, start time and flags change in place: they
+ * stand twice in the first header, next to each other, each with a checksum, and both are changed
+ * by one write.
  *
  * A record that somebody else could have written is refused (trust.h).
  *

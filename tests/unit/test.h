@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * A unit test in 60 lines: TAP out, every check counted, failures say where and what.
+ * All that a unit test needs: TAP out; failures say where and what.
  *
  *   TEST(name) { CHECK(1 + 1 == 2); CHECK_INT(f(), 3); CHECK_STR(s, "x"); }
  *
