@@ -569,15 +569,19 @@ tree_of() { # PARTS
 	assert_hasnt "$(rt exec a2 hostname)" renamed
 	# /dev is one file system, but nobody's to write to, not even as root with everything.
 	run ! rt exec --cap CAP_MKNOD a1 mknod /dev/node c 1 3
-	run ! rt exec --cap CAP_DAC_OVERRIDE a1 sh -c 'echo x >/dev/console; touch /dev/x || false'
+	run ! rt exec --cap CAP_DAC_OVERRIDE a1 sh -c 'echo x >/dev/console'
+	run ! rt exec --cap CAP_DAC_OVERRIDE a1 touch /dev/x
 	rt delete -f a1 && rt delete -f a2
 }
 
 @test "lean: the host's mounts are not there, nor are those of other slots" {
+	local plain
 	sh_cfg 'cat /proc/self/mountinfo'
+	plain=$(rt run -b "$BUNDLE" "$ID")
 	run -0 lean run -b "$BUNDLE" "$ID"
 	assert_hasnt "$output" .lean
-	[ "$(wc -l <<<"$output")" -lt 30 ]
+	# It may show fewer hierarchies of cgroups.
+	[ "$(wc -l <<<"$output")" -le "$(wc -l <<<"$plain")" ]
 }
 
 @test "lean: the program in the container cannot be written to" {
@@ -908,7 +912,7 @@ paused_and_killed() {
 	assert_eq "$(rt pool status --format json | jq -r '.slots[0].rootfs')" "$BUNDLE/rootfs"
 	assert_has "$(rt pool status)" "$BUNDLE/rootfs"
 	sleeper a1
-	assert_eq "$(count free) $(count used)" "2 1" || true
+	assert_eq "$(count free) $(count used)" "2 1"
 	run ! rt pool drain
 	assert_has "$output" "in use"
 	assert_eq "$(count free)" 0
