@@ -355,13 +355,8 @@ TEST(bound_where_nodes_cannot_be_made)
 
 static void body_userns(void)
 {
-	if (unshare(CLONE_NEWUSER | CLONE_NEWNS) < 0) {
-		printf("# no user namespaces here: %s\n", strerror(errno));
-		return;
-	}
-	put_file("/proc/self/setgroups", "deny");
-	put_file("/proc/self/uid_map", "0 0 1");
-	put_file("/proc/self/gid_map", "0 0 1");
+	if (!become_userns_root())
+		SKIP("no user namespaces here");
 	CHECK_INT(mount("tmpfs", base, "tmpfs", 0, NULL), 0);
 	CHECK_INT(mkdir(in_base("dev"), 0755), 0);
 	CHECK_INT(apply(NULL, 0, true), 0);

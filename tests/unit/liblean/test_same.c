@@ -16,6 +16,7 @@
 #include <linux/seccomp.h>
 
 #include "src/base/str.h"
+#include "tests/unit/deny.h"
 #include "tests/unit/liblean/fixture.h"
 
 extern char **environ;
@@ -358,19 +359,6 @@ TEST(the_same_in_a_thread)
 }
 
 /* ---- a child's own -ENOSYS ------------------------------------------------------------------- */
-
-static void deny(int nr, int error)
-{
-	struct sock_filter code[] = {
-		BPF_STMT(BPF_LD | BPF_W | BPF_ABS, offsetof(struct seccomp_data, nr)),
-		BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, (unsigned)nr, 0, 1),
-		BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ERRNO | (unsigned)error),
-		BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ALLOW),
-	};
-	const struct sock_fprog prog = {LR_ARRAY_SIZE(code), code};
-
-	must(prctl(PR_SET_SECCOMP, SECCOMP_MODE_FILTER, &prog, 0, 0) == 0, "seccomp");
-}
 
 static void without_numa(void)
 {

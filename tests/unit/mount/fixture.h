@@ -175,6 +175,15 @@ __attribute__((unused)) static bool fx_write(const char *path, const char *text)
 	return ok;
 }
 
+/* Root of a user namespace that has no other id. */
+__attribute__((unused)) static void become_userns_root(void)
+{
+	CHECK_INT(unshare(CLONE_NEWUSER | CLONE_NEWNS), 0);
+	CHECK(fx_write("/proc/self/setgroups", "deny"));
+	CHECK(fx_write("/proc/self/uid_map", "0 0 1"));
+	CHECK(fx_write("/proc/self/gid_map", "0 0 1"));
+}
+
 __attribute__((unused)) static const char *fx_read(const char *path)
 {
 	static char buf[4096];

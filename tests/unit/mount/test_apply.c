@@ -182,10 +182,7 @@ IN_NS(tmpcopyup_lends_nobody_the_root_of_a_user_namespace, 0)
 		CHECK_INT(chown(path, **f == 't' ? 1234 : 0, 0), 0);
 		CHECK_INT(chmod(path, 06755), 0);
 	}
-	CHECK_INT(unshare(CLONE_NEWUSER), 0);
-	CHECK(fx_write("/proc/self/setgroups", "deny"));
-	CHECK(fx_write("/proc/self/uid_map", "0 0 1"));
-	CHECK(fx_write("/proc/self/gid_map", "0 0 1"));
+	become_userns_root();
 	int from = open(ROOT "/from", O_RDONLY), to = open(ROOT "/to", O_RDONLY);
 	CHECK_INT(lr_mount_copyup(from, to, &err), 0);
 	CHECK_INT(stat(ROOT "/to/theirs", &st), 0);
@@ -670,14 +667,6 @@ IN_NS(cgroup_v2, CLONE_NEWCGROUP)
 
 /* ---- user namespaces ---------------------------------------------------------------------------
  */
-
-static void become_userns_root(void)
-{
-	CHECK_INT(unshare(CLONE_NEWUSER | CLONE_NEWNS), 0);
-	CHECK(fx_write("/proc/self/setgroups", "deny"));
-	CHECK(fx_write("/proc/self/uid_map", "0 0 1"));
-	CHECK(fx_write("/proc/self/gid_map", "0 0 1"));
-}
 
 IN_NS(sysfs_of_the_host_in_a_user_namespace, 0)
 {

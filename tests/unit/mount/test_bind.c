@@ -1,16 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Bind mounts: attributes, propagation, links, id maps, user namespaces. */
-#include <linux/filter.h>
-#include <linux/seccomp.h>
-#include <stddef.h>
 #include <sys/mman.h>
-#include <sys/prctl.h>
 #include <sys/socket.h>
 #include <sys/syscall.h>
 #include <sys/un.h>
 
 #include "src/mount/internal.h"
 #include "src/sys/syscalls.h"
+#include "tests/unit/deny.h"
 #include "tests/unit/mount/fixture.h"
 
 /* A source tree of two mounts: /tmp/src and /tmp/src/sub. */
@@ -345,10 +342,7 @@ IN_NS(prepare_costs_nothing_when_nothing_needs_it, 0)
 IN_NS(locked_flags, 0)
 {
 	make_tree(MS_NOSUID | MS_NODEV | MS_RDONLY);
-	CHECK_INT(unshare(CLONE_NEWUSER | CLONE_NEWNS), 0);
-	CHECK(fx_write("/proc/self/setgroups", "deny"));
-	CHECK(fx_write("/proc/self/uid_map", "0 0 1"));
-	CHECK(fx_write("/proc/self/gid_map", "0 0 1"));
+	become_userns_root();
 	fx->env.rootfd = open(ROOT, O_PATH | O_DIRECTORY | O_CLOEXEC);
 	for (int i = 0; i < 2; i++) {
 		lr_mount_no_new_api = i;
@@ -367,21 +361,6 @@ IN_NS(locked_flags, 0)
 		CHECK_INT(fx_mount(fx, MOUNTS(M("/c", "bind", "/tmp/src", "bind"))), -EINVAL);
 		CHECK_HAS(fx->text, i ? "bind" : "use \"rbind\"");
 	}
-}
-
-/* A filter that refuses one system call, as sandboxes and older kernels do. */
-static bool refuse_call(int nr, int code)
-{
-	struct sock_filter f[] = {
-		BPF_STMT(BPF_LD | BPF_W | BPF_ABS, offsetof(struct seccomp_data, nr)),
-		BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, (unsigned)nr, 0, 1),
-		BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ERRNO | (unsigned)code),
-		BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ALLOW),
-	};
-	struct sock_fprog prog = {LR_ARRAY_SIZE(f), f};
-
-	return prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) == 0 &&
-	       prctl(PR_SET_SECCOMP, SECCOMP_MODE_FILTER, &prog) == 0;
 }
 
 #define MIXED                                                                                      \
@@ -424,7 +403,7 @@ IN_NS(any_call_may_be_refused, 0)
 		pid_t pid = fork();
 		if (pid == 0) {
 			lr_failures = 0;
-			CHECK(refuse_call(calls[i / 2].nr, codes[i % 2]));
+			deny(calls[i / 2].nr, codes[i % 2]);
 			CHECK_INT(fx_mount(fx, MIXED), 0);
 			CHECK_STR(fx->text, "");
 			fx_mountinfo(seen, 65536);

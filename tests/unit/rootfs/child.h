@@ -1,28 +1,26 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * For tests that mount, unshare and pivot: each body runs in a forked child with a mount namespace
- * of its own and a tmpfs at a temporary directory, both gone when it ends. Used by the tests of
- * rootfs, device, hook and netdev.
+ * of its own and a tmpfs at a temporary directory, both gone when it ends.
  */
 #ifndef LR_TEST_CHILD_H
 #define LR_TEST_CHILD_H
 
 #include <errno.h>
 #include <fcntl.h>
-#include <linux/filter.h>
-#include <linux/seccomp.h>
 #include <sched.h>
-#include <stddef.h>
 #include <sys/mount.h>
-#include <sys/prctl.h>
 #include <sys/stat.h>
 #include <sys/syscall.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include "tests/unit/deny.h"
 #include "tests/unit/test.h"
 
 static char base[64]; /* the temporary directory */
+
+#define SKIPPED 77 /* status of a child */
 
 #define NEED_ROOT()                                                                                \
 	do {                                                                                       \
@@ -30,7 +28,6 @@ static char base[64]; /* the temporary directory */
 			SKIP("needs root");                                                        \
 	} while (0)
 
-/* In the child: leave, with what went wrong. Also what REQUIRE's return leads to. */
 static inline int wait_for(pid_t pid)
 {
 	int status = -1;
@@ -40,7 +37,7 @@ static inline int wait_for(pid_t pid)
 	return status;
 }
 
-/* Runs body in a child with the namespaces `flags`; its failures count here. */
+/* Runs body in a child with the namespaces `flags`; its failures count here, and its SKIP. */
 __attribute__((unused)) static void in_child(void (*body)(void), int flags)
 {
 	fflush(stdout);
@@ -58,27 +55,14 @@ __attribute__((unused)) static void in_child(void (*body)(void), int flags)
 		}
 		body();
 		fflush(stdout);
-		_exit(lr_failures ? 1 : 0);
+		_exit(lr_failures ? 1 : lr_skip ? SKIPPED : 0);
 	}
 	int status = wait_for(pid);
 	CHECK(WIFEXITED(status));
-	CHECK_INT(WEXITSTATUS(status), 0);
 	CHECK_INT(rmdir(base), 0);
-}
-
-/* From here on, `nr` fails with `code` in this process and its children. */
-__attribute__((unused)) static void deny(int nr, int code)
-{
-	struct sock_filter f[] = {
-		BPF_STMT(BPF_LD | BPF_W | BPF_ABS, offsetof(struct seccomp_data, nr)),
-		BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, (unsigned)nr, 0, 1),
-		BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ERRNO | (unsigned)code),
-		BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ALLOW),
-	};
-	struct sock_fprog p = {.len = sizeof(f) / sizeof(f[0]), .filter = f};
-
-	CHECK_INT(prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0), 0);
-	CHECK_INT(prctl(PR_SET_SECCOMP, SECCOMP_MODE_FILTER, &p), 0);
+	if (WEXITSTATUS(status) == SKIPPED)
+		SKIP("the child could not do it");
+	CHECK_INT(WEXITSTATUS(status), 0);
 }
 
 __attribute__((unused, format(printf, 1, 2))) static const char *in_base(const char *fmt, ...)
@@ -104,6 +88,17 @@ __attribute__((unused)) static void put_file(const char *path, const char *text)
 		CHECK_INT(write(fd, text, strlen(text)), strlen(text));
 		close(fd);
 	}
+}
+
+/* In the child: root of a user namespace that has no other id. False: there are none here. */
+__attribute__((unused)) static bool become_userns_root(void)
+{
+	if (unshare(CLONE_NEWUSER | CLONE_NEWNS) < 0)
+		return false;
+	put_file("/proc/self/setgroups", "deny");
+	put_file("/proc/self/uid_map", "0 0 1");
+	put_file("/proc/self/gid_map", "0 0 1");
+	return true;
 }
 
 /* The start of a file; "" if it is empty, NULL if it cannot be read. */

@@ -22,26 +22,12 @@
 #include "src/base/fd.h"
 #include "src/sys/path.h"
 #include "src/sys/procfs.h"
+#include "tests/unit/deny.h"
 #include "tests/unit/test.h"
 
 static bool private_ns(void)
 {
 	return unshare(CLONE_NEWNS) == 0 && mount(NULL, "/", NULL, MS_REC | MS_PRIVATE, NULL) == 0;
-}
-
-/* From here on fsopen fails with `code`, as on an older kernel or in a nested container. */
-static bool no_fsopen(int code)
-{
-	struct sock_filter f[] = {
-		BPF_STMT(BPF_LD | BPF_W | BPF_ABS, offsetof(struct seccomp_data, nr)),
-		BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, SYS_fsopen, 0, 1),
-		BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ERRNO | (unsigned)code),
-		BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ALLOW),
-	};
-	struct sock_fprog prog = {.len = 4, .filter = f};
-
-	return prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) == 0 &&
-	       prctl(PR_SET_SECCOMP, SECCOMP_MODE_FILTER, &prog) == 0;
 }
 
 static void in_child(void (*body)(void))
@@ -118,13 +104,13 @@ TEST(reads_and_writes)
 
 static void use_without_fsopen(void)
 {
-	CHECK(no_fsopen(ENOSYS));
+	deny(SYS_fsopen, ENOSYS);
 	use();
 }
 
 static void use_with_fsopen_forbidden(void)
 {
-	CHECK(no_fsopen(EPERM));
+	deny(SYS_fsopen, EPERM);
 	use();
 }
 
@@ -168,7 +154,7 @@ static void private_is_not_covered(void)
 
 static void covered_without_fsopen(void)
 {
-	CHECK(no_fsopen(ENOSYS));
+	deny(SYS_fsopen, ENOSYS);
 	cover();
 }
 
@@ -177,7 +163,7 @@ static void covered_by_procfs(void)
 {
 	char path[64], before[64] = "", after[64] = "";
 
-	CHECK(no_fsopen(ENOSYS));
+	deny(SYS_fsopen, ENOSYS);
 	snprintf(path, sizeof path, "/proc/%d/comm", getpid());
 	CHECK(mount("/proc/sys/kernel/hostname", path, NULL, MS_BIND, NULL) == 0);
 	CHECK(unshare(CLONE_NEWUTS) == 0 && sethostname("kept", 4) == 0);
@@ -208,7 +194,7 @@ static void fake_proc(void)
 	CHECK(mount("tmpfs", "/proc", "tmpfs", 0, NULL) == 0);
 	LR_CLEANUP_FD int private = lr_procfs_open(&err); /* does not mind */
 	CHECK(private >= 0 && lr_fs_magic(private) == PROC_SUPER_MAGIC);
-	CHECK(no_fsopen(ENOSYS));
+	deny(SYS_fsopen, ENOSYS);
 	CHECK_INT(lr_procfs_open(&err), -EXDEV);
 	CHECK_HAS(lr_err_format(&err, text, sizeof text), "/proc");
 	CHECK(umount("/proc") == 0);
