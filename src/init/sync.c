@@ -150,7 +150,7 @@ int lr_sync_wait(int sock, enum lr_step step, int32_t *value, struct lr_err *err
 	ssize_t n = receive(sock, &m);
 
 	if (n < 0) {
-		lr_fail(err, (int)-n, "receive");
+		lr_fail(err, (int)-n, "hear from the other side");
 		return lr_err_step(err, lr_step_name(step));
 	}
 	if (n == 0)

@@ -143,6 +143,8 @@ int lr_lean_slot_release(const struct lr_lean_home *h, const char *slot, const c
 bool lr_lean_slot_return(int store, const char *in_record, const char *id);
 int lr_lean_slot_mark(const struct lr_lean_home *h, const char *slot, const char *id,
 		      struct lr_err *err) LR_MUST_CHECK;
+/* By the name that says whose it is, KEY.N@ID: the container is gone. */
+bool lr_lean_slot_is_lost(int store, const char *name);
 /* Under LOCK_EX: removes slots of containers that are gone; `all`: and those that are free.
  * Returns how many. */
 int lr_lean_sweep(const struct lr_lean_home *h, int store, bool all, struct lr_arena *a,

@@ -158,9 +158,12 @@ int lr_lean_key_load(const struct lr_lean_home *h, struct lr_lean_key *k, struct
 	if (fd < 0 && errno == ENOENT)
 		return 0;
 	/* Written as a whole: one read has all of it. */
-	ssize_t n = fd < 0 ? -errno : read(fd, text, size - 1);
-	int r = n < 0 ? -errno : decode(text, k, a);
-	return r < 0 ? lr_fail(err, -r, "%s/%s is not about this container", h->path, path) : r;
+	if (fd < 0 || read(fd, text, size - 1) < 0)
+		return lr_fail(err, errno, "read %s/%s", h->path, path);
+	int r = decode(text, k, a);
+	if (r == -ENOMEM)
+		return lr_fail(err, ENOMEM, "plan");
+	return r < 0 ? lr_refuse(err, -r, "%s/%s is not about this container", h->path, path) : r;
 }
 
 int lr_lean_key_save(const struct lr_lean_home *h, const struct lr_lean_key *k, struct lr_arena *a,

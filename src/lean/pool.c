@@ -30,13 +30,6 @@ static struct lr_lean_pool_row *row_of(struct lr_lean_pool *p, const struct lr_l
 	return &p->v[p->n++];
 }
 
-static bool lives(int store, const char *name)
-{
-	const char *at = strchr(name, '@');
-
-	return at && at[1] != '.' && faccessat(store, at + 1, F_OK, AT_SYMLINK_NOFOLLOW) == 0;
-}
-
 static int count(struct lr_lean_pool *p, const struct lr_lean_home *h, int store, enum state state,
 		 struct lr_arena *a, struct lr_err *err)
 {
@@ -57,10 +50,10 @@ static int count(struct lr_lean_pool *p, const struct lr_lean_home *h, int store
 			return lr_fail(err, ENOMEM, "list the pool");
 		if (state == FREE)
 			row->free++;
-		else if (lives(store, e->d_name))
-			row->used++;
-		else
+		else if (lr_lean_slot_is_lost(store, e->d_name))
 			row->lost++;
+		else
+			row->used++;
 	}
 	return errno ? lr_fail(err, errno, "read %s/%s", h->path, dirs[state]) : 0;
 }

@@ -217,7 +217,7 @@ static int take_away(const struct lr_lean_home *h, const char *dir, const char *
 	return r < 0 ? r : 1;
 }
 
-static bool is_gone(int store, const char *name)
+bool lr_lean_slot_is_lost(int store, const char *name)
 {
 	const char *at = strchr(name, '@');
 
@@ -257,7 +257,7 @@ static int sweep_entry(const struct lr_lean_home *h, int store, bool all, enum p
 {
 	if (where == SLOT)
 		return take_orphan(h, name, a, err);
-	bool nobodys = where == FREE ? all : is_gone(store, name);
+	bool nobodys = where == FREE ? all : lr_lean_slot_is_lost(store, name);
 	return nobodys ? take_away(h, places[where], name, a, err) : 0;
 }
 

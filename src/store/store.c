@@ -421,9 +421,8 @@ int lr_store_list(const struct lr_store *s, struct lr_arena *a, struct oci_strv 
 	struct oci_strv ids = {0};
 
 	if (!dir) {
-		lr_fail(err, errno, "list %s", s->path);
 		lr_close(fd);
-		return -err->code;
+		return lr_fail(err, errno, "list %s", s->path);
 	}
 	for (struct dirent *e; (errno = 0, e = readdir(dir));) {
 		if (lr_store_check_id(e->d_name, NULL) < 0 ||
