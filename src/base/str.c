@@ -147,6 +147,34 @@ void lr_path_clean(const char *path, char *out)
 	out[n] = '\0';
 }
 
+const char *lr_path_below(const char *path, const char *dir)
+{
+	size_t n = lr_streq(dir, "/") ? 0 : strlen(dir);
+
+	return strncmp(path, dir, n) == 0 && (path[n] == '/' || path[n] == '\0') ? path + n : NULL;
+}
+
+static bool is_octal(char c, char most)
+{
+	return c >= '0' && c <= most;
+}
+
+void lr_path_unescape(char *s)
+{
+	char *out = s;
+
+	while (*s) {
+		if (s[0] == '\\' && is_octal(s[1], '3') && is_octal(s[2], '7') &&
+		    is_octal(s[3], '7')) {
+			*out++ = (char)((s[1] - '0') << 6 | (s[2] - '0') << 3 | (s[3] - '0'));
+			s += 4;
+		} else {
+			*out++ = *s++;
+		}
+	}
+	*out = '\0';
+}
+
 bool lr_has_word(const char *text, const char *word)
 {
 	size_t len = strlen(word);

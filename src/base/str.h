@@ -57,6 +57,11 @@ const char *lr_name_of(const struct lr_name *table, size_t n, uint64_t value);
  * the root. Relative input is taken as if below "/". out needs strlen(path) + 2 bytes.
  */
 void lr_path_clean(const char *path, char *out);
+/* What of `path` comes after `dir`: "" if it is `dir`, or "/..."; NULL if it is elsewhere. Both are
+ * clean. */
+const char *lr_path_below(const char *path, const char *dir);
+/* Undoes the escapes of /proc/PID/mountinfo, as \040 for a space, in place. */
+void lr_path_unescape(char *s);
 
 /* Walks comma-free text fields: true if `word` is one of the space- or newline-separated words. */
 bool lr_has_word(const char *text, const char *word);

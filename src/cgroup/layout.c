@@ -93,24 +93,6 @@ struct mount_line {
 	char *root, *mountpoint, *type, *options;
 };
 
-/* Undoes the \040 style of mountinfo in place. */
-static char *unescape(char *s)
-{
-	char *out = s;
-
-	for (char *p = s; *p; p++) {
-		if (p[0] == '\\' && p[1] >= '0' && p[1] <= '3' && p[2] >= '0' && p[2] <= '7' &&
-		    p[3] >= '0' && p[3] <= '7') {
-			*out++ = (char)((p[1] - '0') << 6 | (p[2] - '0') << 3 | (p[3] - '0'));
-			p += 3;
-		} else {
-			*out++ = *p;
-		}
-	}
-	*out = '\0';
-	return s;
-}
-
 /* id parent maj:min root mountpoint options [tags...] - type source superoptions */
 static bool parse_line(char *line, struct mount_line *m)
 {
@@ -127,8 +109,8 @@ static bool parse_line(char *line, struct mount_line *m)
 	m->type = strsep(&save, " ");
 	strsep(&save, " ");
 	m->options = strsep(&save, " ");
-	m->root = unescape(f[3]);
-	m->mountpoint = unescape(f[4]);
+	lr_path_unescape(m->root = f[3]);
+	lr_path_unescape(m->mountpoint = f[4]);
 	return m->type && m->options;
 }
 

@@ -121,7 +121,7 @@ static int open_host(const struct lr_device *d, bool detached)
 			fd = lr_open(paths[i], O_PATH | O_CLOEXEC);
 			fd = fd < 0 ? -errno : fd;
 		}
-		if (fd == -ENOSYS || fd == -EPERM)
+		if (lr_not_offered(fd))
 			return fd;
 		int why = fd < 0 ? fd : fstat(fd, &st) < 0 ? -errno : 0;
 		if (why == 0 && is_asked(d, &st))
@@ -179,19 +179,19 @@ static int bind_onto(const struct lr_device *d, int target, int dirfd)
 	struct mount_attr attr = {.attr_set = MOUNT_ATTR_NOSUID | MOUNT_ATTR_NOEXEC}; /* as crun */
 
 	LR_CLEANUP_FD int fd = open_host(d, true);
-	if (fd == -ENOSYS || fd == -EPERM)
+	if (lr_not_offered(fd))
 		return bind_by_path(d, target, dirfd);
 	if (fd < 0)
 		return fd;
 	if (is_in_reach(fd))
 		attr.attr_set |= MOUNT_ATTR_RDONLY;
 	int r = lr_mount_setattr(fd, "", AT_EMPTY_PATH, &attr);
-	if (r == -ENOSYS || r == -EPERM)
+	if (lr_not_offered(r))
 		return bind_by_path(d, target, dirfd);
 	if (r < 0)
 		return r;
 	r = lr_move_mount(fd, "", target, "", MOVE_MOUNT_F_EMPTY_PATH | MOVE_MOUNT_T_EMPTY_PATH);
-	return r == -ENOSYS || r == -EPERM ? bind_by_path(d, target, dirfd) : r;
+	return lr_not_offered(r) ? bind_by_path(d, target, dirfd) : r;
 }
 
 int lr_device_target(int dirfd, const struct lr_device *d, int *ret, struct lr_err *err)

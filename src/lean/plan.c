@@ -19,15 +19,6 @@ static bool fits(const struct lr_lean_facts *f)
 	return strlen(f->id) <= 200;
 }
 
-static bool is_below(const char *path, const char *dir)
-{
-	size_t n = strlen(dir);
-
-	if (n == 1)
-		return true;
-	return strncmp(path, dir, n) == 0 && (path[n] == '/' || path[n] == '\0');
-}
-
 static const struct oci_namespace *find_ns(const struct oci_linux *l, const char *type)
 {
 	for (size_t i = 0; i < l->namespaces.n; i++)
@@ -206,7 +197,7 @@ static bool is_inside_root(const struct lr_lean_plan *p, const struct lr_lean_fa
 		root += n + 1;
 	if (*source == '/' && strncmp(source, f->bundle, n) == 0 && source[n] == '/')
 		source += n + 1;
-	return is_below(source, root);
+	return lr_path_below(source, root);
 }
 
 static enum place place_of(const struct lr_lean_plan *p, const struct oci_linux *l,
@@ -234,7 +225,7 @@ static enum place place_of(const struct lr_lean_plan *p, const struct oci_linux 
 static bool covered(const struct oci_mounts *own, const char *dest)
 {
 	for (size_t i = 0; i < own->n; i++)
-		if (is_below(dest, own->v[i].destination))
+		if (lr_path_below(dest, own->v[i].destination))
 			return true;
 	return false;
 }
@@ -243,7 +234,7 @@ static bool covered(const struct oci_mounts *own, const char *dest)
 static bool covers(const struct oci_mounts *own, const char *dest)
 {
 	for (size_t i = 0; i < own->n; i++)
-		if (is_below(own->v[i].destination, dest))
+		if (lr_path_below(own->v[i].destination, dest))
 			return true;
 	return false;
 }
@@ -279,8 +270,8 @@ static int split_mounts(struct lr_lean_plan *p, const struct oci_linux *l,
 			p->why_not = "a mount that links of the image may lead to where the "
 				     "template mounts later";
 		}
-		in_image |= where == OWN && !is_below(dest, "/proc") && !is_below(dest, "/dev") &&
-			    !is_below(dest, "/sys");
+		in_image |= where == OWN && !lr_path_below(dest, "/proc") &&
+			    !lr_path_below(dest, "/dev") && !lr_path_below(dest, "/sys");
 		have_dev |= where == BASE && lr_streq(dest, "/dev");
 		have_proc |= lr_streq(dest, "/proc") && m.type && lr_streq(m.type, "proc");
 		struct oci_mounts *to = where == BASE ? &p->base : &p->own;

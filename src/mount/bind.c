@@ -176,7 +176,7 @@ static int attach_tree(struct lr_mount_plan *plan, struct lr_mount_op *op, int t
 		return at_mount(op, r, err);
 	r = lr_mount_attach(tree, &d);
 	if (r < 0) {
-		*unavailable = !mapped && (lr_mount_refused(r) || r == -EACCES);
+		*unavailable = !mapped && (lr_not_offered(r) || r == -EACCES);
 		return fail_attach(op, r, tree, d.fd, err);
 	}
 	return at_mount(
@@ -200,7 +200,7 @@ int lr_mount_bind_apply(struct lr_mount_plan *plan, struct lr_mount_op *op,
 			return r;
 	} else if (!plan->no_new_api && !lr_mount_no_new_api) {
 		LR_CLEANUP_FD int tree = open_source(op, env);
-		if (tree < 0 && !lr_mount_refused(tree))
+		if (tree < 0 && !lr_not_offered(tree))
 			return fail_source(op, tree, err);
 		unavailable = tree < 0;
 		if (tree >= 0) {

@@ -205,7 +205,7 @@ int lr_mount_dest_open(struct lr_mount_plan *plan, const struct lr_mount_op *op,
 static bool is_inside_earlier(const struct lr_mount_plan *plan, size_t at)
 {
 	for (size_t i = 0; i < at; i++)
-		if (lr_mount_below(plan->ops[at].dest, plan->ops[i].dest))
+		if (lr_path_below(plan->ops[at].dest, plan->ops[i].dest))
 			return true;
 	return false;
 }

@@ -15,11 +15,6 @@
 #include "src/base/str.h"
 #include "src/sys/path.h"
 
-bool lr_mount_refused(int r)
-{
-	return r == -ENOSYS || r == -EPERM;
-}
-
 /* The kernel says what it did not like, line by line: "e tmpfs: Bad value for 'size'". */
 static void read_reason(int ctx, char *buf, size_t size)
 {
@@ -87,7 +82,7 @@ int lr_mount_fs_make(struct lr_mount_plan *plan, const struct lr_mount_fs *fs, b
 	if (plan->no_new_api || lr_mount_no_new_api)
 		return -ENOSYS;
 	LR_CLEANUP_FD_LATE int ctx = lr_fsopen(fs->type, FSOPEN_CLOEXEC);
-	if (lr_mount_refused(ctx)) {
+	if (lr_not_offered(ctx)) {
 		plan->no_new_api = true;
 		return ctx;
 	}
@@ -105,7 +100,7 @@ int lr_mount_fs_make(struct lr_mount_plan *plan, const struct lr_mount_fs *fs, b
 	int mfd = lr_fsmount(ctx, FSMOUNT_CLOEXEC, (unsigned)fs->attr);
 	/* A filter, or a kernel that finds a procfs or sysfs "too revealing": mount(2) will tell.
 	 */
-	*unavailable = lr_mount_refused(mfd);
+	*unavailable = lr_not_offered(mfd);
 	return mfd < 0 ? fail_make(fs, ctx, mfd, err) : mfd;
 }
 
@@ -271,7 +266,7 @@ static int attach(struct lr_mount_plan *plan, struct lr_mount_op *op,
 
 	if (r == -ENOENT && d->name && mkdirat(d->fd, d->name, 0755) == 0)
 		r = lr_mount_attach(mfd, d);
-	if (r < 0 && d->name && !lr_mount_refused(r)) { /* a link, a file: by the long way */
+	if (r < 0 && d->name && !lr_not_offered(r)) { /* a link, a file: by the long way */
 		r = lr_mount_dest_open(plan, op, env, LR_NOFD, d, err);
 		if (r < 0)
 			return r;
@@ -317,7 +312,7 @@ static int fresh(struct lr_mount_plan *plan, struct lr_mount_op *op, const struc
 	r = attach(plan, op, env, mfd, &d, err);
 	if (r < 0) {
 		/* AppArmor before 4.0 answers EACCES to any move_mount of a detached mount. */
-		*unavailable = lr_mount_refused(r) || r == -EACCES;
+		*unavailable = lr_not_offered(r) || r == -EACCES;
 		if (!err || !err->code)
 			lr_fail(err, -r, "mount %s on %s", op->type, op->dest);
 		return r;

@@ -15,9 +15,6 @@
 #include "src/sys/syscalls.h"
 
 /* Values are kernel ABI; Debian 12's <sys/mount.h> lacks them. */
-#ifndef MS_NOSYMFOLLOW
-#define MS_NOSYMFOLLOW 256
-#endif
 #ifndef MS_LAZYTIME
 #define MS_LAZYTIME (1 << 25)
 #endif
@@ -62,15 +59,6 @@ int lr_mount_options_add(struct lr_mount_options *o, const char *key, const char
 bool lr_mount_options_has(const struct lr_mount_options *o, const char *key);
 /* MS_* word of rootfsPropagation and of the propagation options; 0 if unknown. */
 unsigned long lr_mount_prop_parse(const char *name, bool *rec);
-
-/* What of `path` comes after `dir`: "" if it is `dir`, or "/..."; NULL if it is elsewhere. Both
- * clean. */
-static inline const char *lr_mount_below(const char *path, const char *dir)
-{
-	size_t n = dir[1] ? strlen(dir) : 0;
-
-	return strncmp(path, dir, n) == 0 && (path[n] == '/' || path[n] == '\0') ? path + n : NULL;
-}
 
 /* ---- plan.c -------------------------------------------------------------------------------- */
 
@@ -239,8 +227,6 @@ struct lr_mount_fs {
 	const char *mode; /* one more parameter, or NULL */
 };
 
-/* True for errors that mean "this API is not to be had here" and not "this mount is wrong". */
-bool lr_mount_refused(int r);
 /* A detached mount, or -errno with the kernel's own words in *err. */
 int lr_mount_fs_make(struct lr_mount_plan *plan, const struct lr_mount_fs *fs, bool *unavailable,
 		     struct lr_err *err) LR_MUST_CHECK;

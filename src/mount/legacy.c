@@ -17,10 +17,6 @@
 #include "src/base/str.h"
 #include "src/sys/procfs.h"
 
-#ifndef ST_NOSYMFOLLOW
-#define ST_NOSYMFOLLOW 0x2000
-#endif
-
 bool lr_mount_no_new_api;
 
 struct pair {
@@ -91,22 +87,6 @@ int lr_mount_legacy(const struct lr_mount_env *env, int fd, const char *source, 
 	return r;
 }
 
-/* Decodes the \ooo escapes of mountinfo in place. */
-static void unescape(char *s)
-{
-	char *to = s;
-
-	for (; *s; s++) {
-		if (s[0] == '\\' && s[1] >= '0' && s[1] <= '3' && s[2] && s[3]) {
-			*to++ = (char)((s[1] - '0') << 6 | (s[2] - '0') << 3 | (s[3] - '0'));
-			s += 3;
-		} else {
-			*to++ = *s;
-		}
-	}
-	*to = '\0';
-}
-
 static int remount_line(char *line, const char *base, size_t base_len,
 			const struct lr_mount_change *c)
 {
@@ -119,7 +99,7 @@ static int remount_line(char *line, const char *base, size_t base_len,
 	if (!p)
 		return 0;
 	p[strcspn(p, " ")] = '\0';
-	unescape(p);
+	lr_path_unescape(p);
 	if (strncmp(p, base, base_len) != 0 || (p[base_len] && p[base_len] != '/'))
 		return 0;
 

@@ -123,7 +123,7 @@ static int plan_dest(struct lr_mount_op *op, const struct oci_mount *m, struct l
 /* What is mounted on "/" is the root from then on; but not of processes that have theirs. */
 static int check_dest(struct lr_mount_op *op, bool running, struct lr_err *err)
 {
-	op->nolinks = lr_mount_below(op->dest, "/proc") || lr_mount_below(op->dest, "/sys") ||
+	op->nolinks = lr_path_below(op->dest, "/proc") || lr_path_below(op->dest, "/sys") ||
 		      (op->kind == LR_MOUNT_FS &&
 		       (lr_streq(op->type, "proc") || lr_streq(op->type, "sysfs")));
 	/* /proc/net is procfs' own link to self/net. */
@@ -134,7 +134,7 @@ static int check_dest(struct lr_mount_op *op, bool running, struct lr_err *err)
 	if (lr_mount_is_root(op) && (running || op->kind == LR_MOUNT_CGROUP))
 		return refuse_dest(op, err, "that would cover the whole container",
 				   "use root.path to choose the root file system");
-	return lr_mount_below(op->dest, "/proc") ? plan_proc(op, err) : 0;
+	return lr_path_below(op->dest, "/proc") ? plan_proc(op, err) : 0;
 }
 
 static int plan_source(struct lr_mount_op *op, const struct oci_mount *m,
@@ -151,7 +151,7 @@ static int plan_source(struct lr_mount_op *op, const struct oci_mount *m,
 	if (!clean)
 		return -ENOMEM;
 	lr_path_clean(op->source, clean);
-	op->inside = lr_mount_below(clean, opts->root);
+	op->inside = lr_path_below(clean, opts->root);
 	return 0;
 }
 
@@ -333,7 +333,7 @@ static void plan_parent(struct lr_mount_plan *plan, struct lr_mount_op *op, size
 	size_t len = (size_t)(op->name - op->dest) - 1; /* of the parent's path */
 
 	op->parent = -1;
-	if (op->kind != LR_MOUNT_FS || !len || lr_mount_below(op->dest, "/proc"))
+	if (op->kind != LR_MOUNT_FS || !len || lr_path_below(op->dest, "/proc"))
 		return;
 	for (size_t i = at; i-- > 0;) {
 		struct lr_mount_op *p = &plan->ops[i];

@@ -14,6 +14,7 @@
 #include <unistd.h>
 
 #include "src/base/log.h"
+#include "src/base/str.h"
 #include "src/sys/path.h"
 #include "src/sys/procfs.h"
 
@@ -117,9 +118,9 @@ static int clone_through_bind(const struct lr_mount_plan *plan, const struct lr_
 
 	for (size_t i = op->index; op->inside && i-- > 0;) {
 		const struct lr_mount_op *b = &plan->ops[i];
-		const char *rest = lr_mount_below(op->inside, b->dest);
+		const char *rest = lr_path_below(op->inside, b->dest);
 		/* It covers something below, which a clone of all that would show. */
-		if (!rest && op->o.rec && lr_mount_below(b->dest, op->inside))
+		if (!rest && op->o.rec && lr_path_below(b->dest, op->inside))
 			return -ENOENT;
 		if (!rest)
 			continue;
@@ -148,7 +149,7 @@ static int detach(struct lr_mount_plan *plan, struct lr_mount_op *op, int *procf
 	}
 	int fd = lr_mount_no_new_api ? -ENOSYS
 				     : lr_mount_tree(op->source, op->o.rec, op->o.src_nofollow);
-	if (lr_mount_refused(fd)) {
+	if (lr_not_offered(fd)) {
 		/* An unprivileged parent: the child can do it, in its own user namespace. */
 		if (op->map < 0 && !plan->opts.elsewhere)
 			return 0;

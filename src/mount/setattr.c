@@ -53,9 +53,9 @@ int lr_mount_change_apply(const struct lr_mount_plan *plan, int fd, const struct
 {
 	int r = by_setattr(plan, fd, c);
 
-	if (lr_mount_refused(r) && !env)
+	if (lr_not_offered(r) && !env)
 		return -ENOSYS;
-	if (lr_mount_refused(r)) {
+	if (lr_not_offered(r)) {
 		int second = by_remount(env, fd, c);
 		if (r == -ENOSYS || second == 0)
 			r = second;

@@ -71,8 +71,10 @@ static int open_elsewhere(void)
 
 	while (f && fd < 0 && fgets(line, sizeof(line), f))
 		if (strstr(line, " - resctrl ") &&
-		    sscanf(line, "%*d %*d %*s %*s %1023s", path) == 1)
+		    sscanf(line, "%*d %*d %*s %*s %1023s", path) == 1) {
+			lr_path_unescape(path);
 			fd = lr_open(path, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+		}
 	if (f)
 		fclose(f);
 	return fd;

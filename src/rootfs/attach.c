@@ -57,12 +57,12 @@ static int attach_tree(const struct lr_rootfs_plan *plan, struct lr_err *err)
 {
 	LR_CLEANUP_FD int fd = lr_open_tree(AT_FDCWD, plan->dir,
 					    OPEN_TREE_CLONE | OPEN_TREE_CLOEXEC | AT_RECURSIVE);
-	if (lr_rootfs_not_offered(fd))
+	if (lr_not_offered(fd))
 		return attach_bind(plan, err);
 	if (fd < 0)
 		return fail_attach(plan, fd, err);
 	int r = lr_move_mount(fd, "", AT_FDCWD, plan->dir, MOVE_MOUNT_F_EMPTY_PATH);
-	if (lr_rootfs_not_offered(r))
+	if (lr_not_offered(r))
 		return attach_bind(plan, err);
 	return r < 0 ? fail_attach(plan, r, err) : lr_take_fd(&fd);
 }
@@ -80,7 +80,7 @@ int lr_rootfs_prepare(const struct lr_rootfs_plan *plan, struct lr_rootfs_state 
 		return 0;
 	LR_CLEANUP_FD int fd = lr_open_tree(AT_FDCWD, plan->dir,
 					    OPEN_TREE_CLONE | OPEN_TREE_CLOEXEC | AT_RECURSIVE);
-	if (lr_rootfs_not_offered(fd))
+	if (lr_not_offered(fd))
 		return 0; /* an ordinary user's directories are its container's, too */
 	if (fd < 0)
 		return fail_attach(plan, fd, err);
@@ -88,7 +88,7 @@ int lr_rootfs_prepare(const struct lr_rootfs_plan *plan, struct lr_rootfs_state 
 		.propagation = (plan->attach_flags & private) == private ? MS_PRIVATE : MS_SLAVE,
 	};
 	int r = lr_mount_setattr(fd, "", AT_EMPTY_PATH | AT_RECURSIVE, &attr);
-	if (lr_rootfs_not_offered(r))
+	if (lr_not_offered(r))
 		return 0; /* 5.2 to 5.11: by the child */
 	if (r < 0)
 		return fail_attach(plan, r, err);
@@ -108,7 +108,7 @@ static int attach_prepared(const struct lr_rootfs_plan *plan, struct lr_rootfs_s
 		r = lr_move_mount(fd, "", AT_FDCWD, "/", MOVE_MOUNT_F_EMPTY_PATH);
 		state->over = r == 0;
 	}
-	if (lr_rootfs_not_offered(r))
+	if (lr_not_offered(r))
 		return attach_bind(plan, err);
 	return r < 0 ? fail_attach(plan, r, err) : lr_take_fd(&fd);
 }

@@ -4,6 +4,7 @@
 #include <stdio.h>
 #include <sys/mount.h>
 #include <sys/stat.h>
+#include <sys/statvfs.h>
 #include <sys/sysmacros.h>
 #include <unistd.h>
 
@@ -53,7 +54,7 @@ int lr_rootfs_open_null(const struct lr_rootfs_plan *plan, struct lr_rootfs_stat
 	if (!plan->masked.n)
 		return 0;
 	int fd = null_tree();
-	bool by_mount2 = lr_rootfs_not_offered(fd);
+	bool by_mount2 = lr_not_offered(fd);
 
 	if (by_mount2 && plan->prepared) {
 		lr_fail(err, -fd, "a null device, to mask files with");
@@ -118,6 +119,33 @@ static int put(struct lr_rootfs_cover *c, int at)
 	return r;
 }
 
+void lr_rootfs_name_by_fd(char buf[LR_ROOTFS_BY_FD], int fd)
+{
+	snprintf(buf, LR_ROOTFS_BY_FD, "/proc/self/fd/%d", fd);
+}
+
+int lr_rootfs_remount_ro(const char *path)
+{
+	static const struct {
+		unsigned long st, ms;
+	} flags[] = {
+		{ST_NOSUID, MS_NOSUID},           {ST_NODEV, MS_NODEV},
+		{ST_NOEXEC, MS_NOEXEC},           {ST_NOATIME, MS_NOATIME},
+		{ST_NODIRATIME, MS_NODIRATIME},   {ST_RELATIME, MS_RELATIME},
+		{ST_NOSYMFOLLOW, MS_NOSYMFOLLOW},
+	};
+	struct statvfs st;
+
+	if (statvfs(path, &st) < 0)
+		return -errno;
+	unsigned long ms = MS_REMOUNT | MS_BIND | MS_RDONLY;
+	for (size_t i = 0; i < LR_ARRAY_SIZE(flags); i++) {
+		if (st.f_flag & flags[i].st)
+			ms |= flags[i].ms;
+	}
+	return mount(NULL, path, NULL, ms, NULL) < 0 ? -errno : 0;
+}
+
 int lr_rootfs_set_ro(int mounted)
 {
 	struct mount_attr attr = {.attr_set = MOUNT_ATTR_RDONLY};
@@ -125,7 +153,7 @@ int lr_rootfs_set_ro(int mounted)
 	int r = lr_mount_setattr(mounted, "", AT_EMPTY_PATH | AT_RECURSIVE, &attr);
 
 	lr_rootfs_name_by_fd(by_fd, mounted);
-	return lr_rootfs_not_offered(r) ? lr_rootfs_remount_ro(by_fd) : r;
+	return lr_not_offered(r) ? lr_rootfs_remount_ro(by_fd) : r;
 }
 
 /* Makes the mount on `path` read-only, if it shows the file `same`. Remounting fails where nothing
@@ -161,7 +189,7 @@ int lr_rootfs_cover_file(const struct lr_rootfs_plan *plan, struct lr_rootfs_sta
 	struct lr_rootfs_cover *c = &s->null;
 	int r = c->by_mount2 ? -ENOSYS : put(c, at);
 
-	if (!lr_rootfs_not_offered(r) || plan->prepared)
+	if (!lr_not_offered(r) || plan->prepared)
 		return r;
 	if (!c->by_mount2) { /* open_tree(2) worked and move_mount(2) did not: a sandbox's filter */
 		lr_close(c->fd);
@@ -203,7 +231,7 @@ int lr_rootfs_cover_dir(const struct lr_rootfs_plan *plan, struct lr_rootfs_stat
 	}
 	if (r == 0 && !c->by_mount2)
 		r = put(c, at);
-	if (c->by_mount2 || (lr_rootfs_not_offered(r) && !plan->prepared)) {
+	if (c->by_mount2 || (lr_not_offered(r) && !plan->prepared)) {
 		c->by_mount2 = true;
 		return mount_empty(plan, at);
 	}

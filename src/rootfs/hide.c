@@ -53,23 +53,6 @@ static char *next_line(struct scan *s, int *r)
 	}
 }
 
-/* \040 and friends, in place. */
-static void unescape(char *s)
-{
-	char *out = s;
-
-	while (*s) {
-		if (s[0] == '\\' && s[1] >= '0' && s[1] <= '3' && s[2] >= '0' && s[2] <= '7' &&
-		    s[3] >= '0' && s[3] <= '7') {
-			*out++ = (char)((s[1] - '0') << 6 | (s[2] - '0') << 3 | (s[3] - '0'));
-			s += 4;
-		} else {
-			*out++ = *s++;
-		}
-	}
-	*out = '\0';
-}
-
 /* The mount point if the line is a proc or sysfs, or NULL. proc_pid_mountinfo(5): fields 5 (mount
  * point) and the first behind " - " (type). */
 static char *kernel_fs(char *line)
@@ -91,16 +74,8 @@ static char *kernel_fs(char *line)
 	if (!end)
 		return NULL;
 	*end = '\0';
-	unescape(point);
+	lr_path_unescape(point);
 	return point;
-}
-
-static bool is_below(const char *path, const char *dir)
-{
-	size_t n = strlen(dir);
-
-	return lr_streq(dir, "/") ||
-	       (strncmp(path, dir, n) == 0 && (path[n] == '\0' || path[n] == '/'));
 }
 
 /* An unmount propagates by the mount above; so does what is mounted below by `point` itself. */
@@ -153,7 +128,7 @@ static int hide_next(int procfd, const char *root, size_t skip, bool host_is_dea
 	s.fd = fd;
 	for (char *line; (line = next_line(&s, &r));) {
 		char *point = kernel_fs(line);
-		if (!point || is_below(point, root))
+		if (!point || lr_path_below(point, root))
 			continue;
 		if (skip-- == 0)
 			return hide(point, host_is_deaf, err);

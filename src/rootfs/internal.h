@@ -5,12 +5,6 @@
 
 #include "src/rootfs/rootfs.h"
 
-/* The kernel, or a filter over it, does not offer a newer mount call: use the older one. */
-static inline bool lr_rootfs_not_offered(int r)
-{
-	return r == -ENOSYS || r == -EPERM;
-}
-
 /* Fills the three *_flags of the plan from linux.rootfsPropagation (NULL or "": the default). */
 int lr_rootfs_propagation(struct lr_rootfs_plan *plan, const char *name,
 			  struct lr_err *err) LR_MUST_CHECK;

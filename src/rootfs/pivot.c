@@ -1,19 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* rootfs: entering the new root, and leaving the old one; see rootfs.h. */
 #define LR_ROOM "rootfs"
-#include <sys/statvfs.h>
 #include <unistd.h>
 
 #include "src/base/log.h"
 #include "src/rootfs/internal.h"
 #include "src/sys/syscalls.h"
-
-#ifndef ST_NOSYMFOLLOW
-#define ST_NOSYMFOLLOW 0x2000 /* Linux 5.10; what statfs(2) says of MS_NOSYMFOLLOW */
-#endif
-#ifndef MS_NOSYMFOLLOW
-#define MS_NOSYMFOLLOW 256
-#endif
 
 /* Attach left no mount of the host's shared: nothing that is done here reaches the host. */
 static bool host_is_deaf(const struct lr_rootfs_plan *plan)
@@ -83,34 +75,12 @@ int lr_rootfs_pivot(const struct lr_rootfs_plan *plan, const struct lr_rootfs_st
 	return 0;
 }
 
-int lr_rootfs_remount_ro(const char *path)
-{
-	static const struct {
-		unsigned long st, ms;
-	} flags[] = {
-		{ST_NOSUID, MS_NOSUID},           {ST_NODEV, MS_NODEV},
-		{ST_NOEXEC, MS_NOEXEC},           {ST_NOATIME, MS_NOATIME},
-		{ST_NODIRATIME, MS_NODIRATIME},   {ST_RELATIME, MS_RELATIME},
-		{ST_NOSYMFOLLOW, MS_NOSYMFOLLOW},
-	};
-	struct statvfs st;
-
-	if (statvfs(path, &st) < 0)
-		return -errno;
-	unsigned long ms = MS_REMOUNT | MS_BIND | MS_RDONLY;
-	for (size_t i = 0; i < sizeof(flags) / sizeof(flags[0]); i++) {
-		if (st.f_flag & flags[i].st)
-			ms |= flags[i].ms;
-	}
-	return mount(NULL, path, NULL, ms, NULL) < 0 ? -errno : 0;
-}
-
 static int make_readonly(struct lr_err *err)
 {
 	struct mount_attr attr = {.attr_set = MOUNT_ATTR_RDONLY};
 	int r = lr_mount_setattr(AT_FDCWD, "/", 0, &attr);
 
-	if (lr_rootfs_not_offered(r))
+	if (lr_not_offered(r))
 		r = lr_rootfs_remount_ro("/");
 	if (r < 0) {
 		lr_fail(err, -r, "making the root file system read-only");

@@ -12,11 +12,6 @@
 #include "src/sys/path.h"
 #include "src/sys/syscalls.h"
 
-void lr_rootfs_name_by_fd(char buf[LR_ROOTFS_BY_FD], int fd)
-{
-	snprintf(buf, LR_ROOTFS_BY_FD, "/proc/self/fd/%d", fd);
-}
-
 static bool is_root(int rootfd, int fd)
 {
 	struct stat root, st;
@@ -156,7 +151,7 @@ static int make_readonly(const struct lr_rootfs_plan *plan, struct lr_rootfs_sta
 	if (at < 0)
 		return at == -ENOENT ? 0 : at;
 	int r = root ? lr_rootfs_set_ro(s->rootfd) : bind_readonly(at);
-	if (lr_rootfs_not_offered(r) && !root && !plan->prepared)
+	if (lr_not_offered(r) && !root && !plan->prepared)
 		r = lr_rootfs_bind_ro(s->rootfd, path, at, at, MS_REC);
 	if (r < 0)
 		lr_fail(err, -r, "making %s read-only", path);

@@ -8,11 +8,13 @@
 #ifndef LR_SYS_SYSCALLS_H
 #define LR_SYS_SYSCALLS_H
 
+#include <errno.h>
 #include <fcntl.h>
 #include <linux/openat2.h>
 #include <linux/sched.h>
 #include <sched.h>
 #include <signal.h>
+#include <stdbool.h>
 #include <stdint.h>
 #include <sys/mount.h>
 #include <sys/stat.h>
@@ -25,6 +27,13 @@
 #ifndef STATX_TYPE
 #include <linux/stat.h>
 #endif
+
+/* True for what a newer call answers that the kernel, or a filter over it, does not offer: an older
+ * one may do. */
+static inline bool lr_not_offered(int r)
+{
+	return r == -ENOSYS || r == -EPERM;
+}
 
 int lr_openat2(int dirfd, const char *path, const struct open_how *how);
 pid_t lr_clone3(const struct clone_args *args, size_t size); /* fork-like: args->stack must be 0 */
@@ -57,6 +66,12 @@ ssize_t lr_write_nowait(int fd, const void *buf, size_t n);
 /* What older headers lack; values are kernel ABI. */
 #ifndef MFD_EXEC
 #define MFD_EXEC 0x0010U
+#endif
+#ifndef MS_NOSYMFOLLOW
+#define MS_NOSYMFOLLOW 256
+#endif
+#ifndef ST_NOSYMFOLLOW
+#define ST_NOSYMFOLLOW 0x2000 /* what statfs(2) says of it */
 #endif
 #ifndef MFD_NOEXEC_SEAL
 #define MFD_NOEXEC_SEAL 0x0008U

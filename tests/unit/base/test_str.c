@@ -126,3 +126,30 @@ TEST(utc_is_what_gmtime_says)
 		}
 	}
 }
+
+TEST(below_a_directory)
+{
+	CHECK_STR(lr_path_below("/a/b", "/a"), "/b");
+	CHECK_STR(lr_path_below("/a", "/a"), "");
+	CHECK_STR(lr_path_below("/a/b", "/"), "/a/b");
+	CHECK_STR(lr_path_below("r/x", "r"), "/x");
+	CHECK(!lr_path_below("/ab", "/a"));
+	CHECK(!lr_path_below("/", "/a"));
+	CHECK(!lr_path_below("s/x", "r"));
+}
+
+TEST(escapes_of_mountinfo)
+{
+	static const char *const cases[][2] = {
+		{"/plain", "/plain"}, {"/a\\040b\\134\\012", "/a b\\\n"},
+		{"/\\04", "/\\04"},   {"/\\480", "/\\480"},
+		{"\\", "\\"},
+	};
+
+	for (size_t i = 0; i < LR_ARRAY_SIZE(cases); i++) {
+		char text[32];
+		snprintf(text, sizeof(text), "%s", cases[i][0]);
+		lr_path_unescape(text);
+		CHECK_STR(text, cases[i][1]);
+	}
+}
