@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* caps: the name table against libcap, masks, and what a process really has afterwards. */
+#include "tests/unit/fork.h"
 #include "tests/unit/test.h"
 
 #include <errno.h>
 #include <sys/capability.h>
 #include <sys/prctl.h>
-#include <sys/wait.h>
 #include <unistd.h>
 
 #include "src/base/log.h"
@@ -155,17 +155,6 @@ static uint64_t own(cap_flag_t set)
 	}
 	cap_free(c);
 	return mask;
-}
-
-static int in_child(int (*f)(void))
-{
-	int status = -1;
-	pid_t pid = fork();
-
-	if (pid == 0)
-		_exit(f());
-	waitpid(pid, &status, 0);
-	return WIFEXITED(status) ? WEXITSTATUS(status) : -1;
 }
 
 static int applies_as_another_user(void)

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* limits: plans refuse what the kernel would, and processes get what was asked for. */
+#include "tests/unit/fork.h"
 #include "tests/unit/test.h"
 
 #include <errno.h>
@@ -9,24 +10,12 @@
 #include <sys/prctl.h>
 #include <sys/resource.h>
 #include <sys/syscall.h>
-#include <sys/wait.h>
 #include <unistd.h>
 
 #include "src/base/fd.h"
 #include "src/base/log.h"
 #include "src/limits/limits.h"
 #include "src/sys/procfs.h"
-
-static int in_child(int (*f)(void))
-{
-	int status = -1;
-	pid_t pid = fork();
-
-	if (pid == 0)
-		_exit(f());
-	waitpid(pid, &status, 0);
-	return WIFEXITED(status) ? WEXITSTATUS(status) : -1;
-}
 
 TEST(rlimits_plan)
 {

@@ -7,7 +7,7 @@
 #include <sys/statvfs.h>
 #include <sys/sysmacros.h>
 
-#include "src/rootfs/rootfs.h"
+#include "src/rootfs/internal.h"
 #include "src/sys/procfs.h"
 
 #define STRV(...)                                                                                  \
@@ -674,6 +674,26 @@ TEST(readonly_paths_lead_nowhere_else)
 {
 	NEED_ROOT();
 	in_child(body_readonly_magic, 0);
+}
+
+/* mount(2) returns no descriptor: the path is looked up again, and may lead elsewhere by then. */
+static void body_bound_elsewhere(void)
+{
+	make_bundle();
+	int rootfd = open(in_base("bundle/rootfs"), O_PATH | O_DIRECTORY | O_CLOEXEC);
+	int from = openat(rootfd, "private", O_PATH | O_DIRECTORY | O_CLOEXEC);
+	int at = openat(rootfd, "private2", O_PATH | O_DIRECTORY | O_CLOEXEC);
+	CHECK_INT(mount("tmpfs", in_base("bundle/rootfs/sub"), "tmpfs", 0, NULL), 0);
+	CHECK_INT(lr_rootfs_bind_ro(rootfd, "/sub", from, at, 0), -ESTALE);
+	CHECK_INT(try_write(in_base("bundle/rootfs/sub/new")), 0);
+	CHECK_INT(lr_rootfs_bind_ro(rootfd, "/private2", from, at, 0), 0);
+	CHECK_INT(try_write(in_base("bundle/rootfs/private2/new")), EROFS);
+}
+
+TEST(what_is_mounted_elsewhere_is_not_made_read_only)
+{
+	NEED_ROOT();
+	in_child(body_bound_elsewhere, 0);
 }
 
 static void body_readonly_root(void)

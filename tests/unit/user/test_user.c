@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* user: strict parsing, the passwd reader, and the ids a process really gets. */
+#include "tests/unit/fork.h"
 #include "tests/unit/test.h"
 
 #include <errno.h>
@@ -8,7 +9,6 @@
 #include <sched.h>
 #include <sys/prctl.h>
 #include <sys/stat.h>
-#include <sys/wait.h>
 #include <unistd.h>
 
 #include "src/base/arena.h"
@@ -197,17 +197,6 @@ TEST(plan_refuses_what_the_kernel_would_misread)
 	u.gid = UINT32_MAX;
 	CHECK_INT(lr_user_plan(&u, NULL, a, &p, &err), -EINVAL);
 	CHECK_STR(err.path, "process.user.gid");
-}
-
-static int in_child(int (*f)(void))
-{
-	int status = -1;
-	pid_t pid = fork();
-
-	if (pid == 0)
-		_exit(f());
-	waitpid(pid, &status, 0);
-	return WIFEXITED(status) ? WEXITSTATUS(status) : -1;
 }
 
 static int becomes(void)
