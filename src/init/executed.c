@@ -60,8 +60,7 @@ static int died(pid_t pid, bool filtered, struct lr_err *err)
 		lr_refuse(err, EPIPE, "process %d died before it executed its program", pid);
 	if (filtered && sig != SIGKILL)
 		return lr_err_hint(err, "linux.seccomp must allow execve and what loads a program");
-	return lr_err_hint(err, "was it killed? see dmesg; a memory limit below 1 MB or so is too "
-				"small to start in");
+	return lr_err_hint(err, LR_SYNC_DIED_HINT);
 }
 
 static int check(pid_t pid, uint64_t start_time, bool filtered, int stub, const char *program,

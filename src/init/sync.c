@@ -87,9 +87,7 @@ int lr_sync_write(int sock, enum lr_step step, int32_t value, struct lr_err *err
 int lr_sync_died(enum lr_step step, struct lr_err *err)
 {
 	lr_refuse(err, EPIPE, "the container's first process died");
-	lr_err_hint(err,
-		    "was it killed? see dmesg; a memory limit below 1 MB or so is too small to "
-		    "start in");
+	lr_err_hint(err, LR_SYNC_DIED_HINT);
 	return lr_err_step(err, lr_step_name(step));
 }
 

@@ -119,7 +119,7 @@ static int fail_fill(const char *path, struct lr_err *err)
 static int fill(int store, struct lr_lean_home *h, struct lr_err *err)
 {
 	h->fd = lr_close(h->fd);
-	if ((mkdirat(store, LR_LEAN_DIR + 1, 0700) < 0 && errno != EEXIST) ||
+	if ((mkdirat(store, LR_LEAN_DIR, 0700) < 0 && errno != EEXIST) ||
 	    (mkdir(h->path, 0700) < 0 && errno != EEXIST))
 		return fail_fill(h->path, err);
 	h->fd = open_ours(h->path, err);
@@ -141,23 +141,22 @@ int lr_lean_home_whole(int store, struct lr_lean_home *h, struct lr_err *err)
 
 void lr_lean_homes_bury(int store)
 {
-	int fd = openat(store, LR_LEAN_DIR + 1, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
+	int fd = openat(store, LR_LEAN_DIR, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
 	LR_CLEANUP_DIR DIR *d = fd < 0 ? NULL : fdopendir(fd);
 
 	if (!d) {
 		lr_close(fd);
 		if (errno != ENOENT)
-			lr_warn("lean: open %s: %s", LR_LEAN_DIR + 1, lr_strerror(errno));
+			lr_warn("lean: open %s: %s", LR_LEAN_DIR, lr_strerror(errno));
 		return;
 	}
 	for (struct dirent *e; (e = readdir(d));) {
 		int r = lr_has_prefix(e->d_name, DEAD) ? lr_remove_tree(fd, e->d_name) : 0;
 		if (r < 0)
-			lr_warn("lean: %s/%s is left: %s", LR_LEAN_DIR + 1, e->d_name,
-				lr_strerror(-r));
+			lr_warn("lean: %s/%s is left: %s", LR_LEAN_DIR, e->d_name, lr_strerror(-r));
 	}
 	/* Others may be there, of other mount namespaces. */
-	(void)unlinkat(store, LR_LEAN_DIR + 1, AT_REMOVEDIR);
+	(void)unlinkat(store, LR_LEAN_DIR, AT_REMOVEDIR);
 }
 
 int lr_lean_unmount(const char *path)
@@ -173,7 +172,7 @@ int lr_lean_home_remove(int store, struct lr_lean_home *h, struct lr_err *err)
 
 	int busy = lr_lean_unmount(h->path);
 	h->fd = lr_close(h->fd);
-	LR_CLEANUP_FD int dir = openat(store, LR_LEAN_DIR + 1, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+	LR_CLEANUP_FD int dir = openat(store, LR_LEAN_DIR, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
 	/* At once, or somebody would use what is half removed. */
 	snprintf(dead, sizeof(dead), DEAD "%.32s.%d", h->name, getpid());
 	if (dir < 0 || (renameat(dir, h->name, dir, dead) < 0 && errno != ENOENT))
@@ -187,10 +186,10 @@ static int open_home(int store, const char *store_path, struct lr_arena *a, stru
 {
 	struct stat st;
 
-	h->path = lr_strf(a, "%s" LR_LEAN_DIR "/%s", store_path, h->name);
+	h->path = lr_strf(a, "%s/" LR_LEAN_DIR "/%s", store_path, h->name);
 	if (!h->path)
 		return lr_fail(err, ENOMEM, "path");
-	if (fstatat(store, LR_LEAN_DIR + 1, &st, AT_SYMLINK_NOFOLLOW) < 0)
+	if (fstatat(store, LR_LEAN_DIR, &st, AT_SYMLINK_NOFOLLOW) < 0)
 		return errno == ENOENT ? -ENOENT : lr_fail(err, errno, "look at %s", h->path);
 	if (!lr_trust_ours(&st))
 		return lr_trust_refuse(&st, "the directory of", h->path, err);

@@ -5,7 +5,7 @@
 
 #include "src/lean/lean.h"
 
-#define LR_LEAN_DIR "/.lean"
+#define LR_LEAN_DIR ".lean" /* in ROOT */
 /* Slots with a higher number are for a rush, and removed after it. */
 #define LR_LEAN_SLOTS_KEPT 16
 #define LR_LEAN_SLOTS_MAX  4096

@@ -378,7 +378,7 @@ static int plan_image(struct lr_lean_plan *p, const struct lr_lean_facts *f, con
 	if (!may_have_image(p, f, err))
 		return lr_err_at(err, "root.path");
 	const char *name = lr_lean_home_name(a, err);
-	const char *home = name ? lr_strf(a, "%s" LR_LEAN_DIR "/%s", f->store_path, name) : NULL;
+	const char *home = name ? lr_strf(a, "%s/" LR_LEAN_DIR "/%s", f->store_path, name) : NULL;
 
 	p->image = p->rootfs;
 	p->rootfs = home ? lr_lean_image_dir(home, st, a) : NULL;

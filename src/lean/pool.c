@@ -159,12 +159,13 @@ static int drain_home(int store, struct lr_lean_home *h, unsigned *left, struct 
 static int drain_orphans(int store, const char *store_path, unsigned *left, struct lr_arena *a,
 			 struct lr_err *err)
 {
-	int fd = openat(store, LR_LEAN_DIR + 1, O_RDONLY | O_DIRECTORY | O_CLOEXEC), r = 0;
+	int fd = openat(store, LR_LEAN_DIR, O_RDONLY | O_DIRECTORY | O_CLOEXEC), r = 0;
 	LR_CLEANUP_DIR DIR *d = fd < 0 ? NULL : fdopendir(fd);
 
 	if (!d) {
 		lr_close(fd);
-		return errno == ENOENT ? 0 : lr_fail(err, errno, "open %s" LR_LEAN_DIR, store_path);
+		return errno == ENOENT ? 0
+				       : lr_fail(err, errno, "open %s/" LR_LEAN_DIR, store_path);
 	}
 	for (struct dirent *e; r >= 0 && (errno = 0, e = readdir(d));) {
 		LR_CLEANUP_HOME struct lr_lean_home h = LR_LEAN_HOME_NONE;
@@ -177,7 +178,7 @@ static int drain_orphans(int store, const char *store_path, unsigned *left, stru
 		if (r >= 0)
 			r = drain_home(store, &h, left, a, err);
 	}
-	return r >= 0 && errno ? lr_fail(err, errno, "read %s" LR_LEAN_DIR, store_path) : r;
+	return r >= 0 && errno ? lr_fail(err, errno, "read %s/" LR_LEAN_DIR, store_path) : r;
 }
 
 int lr_lean_pool_drain(int store, const char *store_path, unsigned *left, struct lr_arena *a,

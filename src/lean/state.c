@@ -159,9 +159,9 @@ bool lr_lean_slot_return(int store, const char *in_record, const char *id)
 
 	if (home == 0 || !parse_slot(slot, &n) || n >= LR_LEAN_SLOTS_KEPT)
 		return false;
-	snprintf(used, sizeof(used), "%s/%.*s/used/%.64s@%.220s", LR_LEAN_DIR + 1, home, in_record,
+	snprintf(used, sizeof(used), "%s/%.*s/used/%.64s@%.220s", LR_LEAN_DIR, home, in_record,
 		 slot, id);
-	snprintf(back, sizeof(back), "%s/%.*s/free/%.64s", LR_LEAN_DIR + 1, home, in_record, slot);
+	snprintf(back, sizeof(back), "%s/%.*s/free/%.64s", LR_LEAN_DIR, home, in_record, slot);
 	return renameat(store, used, store, back) == 0;
 }
 
