@@ -126,10 +126,12 @@ const struct lr_cgroup_ref *lr_cgroup_plan_ref(const struct lr_cgroup_plan *plan
 /* ---- create and join ------------------------------------------------------------------------ */
 
 /*
- * In the parent, before clone. -EBUSY when a cgroup of that name has processes; an empty one is
- * reused (and thawed). On failure every directory made here is gone again and the plan's ref is
- * empty (n == 0): what exists under its paths belongs to somebody else, so a record written before
- * this call must forget them before anything is destroyed by it.
+ * In the parent, before clone. -EBUSY when a cgroup of that name has processes, or somebody else
+ * has just made or taken it and his are still to come; an empty one is reused (and thawed). From
+ * here until lr_cgroup_settle and the join, others are refused so. On failure every directory made
+ * here is gone again and the plan's ref is empty (n == 0): what exists under its paths belongs to
+ * somebody else, so a record written before this call must forget them before anything is destroyed
+ * by it.
  */
 int lr_cgroup_create(struct lr_cgroup_plan *plan, struct lr_err *err) LR_MUST_CHECK;
 
@@ -137,11 +139,14 @@ int lr_cgroup_create(struct lr_cgroup_plan *plan, struct lr_err *err) LR_MUST_CH
 bool lr_cgroup_joins_late(const struct lr_cgroup_plan *plan);
 
 /*
- * Once the container's first process is cloned: what kept the cgroup alive (a process in a systemd
- * scope) ends when that process has joined, and is waited for here; also after a failure. Nothing
- * to do with other managers, or without a plan.
+ * Once the container's first process is cloned: what kept the cgroup ours (a process in a systemd
+ * scope, a lock) ends when that process has joined; the process is waited for here. Also after a
+ * failure, and where no process is to join. Nothing to do without a plan.
  */
 void lr_cgroup_settle(struct lr_cgroup_plan *plan);
+/* After a failure: ends what would be in the way when the cgroup is destroyed. What keeps others
+ * out until it is stays. */
+void lr_cgroup_unhold(struct lr_cgroup_plan *plan);
 
 /*
  * A directory descriptor for CLONE_INTO_CGROUP in the v2 tree, or LR_NOFD when there is none (v1)

@@ -8,6 +8,9 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+/* How often others may make and remove a cgroup of that name while we try to have it. */
+#define CLAIM_TRIES 100
+
 /* Usually the parent is there and one mkdir(2) does it. */
 static int make_dir(const char *path, struct lr_cgroup_target *t)
 {
@@ -56,6 +59,16 @@ static void unmake_dir(const char *path, struct lr_cgroup_target *t)
 	t->made = 0;
 }
 
+static int in_use(const struct lr_cgroup_place *p, struct lr_err *err)
+{
+	lr_refuse(err, EBUSY, "the cgroup %s exists and has processes", p->path);
+	lr_err_hint(err,
+		    "another container uses this cgroupsPath, or one was not removed; "
+		    "see %s/cgroup.procs",
+		    p->path);
+	return lr_err_at(err, "linux.cgroupsPath");
+}
+
 /* A directory of that name is there already: ours if nobody lives in it. */
 static int reuse(const struct lr_cgroup_place *p, struct lr_err *err)
 {
@@ -63,14 +76,8 @@ static int reuse(const struct lr_cgroup_place *p, struct lr_err *err)
 
 	if (r < 0)
 		return lr_fail(err, -r, "cannot look into the existing cgroup %s", p->path);
-	if (r > 0) {
-		lr_refuse(err, EBUSY, "the cgroup %s exists and has processes", p->path);
-		lr_err_hint(err,
-			    "another container uses this cgroupsPath, or one was not removed; "
-			    "see %s/cgroup.procs",
-			    p->path);
-		return lr_err_at(err, "linux.cgroupsPath");
-	}
+	if (r > 0)
+		return in_use(p, err);
 	lr_debug("cgroup: %s is there and empty, reused", p->path);
 	/* Left frozen, it would stop our first process for good. */
 	if (p->hierarchy[0] == '\0')
@@ -99,8 +106,24 @@ static bool is_spare(const struct lr_cgroup_plan *plan, size_t i)
 	       (plan->targets[i].v2 && plan->ref.mode == LR_CGROUP_HYBRID);
 }
 
+/* 0, or -errno; -ESTALE: somebody has removed it since. */
+static int take(struct lr_cgroup_plan *plan, size_t i, bool fresh, struct lr_err *err)
+{
+	const struct lr_cgroup_place *p = &plan->ref.v[i];
+	/* One will do: the same is the first for all, and nobody makes others without it. */
+	int r = plan->hold < 0 ? lr_cgroup_claim(plan, p, fresh, err) : 0;
+
+	if (r == -EBUSY) {
+		/* Claimed before we could, so it is his, and not ours to remove. */
+		plan->targets[i].made = 0;
+		return in_use(p, err);
+	}
+	/* Not before it is claimed: who was to come has come by then. */
+	return r < 0 || fresh ? r : reuse(p, err);
+}
+
 /* 1: made or reused; 0: left out; -errno. */
-static int make_place(const struct lr_cgroup_plan *plan, size_t i, struct lr_err *err)
+static int make_place(struct lr_cgroup_plan *plan, size_t i, struct lr_err *err)
 {
 	const struct lr_cgroup_place *p = &plan->ref.v[i];
 	struct lr_cgroup_target *t = &plan->targets[i];
@@ -108,16 +131,19 @@ static int make_place(const struct lr_cgroup_plan *plan, size_t i, struct lr_err
 	bool fresh = r == 0;
 
 	if (r == -EEXIST && plan->rootless && !t->wanted && access(p->path, W_OK) < 0)
-		r = -errno; /* somebody else's of that name: as if it could not be made */
-	if (r == -EEXIST)   /* a unit is ours: systemd would have refused another of that name */
-		r = plan->unit || reuse(p, err) == 0 ? 0 : -err->code;
+		r = -errno;         /* somebody else's of that name: as if it could not be made */
+	if (r == -EEXIST || r == 0) /* a unit is ours: systemd refuses another of that name */
+		r = plan->unit ? 0 : take(plan, i, fresh, err);
 	else if ((r == -EACCES || r == -EPERM || r == -EROFS) && !t->wanted &&
 		 (plan->rootless || is_spare(plan, i))) {
 		lr_debug("cgroup: %s left out: %s", p->path, lr_strerror(-r));
 		return 0;
 	} else if (r < 0) {
 		lr_fail(err, -r, "cannot create %s", p->path);
-		lr_err_at(err, "%s", wanted_by(plan, p->path));
+		/* Only where it could be left out is the limit the cause. */
+		lr_err_at(err, "%s",
+			  plan->rootless || is_spare(plan, i) ? wanted_by(plan, p->path)
+							      : "linux.cgroupsPath");
 		if (r == -EACCES || r == -EPERM || r == -EROFS)
 			lr_err_hint(err,
 				    t->wanted && plan->rootless
@@ -150,13 +176,21 @@ static void undo(struct lr_cgroup_plan *plan)
 	for (size_t i = plan->ref.n; i-- > 0;)
 		unmake_dir(plan->ref.v[i].path, &plan->targets[i]);
 	plan->ref.n = 0;
+	if (!plan->unit)
+		plan->hold = lr_close(plan->hold);
 }
 
 int lr_cgroup_make_places(struct lr_cgroup_plan *plan, struct lr_err *err)
 {
-	for (size_t i = 0; i < plan->ref.n;) {
+	if (!plan->unit)
+		lr_cgroup_claim_order(plan);
+	for (size_t i = 0, tries = 0; i < plan->ref.n;) {
 		int r = make_place(plan, i, err);
 
+		if (r == -ESTALE && tries++ < CLAIM_TRIES)
+			continue;
+		if (r == -ESTALE)
+			r = in_use(&plan->ref.v[i], err);
 		if (r < 0) {
 			undo(plan);
 			return r;

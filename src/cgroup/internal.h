@@ -184,7 +184,8 @@ struct lr_cgroup_plan {
 	struct lr_cgroup_ref ref;
 	struct lr_cgroup_unit *unit; /* systemd's (unit.h); NULL: none */
 	pid_t holder;                /* keeps a scope alive until the container is in it */
-	int hold;                    /* closed by whoever has joined (systemd.c); LR_NOFD: none */
+	int hold; /* closed by whoever has joined: a pipe (systemd.c) or a lock (claim.c);
+		     LR_NOFD: none */
 	struct lr_cgroup_target *targets; /* ref.n of them */
 	const struct lr_cgroup_write *writes;
 	size_t n_writes;
@@ -218,6 +219,12 @@ int lr_cgroup_fs_create(struct lr_cgroup_plan *plan, struct lr_err *err);
 /* Its two parts: the directories, none of them after a failure; and what is written to them. */
 int lr_cgroup_make_places(struct lr_cgroup_plan *plan, struct lr_err *err) LR_MUST_CHECK;
 int lr_cgroup_fill_places(struct lr_cgroup_plan *plan, struct lr_err *err) LR_MUST_CHECK;
+/* The place that is claimed comes first: before anything else is made, it is known whose it is. */
+void lr_cgroup_claim_order(struct lr_cgroup_plan *plan);
+/* Keeps others out until plan->hold is closed (claim.c); `fresh`: made just now. 0, also where this
+ * user cannot; -EBUSY, untold: somebody else has it; -ESTALE, untold: it is gone; or -errno. */
+int lr_cgroup_claim(struct lr_cgroup_plan *plan, const struct lr_cgroup_place *p, bool fresh,
+		    struct lr_err *err) LR_MUST_CHECK;
 int lr_cgroup_fs_update(const struct lr_cgroup_ref *ref, const struct oci_resources *r,
 			struct lr_arena *arena, struct lr_err *err);
 /* Its two halves; *g has arena, ref, err and update set. */

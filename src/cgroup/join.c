@@ -95,7 +95,7 @@ int lr_cgroup_join_self(const struct lr_cgroup_plan *plan, bool already_in_v2, s
 {
 	int r = join_all(&plan->ref, already_in_v2, "0", err);
 
-	/* The holder of the cgroup may go. In our copy of the plan nobody looks at it again. */
+	/* Its holder may go, others may look. In our copy of the plan nobody looks at it again. */
 	lr_close(plan->hold);
 	return r;
 }

@@ -229,6 +229,12 @@ static int start_holder(struct lr_cgroup_plan *plan, struct lr_err *err)
 	return pid < 0 ? lr_fail(err, errno, "fork") : 0;
 }
 
+void lr_cgroup_unhold(struct lr_cgroup_plan *plan)
+{
+	if (plan && plan->unit)
+		lr_cgroup_settle(plan);
+}
+
 void lr_cgroup_settle(struct lr_cgroup_plan *plan)
 {
 	if (!plan)

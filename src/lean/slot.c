@@ -190,6 +190,8 @@ static int make_slot(struct taking *t, struct lr_err *err)
 	r = plan_cgroup(t, err);
 	if (r >= 0 && t->plan->pool)
 		r = lr_cgroup_create(t->cgroup, err);
+	/* Empty until somebody takes the slot, whose lock says whose it is. */
+	lr_cgroup_settle(t->cgroup);
 	if (r >= 0 && t->plan->template_)
 		r = lr_lean_make(&maker, err);
 	if (r < 0) {

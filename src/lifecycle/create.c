@@ -62,11 +62,12 @@ void lr_birth_undo(struct lr_birth *b, struct lr_arena *a, struct lr_err *err)
 	}
 
 	lr_init_abort(&b->child);
-	lr_cgroup_settle(b->c.init.cgroup);
+	lr_cgroup_unhold(b->c.init.cgroup);
 	/* With poststop: runtime.md runs those after a creation that failed, too. */
 	if (lr_container_destroy(&b->entry, &b->c.record, b->c.kept, b->c.kept_len, b->c.bundle, a,
 				 &why) < 0)
 		lr_warn("clean up: %s", lr_err_format(&why, line, sizeof(line)));
+	lr_cgroup_settle(b->c.init.cgroup);
 }
 
 /* Network devices and cache allocation need the child's pid, and the child needs them. */

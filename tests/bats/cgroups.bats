@@ -143,6 +143,82 @@ big_tmpcopyup() {
 	find /sys/fs/cgroup -mindepth 1 -depth -type d -path "*$TAG-parent*" -exec rmdir {} \; 2>/dev/null || true
 }
 
+# at_once VERB N [ARGS...]: N containers in one cgroup, started together. Their ids: $ids; who made it:
+# $won; how: $BATS_TEST_TMPDIR/ID.rc and .err.
+at_once() {
+	local verb=$1 n=$2 id pids=() _
+	shift 2
+	ids=() won=()
+	for _ in $(seq "$n"); do
+		new_id id
+		ids+=("$id")
+		(
+			local rc=0
+			rt "$verb" "$@" -b "$BUNDLE" "$id" </dev/null >"$BATS_TEST_TMPDIR/$id.out" 2>"$BATS_TEST_TMPDIR/$id.err" || rc=$?
+			echo "$rc" >"$BATS_TEST_TMPDIR/$id.rc"
+		) &
+		pids+=($!)
+	done
+	wait "${pids[@]}"
+	for id in "${ids[@]}"; do
+		[ "$(cat "$BATS_TEST_TMPDIR/$id.rc")" != 0 ] || won+=("$id")
+	done
+}
+
+# one_of_many VERB STATUS WHERE [ARGS...]: one makes it, the others are refused and leave it alone.
+one_of_many() {
+	local verb=$1 expected=$2 where=$3 ids won id
+	shift 3
+	at_once "$verb" 4 "$@"
+	assert_eq "$where: ${#won[@]}" "$where: 1"
+	for id in "${ids[@]}"; do
+		[ "$id" != "${won[0]}" ] || continue
+		assert_has "$(cat "$BATS_TEST_TMPDIR/$id.err")" "exists and has processes"
+		assert_has "$(cat "$BATS_TEST_TMPDIR/$id.err")" linux.cgroupsPath
+		rt delete --force "$id" || true
+	done
+	assert_eq "$(status_of "${won[0]}")" "$expected"
+	rt delete --force "${won[0]}"
+}
+
+@test "cgroups: one of several that start at once with one cgroupsPath gets it" {
+	lean_only "others share it"
+	lean_changes cgroup
+	local round made
+	cfg '.process.args = ["/bin/sleep", "300"]'
+	for round in $(seq 15); do
+		one_of_many run running "run, round $round" -d
+		one_of_many create created "create, round $round"
+		# Left by somebody: who takes it does not make it.
+		made=$(cgroup_file devices "" "" "$TAG-1")
+		mkdir -p "$made"
+		one_of_many run running "left, round $round" -d
+	done
+}
+
+@test "cgroups: a claim lasts until its holder is gone or his process is there" {
+	lean_only "claims are ours"
+	lean_changes cgroup
+	local dir file
+	dir=$(cgroup_file devices "" "" "$ID")
+	file=$(cgroup_file devices devices.allow cgroup.kill)
+	mkdir -p "$dir"
+	[ -e "$file" ] || skip "this kernel has no $file"
+	# Who starts a container has a lock, which others see.
+	exec {lock}>"$file"
+	flock -n "$lock"
+	run rt run -b "$BUNDLE" "$ID"
+	assert_one_error
+	assert_has "$output" "exists and has processes"
+	[ -d "$dir" ]
+	exec {lock}>&-
+	run -0 rt run -b "$BUNDLE" "$ID"
+	assert_eq "$output" hello
+	# Once his process is there, nobody has it any more: neither the runtime nor that process.
+	cfg --arg s "exec 9>$file && flock -n 9" '.hooks.createRuntime = [{"path": "/bin/sh", "args": ["sh", "-c", $s]}]'
+	rt_create
+}
+
 @test "cgroups: .. in cgroupsPath does not lead out" {
 	cfg --arg p "/../../../$ID" '.linux.cgroupsPath = $p'
 	run rt run -b "$BUNDLE" "$ID"

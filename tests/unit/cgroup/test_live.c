@@ -192,6 +192,7 @@ TEST(a_cgroup_with_processes_is_not_taken_over)
 
 	REQUIRE(make("taken", NULL) == 0);
 	pid = child(NULL);
+	lr_cgroup_settle(plan);
 	first = plan;
 	keep = arena;
 	CHECK_INT(make("taken", NULL), -EBUSY);
@@ -206,8 +207,45 @@ TEST(a_cgroup_with_processes_is_not_taken_over)
 	lr_arena_free(arena);
 	/* empty: reused */
 	CHECK_INT(make("taken", NULL), 0);
+	lr_cgroup_settle(plan);
 	CHECK_INT(lr_cgroup_destroy(ref, false, &err), 0);
 	lr_arena_free(keep);
+	finish();
+}
+
+TEST(a_cgroup_whose_processes_are_still_to_come_is_not_taken_over)
+{
+	NEED_CGROUPS();
+	struct lr_cgroup_layout *places;
+	struct lr_cgroup_plan *first;
+	struct lr_arena *keep;
+
+	/* Once made, once reused: both claim it. */
+	for (int round = 0; round < 2; round++) {
+		REQUIRE(make("claimed", NULL) == 0);
+		first = plan;
+		keep = arena;
+		places = layout;
+		CHECK_INT(make("claimed", NULL), -EBUSY);
+		CHECK_STR(err.path, "linux.cgroupsPath");
+		CHECK_HAS(err.msg, "exists and has processes");
+		CHECK_INT(ref->n, 0);
+		lr_cgroup_settle(plan);
+		for (size_t i = 0; i < first->ref.n; i++)
+			CHECK(access(first->ref.v[i].path, F_OK) == 0);
+		lr_arena_free(arena);
+		/* Whoever is refused does not end the claim. */
+		CHECK_INT(make("claimed", NULL), -EBUSY);
+		lr_arena_free(arena);
+		lr_cgroup_settle(first);
+		plan = first;
+		arena = keep;
+		layout = places;
+		ref = lr_cgroup_plan_ref(plan);
+		if (round == 0)
+			lr_arena_free(keep);
+	}
+	CHECK_INT(lr_cgroup_destroy(ref, false, &err), 0);
 	finish();
 }
 

@@ -91,7 +91,11 @@ static int create(const char *json)
 	r = oci_resources_decode(text, strlen(text), arena, &res, &err);
 	if (r == 0)
 		r = lr_cgroup_plan("/a/c1", res, &layout, &opts, arena, &plan, &err);
-	return r < 0 ? r : lr_cgroup_create(plan, &err);
+	if (r < 0)
+		return r;
+	r = lr_cgroup_create(plan, &err);
+	lr_cgroup_settle(plan);
+	return r;
 }
 
 static int update(const char *json)
