@@ -493,40 +493,62 @@ int lr_cgroup_systemd_update(const struct lr_cgroup_ref *ref, const struct oci_r
 
 /* systemd has usually seen that the cgroup became empty and is through with the unit; this makes
  * sure of it, so that the next container can have the name. */
-static int stop(const struct lr_cgroup_ref *ref, struct lr_err *err)
+static int stop(struct lr_dbus *c, const struct lr_cgroup_ref *ref, struct lr_err *err)
 {
-	LR_CLEANUP_DBUS struct lr_dbus c;
 	struct lr_dbus_msg reply;
 	struct job job;
-	int r = open_for_jobs(ref->user, &c, err);
+	int r = call_unit(c, "StopUnit", ref->unit, "replace", &reply, err);
 
-	if (r == 0)
-		r = call_unit(&c, "StopUnit", ref->unit, "replace", &reply, err);
 	if (r == 0)
 		r = take_job(&reply, &job, err);
 	if (r == 0)
-		r = wait_for_job(&c, &job, ref->unit, err);
-	if (r == -EREMOTEIO && lr_has_suffix(c.error, ".NoSuchUnit"))
+		r = wait_for_job(c, &job, ref->unit, err);
+	if (r == -EREMOTEIO && lr_has_suffix(c->error, ".NoSuchUnit"))
 		return 0;
 	/* One that failed stays known until somebody has looked at it. */
-	if (r == 0 && call_unit(&c, "ResetFailedUnit", ref->unit, NULL, &reply, NULL) < 0)
+	if (r == 0 && call_unit(c, "ResetFailedUnit", ref->unit, NULL, &reply, NULL) < 0)
 		lr_debug("cgroup: %s is gone", ref->unit);
 	return r;
+}
+
+#define SYSTEMD_WAIT_MS 1000
+
+/*
+ * systemd, whom we cannot tell, ends the unit when the kernel says that the cgroup is empty. The
+ * kernel says so some time after the last process, and not at all if the directory was removed by
+ * then: so systemd has to remove it. It may also be gone itself.
+ */
+static void leave_to_systemd(const struct lr_cgroup_ref *ref)
+{
+	int i = lr_cgroup_find_v2(ref);
+	uint64_t end = lr_cgroup_now_ms() + SYSTEMD_WAIT_MS;
+
+	while (i >= 0 && access(ref->v[i].path, F_OK) == 0 && lr_cgroup_now_ms() < end) {
+		if (lr_cgroup_signal_all(ref, SIGKILL, NULL) < 0)
+			lr_debug("cgroup: cannot kill all in %s yet", ref->relative);
+		lr_cgroup_sleep_us(10000);
+	}
 }
 
 int lr_cgroup_systemd_destroy(const struct lr_cgroup_ref *ref, bool kill, struct lr_err *err)
 {
 	struct lr_err why = {0};
 	char line[600], dir[PATH_MAX];
-	int r = lr_cgroup_fs_destroy(ref, kill, err);
 
 	/* What may be somebody else's is not stopped. If it was ours after all, it went with the
 	 * holder. */
-	if (r < 0 || !kill)
+	if (!kill)
+		return lr_cgroup_fs_destroy(ref, false, err);
+	LR_CLEANUP_DBUS struct lr_dbus c;
+	int reached = open_for_jobs(ref->user, &c, &why);
+	if (reached < 0)
+		leave_to_systemd(ref);
+	int r = lr_cgroup_fs_destroy(ref, true, err);
+	if (r < 0)
 		return r;
-	/* Nothing is in it: if systemd cannot be reached any more (the user's session is over), it
-	 * has ended the unit, or will. */
-	if (stop(ref, &why) < 0)
+	if (reached >= 0)
+		reached = stop(&c, ref, &why);
+	if (reached < 0)
 		lr_debug("cgroup: %s", lr_err_format(&why, line, sizeof(line)));
 	/* Above a sub-cgroup, in hierarchies that systemd does not care about. */
 	for (size_t i = 0; i < ref->n; i++) {

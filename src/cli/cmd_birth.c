@@ -31,6 +31,10 @@ static int create_opts(const struct lr_cli_args *args, struct lr_create_opts *o,
 		.keep = lr_cli_flag(args, LR_OPT_KEEP),
 		.no_subreaper = lr_cli_flag(args, LR_OPT_NO_SUBREAPER),
 	};
+	if (!lr_selfexe_is_protected()) {
+		o->protect = lr_cli_protect;
+		o->protect_arg = args->argv;
+	}
 	return lr_cli_preserve_fds(args, &o->preserve_fds, err);
 }
 
@@ -90,10 +94,6 @@ int lr_cmd_run(const struct lr_cli_args *args, struct lr_err *err)
 	/* In the foreground all signals are blocked, and taken from a descriptor. */
 	if (o.detach)
 		signal(SIGPIPE, SIG_IGN);
-	if (!lr_selfexe_is_protected()) {
-		o.protect = lr_cli_protect;
-		o.protect_arg = args->argv;
-	}
 	r = lr_lifecycle_run(&run.rt, &o, &status, err);
 	return r < 0 ? r : status;
 }

@@ -18,7 +18,7 @@ const struct lr_cli_verb lr_cli_verbs[] = {
 		   "Without --bundle, CONTAINER may also be a directory that has a config.json. That is the\n"
 		   "bundle then, and a name is made up. A word that could be a name (no slash, no dot in\n"
 		   "front) is a directory only if the working directory has no config.json." },
-	{ VERB(CREATE, "create", lr_cmd_create), OPERANDS(1, 1, NEW_ID, "CONTAINER"), .protect = LR_PROTECT_FIRST,
+	{ VERB(CREATE, "create", lr_cmd_create), OPERANDS(1, 1, NEW_ID, "CONTAINER"), .protect = LR_PROTECT_LATER,
 	  .fail = 1, .summary = "create a container that waits for start",
 	  .about = "CONTAINER is the name the new container gets. Namespaces, mounts and limits are set up;\n"
 		   "the process of config.json is not executed before start." },

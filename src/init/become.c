@@ -241,14 +241,18 @@ static int take_stdio(const int stdio[3], struct lr_err *err)
 	return 0;
 }
 
-/* The caller may have signals blocked; a program that inherited that could not be ended by TERM. */
-static int unblock_signals(struct lr_err *err)
+/* The caller may have signals blocked; a program that inherited that could not be ended by TERM. A
+ * stub that waits unblocks what ends it when it can be ended. */
+static int unblock_signals(bool waits, struct lr_err *err)
 {
-	sigset_t none;
+	static const int later[] = {SIGHUP, SIGINT, SIGQUIT, SIGTERM};
+	sigset_t set;
 
-	sigemptyset(&none);
-	return sigprocmask(SIG_SETMASK, &none, NULL) < 0 ? lr_fail(err, errno, "unblock signals")
-							 : 0;
+	sigemptyset(&set);
+	for (size_t i = 0; waits && i < LR_ARRAY_SIZE(later); i++)
+		sigaddset(&set, later[i]);
+	return sigprocmask(SIG_SETMASK, &set, NULL) < 0 ? lr_fail(err, errno, "unblock signals")
+							: 0;
 }
 
 int lr_process_become(struct lr_init_process *p, struct lr_becoming *b, struct lr_err *err)
@@ -277,7 +281,7 @@ int lr_process_become(struct lr_init_process *p, struct lr_becoming *b, struct l
 				    sizeof(b->program), err);
 	if (r >= 0)
 		r = close_rest(p, b, err);
-	return r < 0 ? r : unblock_signals(err);
+	return r < 0 ? r : unblock_signals(p->stub_argv && b->go >= 0, err);
 }
 
 static int load_filter(const struct lr_init_process *p, int *listener, struct lr_err *err)
@@ -310,12 +314,14 @@ int lr_process_confine(const struct lr_init_process *p, struct lr_err *err)
 
 static int execute_stub(struct lr_init_process *p, struct lr_becoming *b, struct lr_err *err)
 {
+	int report = b->answer >= 0 ? b->answer : b->sync;
+
 	/* lr_process_become has closed all but what this needs. */
-	snprintf(b->sync_text, sizeof(b->sync_text), "%d", b->sync);
-	p->stub_argv[0] = b->sync_text;
+	snprintf(b->stub_text, sizeof(b->stub_text), b->go < 0 ? "%d" : "%d:%d", report, b->go);
+	p->stub_argv[0] = b->stub_text;
 	p->stub_argv[1] = b->program;
-	if (fcntl(b->sync, F_SETFD, 0) < 0)
-		return lr_fail(err, errno, "keep the sync descriptor");
+	if (fcntl(report, F_SETFD, 0) < 0 || (b->go >= 0 && fcntl(b->go, F_SETFD, 0) < 0))
+		return lr_fail(err, errno, "keep the descriptors of the sealed program");
 	int r = lr_execveat(p->stub, "", (char *const *)p->stub_argv, (char *const *)p->env,
 			    AT_EMPTY_PATH);
 	if (r != -EACCES)
@@ -327,8 +333,9 @@ static int execute_stub(struct lr_init_process *p, struct lr_becoming *b, struct
 
 int lr_process_execute(struct lr_init_process *p, struct lr_becoming *b, struct lr_err *err)
 {
-	if (p->stub_argv && !b->vm)
-		lr_sync_send_program(b->sync, b->program);
+	/* Who shares our memory knows it. */
+	if (p->stub_argv && (b->answer >= 0 || !b->vm))
+		lr_sync_send_program(b->answer >= 0 ? b->answer : b->sync, b->program);
 	int r = lr_process_confine(p, err);
 	if (r < 0)
 		return r;

@@ -1,50 +1,129 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* init: the child's side of the birth of a container; internal to src/init. */
+/*
+ * init: the child's side of every birth; internal to src/init.
+ *
+ * One table of stages (child.c) has all that a newborn does, whoever it is: a row says for whom it
+ * is. How it talks with its parent is the medium's; a stage does not know which one it has.
+ */
 #ifndef LR_INIT_CHILD_H
 #define LR_INIT_CHILD_H
 
 #include <stdint.h>
 
 #include "src/init/init.h"
+#include "src/init/sync.h"
 
-/* What the child was given at clone. */
-struct lr_child {
-	struct lr_init_plan *plan;
-	struct lr_ns_fds *ns;
-	struct lr_becoming becoming; /* becoming.sync is the child's end */
-	uint64_t signals;            /* to be reset */
-	bool in_cgroup;              /* born in the v2 cgroup, or moved by the process in between */
-	bool joined;                 /* in all its cgroups */
-	bool staged;                 /* the process in between has joined its cgroups for it */
-	pid_t host_pid;              /* for hooks; 0 until told */
-	struct lr_vm_birth *vm;      /* NULL: a process of its own */
+enum lr_who {
+	LR_WHO_INIT = 1,    /* the container's first process */
+	LR_WHO_MEMBER = 2,  /* of exec */
+	LR_WHO_VISITOR = 4, /* does something in there, and ends */
 };
 
-void lr_child_init(struct lr_child *c, struct lr_init_plan *p, struct lr_ns_fds *ns, int sync);
-/* What lr_init_start needs to know. */
-void lr_init_child_knows(struct lr_init_child *c, const struct lr_init_process *p);
-/* Parent: waits until the program was executed, and no longer by the stub. */
-int lr_init_executed(const struct lr_init_process *p, const struct lr_becoming *b,
-		     struct lr_init_child *c, struct lr_err *err) LR_MUST_CHECK;
-
 /*
- * Parent: waits for what a child has to say, or for the end of file that says it has executed its
- * program; then also without that end, if others keep the descriptor open. > 0: there is something
- * to read; 0: nothing will be; -errno. start_time: as for lr_init_check_executed; 0: a child of
- * ours.
+ * Some user namespaces are entered by a process in between, which bears the real one as its sister.
+ * What it did is not done again by her.
  */
-int lr_init_wait_report(int fd, pid_t pid, uint64_t start_time) LR_MUST_CHECK;
+enum lr_part { LR_PART_WHOLE, LR_PART_BETWEEN, LR_PART_SISTER };
 
-/* True if the child waits for LR_STEP_MAPPED / sends LR_STEP_ROOTED. Both sides ask this. */
-bool lr_child_waits_mapped(const struct lr_init_plan *p);
-bool lr_child_sends_rooted(const struct lr_init_plan *p);
+struct lr_child;
 
-/* Parent, for init and exec: takes a filter's notification descriptor and gives it to the agent. */
-int lr_init_pass_listener(const struct lr_seccomp_prog *prog, const struct oci_state *state,
-			  const struct lr_init_child *c, struct lr_arena *a,
-			  struct lr_err *err) LR_MUST_CHECK;
+struct lr_medium {
+	/* Until the parent has done `step`; *value (may be NULL): what it has to say. */
+	int (*wait)(struct lr_child *c, enum lr_step step, int32_t *value, struct lr_err *err);
+	int (*tell)(struct lr_child *c, enum lr_step step, struct lr_err *err);
+	/* The last thing that a child says. */
+	void (*report)(struct lr_child *c, const struct lr_err *why);
+};
+extern const struct lr_medium lr_medium_socket; /* to a process of its own */
+extern const struct lr_medium lr_medium_memory; /* shared; see vm.h */
+
+struct lr_child {
+	enum lr_who who;
+	enum lr_part part;
+	struct lr_init_plan *plan;       /* of init, or NULL */
+	struct lr_init_exec *exec;       /* of a member or a visitor, or NULL */
+	struct lr_init_process *process; /* of either */
+	struct lr_ns_fds *ns;            /* of init */
+	const struct lr_medium *medium;
+	struct lr_becoming becoming; /* becoming.sync: the child's end */
+	unsigned sister;             /* CLONE_NEW* of hers */
+	uint64_t signals;            /* to be reset */
+	bool in_cgroup;              /* born in the v2 cgroup, or moved there by the parent */
+	bool joined;                 /* in all its cgroups */
+	pid_t host_pid;              /* for hooks; 0 until told */
+	/* In the caller's memory; see vm.h. */
+	struct lr_init_vm *vm; /* NULL: a process of its own */
+	pid_t pid;             /* as the parent sees it; there before the child runs */
+	bool started;          /* it is about to execute its program */
+	struct lr_err err;
+};
+
+/* ---- child ------------------------------------------------------------------------------- */
 
 /* From clone to execve. Never returns. */
 _Noreturn void lr_child_main(struct lr_child *c);
+
+typedef int lr_stage(struct lr_child *c, struct lr_err *err);
+
+/* making.c: the container around init */
+lr_stage lr_stage_namespaces, lr_stage_names, lr_stage_root, lr_stage_mounts, lr_stage_devices,
+	lr_stage_sysctl, lr_stage_hooks, lr_stage_finish, lr_stage_protect, lr_stage_pivot;
+int lr_child_join_cgroup(void *child, struct lr_err *err) LR_MUST_CHECK;
+int lr_child_start_hooks(struct lr_child *c, struct lr_err *err) LR_MUST_CHECK;
+
+/* entering.c: a container that is there */
+lr_stage lr_stage_enter, lr_stage_visit;
+
+/* ---- both -------------------------------------------------------------------------------- */
+
+/* True if the child waits for LR_STEP_MAPPED / sends LR_STEP_ROOTED. */
+bool lr_child_waits_mapped(const struct lr_init_plan *p);
+bool lr_child_sends_rooted(const struct lr_init_plan *p);
+/* The user namespace is new, and the process in between is born in it. */
+bool lr_child_made_between(const struct lr_init_plan *p);
+
+/* Namespaces that are entered for children only: the parent enters them, and is not affected. */
+#define LR_FOR_CHILDREN (CLONE_NEWPID | CLONE_NEWTIME)
+/* entering.c. -EPERM where a process in between is needed: see there. */
+int lr_enter(struct lr_init_exec *p, unsigned flags, struct lr_err *err) LR_MUST_CHECK;
+/* Without a pidfd: opens what is to be entered. close: in any case. */
+int lr_enter_open(struct lr_init_exec *p, struct lr_err *err) LR_MUST_CHECK;
+void lr_enter_close(struct lr_init_exec *p);
+
+/* ---- parent ------------------------------------------------------------------------------ */
+
+struct lr_clone;
+
+/* What is to be born, and how. */
+struct lr_bearing {
+	struct lr_child *child;
+	struct lr_clone *clone;
+	bool between;
+	/* What a process in between cannot do for itself: it waits for MAPPED. NULL: nothing */
+	int (*map)(const struct lr_init_plan *p, pid_t pid, struct lr_err *err);
+};
+
+/* The one place that clones: in our memory, if child->vm says so and it is possible here, or
+ * apart. On failure no process is left. */
+int lr_bear(struct lr_bearing *b, struct lr_init_child *ret, struct lr_err *err) LR_MUST_CHECK;
+
+/* What lr_init_start needs to know. */
+void lr_init_child_knows(struct lr_init_child *c, const struct lr_init_process *p);
+/* For a child in our memory that said it would: waits until the program was executed, and no longer
+ * by the stub; or is content with the stub. */
+int lr_init_executed(struct lr_init_child *c, struct lr_err *err) LR_MUST_CHECK;
+int lr_init_check_stub(const struct lr_init_child *c, struct lr_err *err) LR_MUST_CHECK;
+
+/*
+ * Waits for what a child has to say, or for the end of file that says it has executed its program;
+ * then also without that end, if others keep the descriptor open. > 0: there is something to read;
+ * 0: nothing will be; -errno. start_time: as for lr_init_check_executed; 0: a child of ours.
+ */
+int lr_init_wait_report(int fd, pid_t pid, uint64_t start_time) LR_MUST_CHECK;
+
+/* For init and exec: takes a filter's notification descriptor and gives it to the agent. */
+int lr_init_pass_listener(const struct lr_seccomp_prog *prog, const struct oci_state *state,
+			  const struct lr_init_child *c, struct lr_arena *a,
+			  struct lr_err *err) LR_MUST_CHECK;
 
 #endif

@@ -16,6 +16,7 @@
 #include <unistd.h>
 
 #include "src/base/fd.h"
+#include "src/base/log.h"
 #include "src/base/str.h"
 #include "src/init/child.h"
 #include "src/init/program.h"
@@ -23,14 +24,13 @@
 #include "src/sys/proc.h"
 
 /* The kernel names a process that executes descriptor N by N, or since Linux 6.14 by its file. */
-static bool is_stub(const struct lr_proc_stat *st, int stub, const char *program)
+static bool is_stub(const struct lr_proc_stat *st, const char *program)
 {
 	const char *slash = strrchr(program, '/');
-	char number[16];
 
-	snprintf(number, sizeof(number), "%d", stub);
 	return strncmp(st->name, slash ? slash + 1 : program, sizeof(st->name) - 1) != 0 &&
-	       (lr_streq(st->name, number) || lr_streq(st->name, "memfd:" LR_STUB_NAME));
+	       (st->name[strspn(st->name, "0123456789")] == '\0' ||
+		lr_streq(st->name, "memfd:" LR_STUB_NAME));
 }
 
 /* The signal that ended a child of ours, which is dying; 0: none, or not our child. */
@@ -63,41 +63,54 @@ static int died(pid_t pid, bool filtered, struct lr_err *err)
 	return lr_err_hint(err, LR_SYNC_DIED_HINT);
 }
 
-static int check(pid_t pid, uint64_t start_time, bool filtered, int stub, const char *program,
-		 struct lr_err *err)
+int lr_init_check_executed(pid_t pid, uint64_t start_time, const char *program, bool filtered,
+			   struct lr_err *err)
 {
 	struct lr_proc_stat st;
 
 	/* Gone, or another's pid by now: its parent has waited for it, and knows. */
 	if (lr_proc_stat(pid, &st) < 0 || !st.dies || (start_time && start_time != st.start_time))
 		return 0;
-	return !st.executed || (stub >= 0 && is_stub(&st, stub, program)) ? died(pid, filtered, err)
-									  : 0;
+	return !st.executed || (program && is_stub(&st, program)) ? died(pid, filtered, err) : 0;
 }
 
-int lr_init_check_executed(pid_t pid, uint64_t start_time, bool filtered, struct lr_err *err)
+int lr_init_check_stub(const struct lr_init_child *c, struct lr_err *err)
 {
-	return check(pid, start_time, filtered, LR_NOFD, NULL, err);
+	struct lr_proc_stat st;
+
+	return lr_proc_stat(c->pid, &st) < 0 || st.dies ? died(c->pid, c->filtered, err) : 0;
 }
 
 void lr_init_child_knows(struct lr_init_child *c, const struct lr_init_process *p)
 {
-	c->program = p->argv[0];
-	c->stub = p->stub_argv ? p->stub : LR_NOFD;
+	c->program = p->stub_argv ? p->argv[0] : NULL;
 	c->filtered = p->seccomp;
 	c->check = p->detached || p->seccomp;
 }
 
-int lr_init_start(struct lr_init_child *c, struct lr_err *err)
+static int start_apart(struct lr_init_child *c, struct lr_err *err)
 {
-	int r = c->runs ? 0 : lr_sync_tell(c->sync, LR_STEP_START, 0, err);
+	int r = lr_sync_tell(c->sync, LR_STEP_START, 0, err);
 
-	if (r >= 0 && !c->runs)
-		r = lr_sync_wait_exec(c->sync, c->pid, 0, err);
-	if (r >= 0 && !c->runs && c->check)
-		r = check(c->pid, 0, c->filtered, c->stub, c->program, err);
+	if (r >= 0)
+		r = lr_sync_wait_exec(c->sync, c->pid, 0, NULL, err);
+	if (r >= 0 && c->check)
+		r = lr_init_check_executed(c->pid, 0, c->program, c->filtered, err);
 	c->sync = lr_close(c->sync);
 	return r;
+}
+
+int lr_init_start(struct lr_init_child *c, struct lr_err *err)
+{
+	if (c->runs)
+		return 0;
+	if (!c->alone)
+		return start_apart(c, err);
+	/* The stub waits. That it died meanwhile is found out below. */
+	if (lr_write_full(c->go, "", 1) < 0)
+		lr_debug("init: the sealed program is gone");
+	c->go = lr_close(c->go);
+	return lr_init_executed(c, err);
 }
 
 /* How long to wait for the end of file before looking what is executed. */
@@ -138,8 +151,7 @@ int lr_init_wait_report(int fd, pid_t pid, uint64_t start_time)
 	}
 }
 
-int lr_init_executed(const struct lr_init_process *p, const struct lr_becoming *b,
-		     struct lr_init_child *c, struct lr_err *err)
+int lr_init_executed(struct lr_init_child *c, struct lr_err *err)
 {
 	int32_t why = 0;
 	ssize_t n = c->sync < 0 ? 0 : lr_init_wait_report(c->sync, c->pid, 0);
@@ -152,9 +164,9 @@ int lr_init_executed(const struct lr_init_process *p, const struct lr_becoming *
 	if (n < 0)
 		return lr_fail(err, (int)-n, "wait for the program to be executed");
 	if (n == sizeof(why))
-		return lr_program_explain(b->program, why, err);
-	if (p->detached || p->seccomp) {
-		n = check(c->pid, 0, p->seccomp, p->stub_argv ? p->stub : LR_NOFD, b->program, err);
+		return lr_program_explain(c->program, why, err);
+	if (c->check) {
+		n = lr_init_check_executed(c->pid, 0, c->program, c->filtered, err);
 		if (n < 0)
 			return (int)n;
 	}

@@ -81,19 +81,20 @@ struct lr_init_child {
 	pid_t pid;
 	int pidfd; /* LR_NOFD where the kernel has none */
 	int sync;
-	int stub;            /* what executes the program, or LR_NOFD */
-	const char *program; /* argv[0], where `stub` is one */
-	bool runs;           /* born in the caller's memory: its program was executed already */
+	int go;              /* tells a stub to execute the program, or LR_NOFD */
+	const char *program; /* that a stub executes; NULL: without a stub */
+	bool alone;          /* born in the caller's memory: it is in the record already */
+	bool runs;           /* and its program was executed */
 	bool check;          /* lr_init_start asks whether it died instead */
 	bool filtered;       /* a seccomp filter may be why */
 };
 #define LR_INIT_CHILD_NONE                                                                         \
 	{                                                                                          \
-		.pidfd = LR_NOFD, .sync = LR_NOFD, .stub = LR_NOFD                                 \
+		.pidfd = LR_NOFD, .sync = LR_NOFD, .go = LR_NOFD                                   \
 	}
 
-/* Whether a child in our memory will do: it can do everything up to its program by itself, nobody
- * has to wait for it, and it writes no file's contents, which would be charged to our cgroup. */
+/* Whether a child in our memory will do: it can do everything up to its program, or up to a stub
+ * that waits, by itself, and writes no file's contents, which would be charged to our cgroup. */
 bool lr_init_alone(const struct lr_init_plan *p);
 
 /*
@@ -111,17 +112,17 @@ int lr_init_spawn(struct lr_init_plan *p, struct lr_init_child *ret,
 int lr_init_attend(struct lr_init_plan *p, struct lr_init_child *c,
 		   struct lr_err *err) LR_MUST_CHECK;
 
-/* run: lets the program start; returns when it has, or why it did not. Both do nothing for a child
- * that runs. */
+/* Lets the program start; returns when it has, or why it did not. Does nothing for a child that
+ * runs. Not after create: `start` does it. */
 int lr_init_start(struct lr_init_child *c, struct lr_err *err) LR_MUST_CHECK;
 
 /*
  * After the end of file of the descriptor that tells: 0 if the process has executed its program, or
  * -EPIPE with the words if it died before. One that its parent has waited for meanwhile is taken
- * for a program's. start_time: of the process, in clock ticks since boot. filtered: a seccomp
- * filter may be why.
+ * for a program's. start_time: of the process, in clock ticks since boot. program: that a stub was
+ * to execute, or NULL. filtered: a seccomp filter may be why.
  */
-int lr_init_check_executed(pid_t pid, uint64_t start_time, bool filtered,
+int lr_init_check_executed(pid_t pid, uint64_t start_time, const char *program, bool filtered,
 			   struct lr_err *err) LR_MUST_CHECK;
 
 /* Kills and reaps. */

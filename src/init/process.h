@@ -58,21 +58,32 @@ struct lr_init_process {
 	 * lr_init_stub_open. NULL: execute directly */
 	const char **stub_argv;
 	int stub;
+	/* Its program, which a stub executes, waits for lr_init_start: the parent has something to
+	 * do that has to wait for the process, and that the program has to wait for. */
+	bool held;
 };
 
 /* The child's own state while it becomes the process. */
 struct lr_becoming {
 	int sync;
-	int procfd; /* private procfs, LR_NOFD when nothing needs it */
-	int slave;  /* terminal, LR_NOFD: none; taken */
-	int go;     /* fifos of `start`, LR_NOFD: none */
-	int answer;
+	int procfd;   /* private procfs, LR_NOFD when nothing needs it */
+	int slave;    /* terminal, LR_NOFD: none; taken */
+	int go;       /* gives the word to start; LR_NOFD: the medium does */
+	int answer;   /* to `start`, once it is there; LR_NOFD: none */
 	int hooks[2]; /* where the hooks of `start` write, LR_NOFD: nowhere of their own */
 	bool vm;      /* in the caller's memory */
 	char program[PATH_MAX];
 	char home[sizeof("HOME=") + PATH_MAX];
-	char sync_text[12];
+	char stub_text[24];
 };
+#define LR_BECOMING_NONE                                                                           \
+	{                                                                                          \
+		.sync = LR_NOFD, .procfd = LR_NOFD, .slave = LR_NOFD, .go = LR_NOFD,               \
+		.answer = LR_NOFD, .hooks = {                                                      \
+			LR_NOFD,                                                                   \
+			LR_NOFD                                                                    \
+		}                                                                                  \
+	}
 
 /* True if some step below writes to /proc. */
 bool lr_process_wants_procfs(const struct lr_init_process *p);
@@ -105,6 +116,8 @@ int lr_process_load_notify(struct lr_init_process *p, struct lr_becoming *b,
  */
 #define LR_STUB_NAME "lean-stub" /* of the memfd */
 int lr_init_stub_open(struct lr_err *err) LR_MUST_CHECK;
+/* Whether the filter lets it do its work. */
+bool lr_init_stub_allowed(const struct lr_seccomp_prog *filter, struct lr_arena *arena);
 
 /* What is done last, to the process itself and to each of its startContainer hooks: the filter,
  * unless lr_process_load_notify has loaded it, and no more capabilities than are its own. */

@@ -2,75 +2,22 @@
 /* init: the parent's side of the birth of a container; see init.h. */
 #define LR_ROOM "init"
 #include <errno.h>
-#include <signal.h>
-#include <stdio.h>
-#include <sys/prctl.h>
-#include <sys/wait.h>
 #include <unistd.h>
 
 #include "libocispec/ocispec.h"
 #include "src/base/fd.h"
 #include "src/base/log.h"
-#include "src/base/str.h"
 #include "src/hook/hook.h"
 #include "src/init/child.h"
 #include "src/init/clone.h"
-#include "src/init/program.h"
-#include "src/init/sync.h"
-#include "src/init/vm.h"
-#include "src/sys/proc.h"
-#include "src/sys/procfs.h"
 #include "src/sys/selfexe.h"
 #include "src/sys/syscalls.h"
 
-static int reap(pid_t pid)
-{
-	int status = 0;
-
-	while (waitpid(pid, &status, 0) < 0)
-		if (errno != EINTR)
-			break;
-	return status;
-}
-
-void lr_init_child_close(struct lr_init_child *c)
-{
-	c->pidfd = lr_close(c->pidfd);
-	c->sync = lr_close(c->sync);
-}
-
-void lr_init_abort(struct lr_init_child *c)
-{
-	if (c->pid > 0) {
-		(void)kill(c->pid, SIGKILL); /* our own child, not reaped: the pid is its own */
-		reap(c->pid);
-		c->pid = 0;
-	}
-	lr_init_child_close(c);
-}
-
-void lr_child_init(struct lr_child *c, struct lr_init_plan *p, struct lr_ns_fds *ns, int sync)
-{
-	bool hooks = p->hooks && p->hooks->start_container.n;
-
-	*c = (struct lr_child){
-		.plan = p,
-		.ns = ns,
-		.becoming = {.sync = sync,
-			     .procfd = LR_NOFD,
-			     .slave = LR_NOFD,
-			     .go = p->go,
-			     .answer = p->answer,
-			     .hooks = {hooks ? p->hook_opts.stdout_fd : LR_NOFD,
-				       hooks ? p->hook_opts.stderr_fd : LR_NOFD}},
-	};
-}
-
 bool lr_init_alone(const struct lr_init_plan *p)
 {
-	return !p->ns.staged && !(p->ns.create & (CLONE_NEWUSER | CLONE_NEWTIME)) && p->go < 0 &&
-	       !lr_mount_writes_contents(p->mounts) && !lr_child_waits_mapped(p) &&
-	       !lr_child_sends_rooted(p) && p->process.console < 0 &&
+	return !p->ns.staged && !(p->ns.create & (CLONE_NEWUSER | CLONE_NEWTIME)) &&
+	       (p->go < 0 || p->process.stub_argv) && !lr_mount_writes_contents(p->mounts) &&
+	       !lr_child_waits_mapped(p) && !lr_child_sends_rooted(p) && p->process.console < 0 &&
 	       !(p->hooks && p->hooks->start_container.n) &&
 	       !(p->process.seccomp && p->process.seccomp->notify);
 }
@@ -88,52 +35,6 @@ static unsigned clone_flags(const struct lr_init_plan *p)
 	return p->ns.create & ~later;
 }
 
-/* The runtime is back in its own namespaces, and the child waits for its id maps: time to move it,
- * if it could not be born in its cgroup. */
-static int after_birth(struct lr_init_plan *p, struct lr_ns_fds *ns, pid_t pid, bool move,
-		       struct lr_err *err)
-{
-	int r = lr_ns_step_out(&p->ns, ns, err);
-
-	if (r >= 0 && pid > 0 && move)
-		r = lr_cgroup_join_pid(lr_cgroup_plan_ref(p->cgroup), pid, err);
-	return r;
-}
-
-static int spawn_direct(struct lr_init_plan *p, struct lr_ns_fds *ns, int sv[2],
-			struct lr_init_child *ret, struct lr_err *err)
-{
-	bool move = lr_ns_cgroup_first(&p->ns);
-	LR_CLEANUP_FD int cgroup = move ? LR_NOFD : lr_cgroup_clone_fd(p->cgroup);
-	struct lr_clone clone = {.flags = clone_flags(p), .cgroup = cgroup};
-	struct lr_err out = {0};
-
-	int r = lr_ns_step_in(&p->ns, ns, err);
-	pid_t pid = r < 0 ? r : lr_clone(&clone, err);
-	if (pid == 0) {
-		struct lr_child c;
-		lr_child_init(&c, p, ns, sv[1]);
-		c.in_cgroup = clone.in_cgroup || move;
-		c.signals = clone.reset;
-		lr_close(sv[0]);
-		lr_child_main(&c);
-	}
-	/* Also after a failure: hooks and clean-up belong into the runtime's own namespaces. */
-	if (after_birth(p, ns, pid, move, &out) < 0 && pid > 0) {
-		(void)kill(pid, SIGKILL);
-		reap(pid);
-		lr_close(clone.pidfd);
-		if (err)
-			*err = out;
-		return -out.code;
-	}
-	if (pid < 0)
-		return pid;
-	ret->pid = pid;
-	ret->pidfd = clone.pidfd;
-	return 0;
-}
-
 /* What a process in a new user namespace cannot do for itself: it waits for MAPPED. */
 static int prepare_user_ns(const struct lr_init_plan *p, pid_t pid, struct lr_err *err)
 {
@@ -144,136 +45,95 @@ static int prepare_user_ns(const struct lr_init_plan *p, pid_t pid, struct lr_er
 	return r;
 }
 
-/* The user namespace is new, and the process in between is born in it. */
-static bool made_between(const struct lr_init_plan *p)
+/* What the child changes of a plan is changed in copies: it may be in our memory. */
+struct newborn {
+	struct lr_child child;
+	struct lr_init_plan plan;
+	struct lr_lean_enter lean;
+	struct lr_ns_fds ns;
+};
+
+static struct newborn *conceive(const struct lr_init_plan *p, const struct lr_ns_fds *ns)
 {
-	return p->ns.create & CLONE_NEWUSER && p->ns.staged_user;
+	struct newborn *n = lr_new(p->arena, struct newborn);
+	bool hooks = p->hooks && p->hooks->start_container.n;
+
+	if (!n)
+		return NULL;
+	n->plan = *p;
+	n->ns = *ns;
+	n->plan.mounts = lr_mount_copy(p->mounts, p->arena);
+	if (!n->plan.mounts)
+		return NULL;
+	if (p->lean) {
+		n->lean = *p->lean;
+		n->plan.lean = &n->lean;
+	}
+	n->child = (struct lr_child){
+		.who = LR_WHO_INIT,
+		.plan = &n->plan,
+		.process = &n->plan.process,
+		.ns = &n->ns,
+		.vm = p->vm && lr_init_alone(p) ? p->vm : NULL,
+		.becoming = LR_BECOMING_NONE,
+		.sister =
+			clone_flags(p) & ~(lr_child_made_between(p) ? (unsigned)CLONE_NEWUSER : 0),
+	};
+	n->child.becoming.go = p->go;
+	n->child.becoming.answer = p->answer;
+	if (hooks) {
+		n->child.becoming.hooks[0] = p->hook_opts.stdout_fd;
+		n->child.becoming.hooks[1] = p->hook_opts.stderr_fd;
+	}
+	return n;
 }
 
-/* The process in between: enters what nobody returns from, and bears the child as its sister. */
-static _Noreturn void middle_main(struct lr_init_plan *p, struct lr_ns_fds *ns, int sync,
-				  bool in_cgroup)
+/* By a process in between, which enters what is to be joined. */
+static int spawn_between(struct lr_init_plan *p, struct newborn *n, struct lr_init_child *ret,
+			 struct lr_err *err)
 {
-	bool new_user = made_between(p);
-	struct lr_child c;
-	struct lr_clone clone = {.flags =
-					 clone_flags(p) & ~(new_user ? (unsigned)CLONE_NEWUSER : 0),
-				 .cgroup = LR_NOFD};
-	struct lr_err err = {0};
+	LR_CLEANUP_FD int cgroup = lr_cgroup_clone_fd(p->cgroup);
+	bool maps = lr_child_made_between(p);
+	struct lr_clone clone = {.flags = maps ? CLONE_NEWUSER : 0, .cgroup = cgroup};
+	struct lr_bearing b = {.child = &n->child,
+			       .clone = &clone,
+			       .between = true,
+			       .map = maps ? prepare_user_ns : NULL};
 
-	lr_child_init(&c, p, ns, sync);
-
-	lr_selfexe_let_go();
-	int r = lr_cgroup_join_self(p->cgroup, in_cgroup, &err);
-	if (r >= 0 && new_user)
-		r = lr_sync_wait(sync, LR_STEP_MAPPED, NULL, &err);
-	if (r >= 0 && p->process.oom_score_adj) { /* the child inherits it */
-		c.becoming.procfd = lr_procfs_open(&err);
-		r = c.becoming.procfd < 0 ? c.becoming.procfd
-					  : lr_process_early(&p->process, &c.becoming, &err);
-		c.becoming.procfd = lr_close(c.becoming.procfd);
-	}
-	if (r >= 0 && ns->join[LR_NS_USER] >= 0)
-		lr_limits_grant(&p->process.rlimits, NULL, 0);
-	if (r >= 0 && new_user)
-		r = lr_ns_become_root(&err);
-	/* Others may be in the namespaces that are joined, and must not look into this process
-	 * and its child, whose descriptors lead to the host (CVE-2016-9962). An ordinary user can
-	 * join nothing here, but has to write the time offsets: hidden, its files in /proc would
-	 * belong to the host's root. */
-	bool offsets = new_user && p->ns.time_offsets;
-	if (r >= 0 && prctl(PR_SET_DUMPABLE, offsets, 0, 0, 0) < 0)
-		r = lr_fail(&err, errno, "hide the process from others");
-	/* With the host's rights where we have them, before they are given up. */
-	if (r >= 0)
-		r = lr_ns_step_in(&p->ns, ns, &err);
-	if (r >= 0 && offsets && prctl(PR_SET_DUMPABLE, 0, 0, 0, 0) < 0)
-		r = lr_fail(&err, errno, "hide the process from others");
-	if (r >= 0 && ns->join[LR_NS_USER] >= 0)
-		r = lr_ns_join_user(ns, &err);
-	if (r >= 0 && ns->join[LR_NS_USER] >= 0)
-		r = lr_ns_become_root(&err);
-	if (r >= 0) {
-		clone.flags |= CLONE_PARENT;
-		r = lr_clone(&clone, &err);
-	}
-	if (r == 0) {
-		c.staged = true;
-		c.signals = clone.reset;
-		lr_child_main(&c);
-	}
-	if (r > 0)
-		r = lr_sync_send(sync, LR_STEP_CLONED, r, &err);
-	if (r < 0)
-		lr_sync_send_err(sync, &err);
-	lr_proc_end(r < 0);
+	return lr_bear(&b, ret, err);
 }
 
-static int spawn_staged(struct lr_init_plan *p, struct lr_ns_fds *ns, int sv[2],
+static int spawn_direct(struct lr_init_plan *p, struct newborn *n, struct lr_ns_fds *ns,
 			struct lr_init_child *ret, struct lr_err *err)
 {
-	LR_CLEANUP_FD int cgroup = lr_cgroup_clone_fd(p->cgroup);
-	struct lr_clone clone = {.flags = made_between(p) ? CLONE_NEWUSER : 0, .cgroup = cgroup};
-	int32_t child = 0;
-
-	pid_t middle = lr_clone(&clone, err);
-	if (middle == 0) {
-		lr_close(sv[0]);
-		middle_main(p, ns, sv[1], clone.in_cgroup);
-	}
-	if (middle < 0)
-		return middle;
-	lr_close(clone.pidfd);
-	int r = 0;
-	if (made_between(p)) {
-		r = prepare_user_ns(p, middle, err);
-		if (r >= 0)
-			r = lr_sync_tell(sv[0], LR_STEP_MAPPED, middle, err);
-	}
-	if (r >= 0)
-		r = lr_sync_wait(sv[0], LR_STEP_CLONED, &child, err);
-	if (r >= 0)
-		r = lr_clone_check(child, err);
-	if (r < 0)
-		(void)kill(middle, SIGKILL);
-	reap(middle);
-	if (r < 0)
-		return r;
-	ret->pid = child;
-	ret->pidfd = lr_pidfd_open(child, 0);
-	return 0;
-}
-
-/* 0, LR_VM_NOT_HERE, or -errno. */
-static int spawn_in_memory(struct lr_init_plan *p, struct lr_ns_fds *ns, struct lr_init_child *ret,
-			   struct lr_err *err)
-{
-	LR_CLEANUP_FD int cgroup = lr_cgroup_clone_fd(p->cgroup);
+	bool move = lr_ns_cgroup_first(&p->ns);
+	LR_CLEANUP_FD int cgroup = move ? LR_NOFD : lr_cgroup_clone_fd(p->cgroup);
 	struct lr_clone clone = {.flags = clone_flags(p), .cgroup = cgroup};
+	struct lr_bearing b = {.child = &n->child, .clone = &clone};
 	struct lr_err out = {0};
 
-	if (!p->vm || !lr_init_alone(p))
-		return LR_VM_NOT_HERE;
-	/* We wait until its program runs: nothing may be held by then. */
-	lr_selfexe_let_go();
+	n->child.in_cgroup = move;
 	int r = lr_ns_step_in(&p->ns, ns, err);
 	if (r >= 0)
-		r = lr_vm_spawn(p, ns, &clone, ret, err);
-	if (lr_ns_step_out(&p->ns, ns, &out) < 0 && r >= 0) {
-		if (err)
-			*err = out;
-		r = -out.code;
-	}
-	if (r < 0)
-		lr_init_abort(ret);
-	return r;
+		r = lr_bear(&b, ret, err);
+	/* Also after a failure: hooks and clean-up belong into the runtime's own namespaces. */
+	int back = lr_ns_step_out(&p->ns, ns, &out);
+	/* The child waits for its id maps: time to move it, if it could not be born in its cgroup.
+	 */
+	if (back >= 0 && r >= 0 && move)
+		back = lr_cgroup_join_pid(lr_cgroup_plan_ref(p->cgroup), ret->pid, &out);
+	if (back >= 0 || r < 0)
+		return r;
+	lr_init_abort(ret);
+	if (err)
+		*err = out;
+	return back;
 }
 
 int lr_init_spawn(struct lr_init_plan *p, struct lr_init_child *ret, struct lr_err *err)
 {
 	struct lr_init_child c = LR_INIT_CHILD_NONE;
 	struct lr_ns_fds ns;
-	int sv[2];
 
 	/* Without a pid namespace of its own, others may see the child at once. */
 	if (!(p->ns.create & CLONE_NEWPID))
@@ -281,21 +141,15 @@ int lr_init_spawn(struct lr_init_plan *p, struct lr_init_child *ret, struct lr_e
 	int r = lr_ns_open(&p->ns, &ns, err);
 	if (r < 0)
 		return r;
-	r = spawn_in_memory(p, &ns, &c, err);
-	if (r == LR_VM_NOT_HERE && (r = lr_sync_pair(sv, err)) >= 0) {
-		r = p->ns.staged ? spawn_staged(p, &ns, sv, &c, err)
-				 : spawn_direct(p, &ns, sv, &c, err);
-		/* The child's end has to be the child's alone, or nobody would see it die. */
-		lr_close(sv[1]);
-		c.sync = sv[0];
-	}
+	struct newborn *n = conceive(p, &ns);
+	if (!n)
+		r = lr_fail(err, ENOMEM, "plan");
+	else
+		r = p->ns.staged ? spawn_between(p, n, &c, err) : spawn_direct(p, n, &ns, &c, err);
 	lr_ns_close(&ns);
-	if (r < 0) {
-		lr_init_child_close(&c);
+	if (r < 0)
 		return r;
-	}
 	lr_debug("init: process %d", c.pid);
-	lr_init_child_knows(&c, &p->process);
 	*ret = c;
 	return 0;
 }
@@ -355,7 +209,7 @@ int lr_init_attend(struct lr_init_plan *p, struct lr_init_child *c, struct lr_er
 	int r = 0;
 
 	lr_cgroup_settle(p->cgroup);
-	if (c->runs)
+	if (c->alone)
 		return 0;
 	if (p->ns.create & CLONE_NEWUSER && !p->ns.staged_user)
 		r = prepare_user_ns(p, c->pid, err);
@@ -379,7 +233,10 @@ int lr_init_attend(struct lr_init_plan *p, struct lr_init_child *c, struct lr_er
 	}
 	if (r >= 0 && p->go >= 0)
 		r = lr_sync_tell(c->sync, LR_STEP_RECORDED, 0, err);
-	if (r >= 0 && p->go >= 0)
-		r = lr_sync_wait(c->sync, LR_STEP_READY, NULL, err);
-	return r;
+	if (r < 0 || p->go < 0)
+		return r;
+	if (!p->process.stub_argv)
+		return lr_sync_wait(c->sync, LR_STEP_READY, NULL, err);
+	r = lr_sync_wait_exec(c->sync, c->pid, 0, NULL, err);
+	return r < 0 ? r : lr_init_check_stub(c, err);
 }

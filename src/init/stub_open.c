@@ -4,11 +4,23 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <sys/mman.h>
+#include <sys/syscall.h>
 
 #include "src/base/fd.h"
+#include "src/base/str.h"
 #include "src/init/process.h"
 #include "src/init/stub.h" /* made by the build */
 #include "src/sys/syscalls.h"
+
+bool lr_init_stub_allowed(const struct lr_seccomp_prog *filter, struct lr_arena *arena)
+{
+	/* stub.c's, and what executes it. */
+	static const int calls[] = {SYS_execveat,       SYS_fcntl, SYS_rt_sigaction,
+				    SYS_rt_sigprocmask, SYS_prctl, SYS_read,
+				    SYS_execve,         SYS_write, SYS_exit_group};
+
+	return lr_seccomp_allows(filter, calls, LR_ARRAY_SIZE(calls), arena);
+}
 
 #define SEALS (F_SEAL_SEAL | F_SEAL_SHRINK | F_SEAL_GROW | F_SEAL_WRITE)
 

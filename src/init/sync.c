@@ -188,7 +188,9 @@ void lr_sync_send_program(int sock, const char *path)
 	struct message m = {.magic = MAGIC, .kind = KIND_PROGRAM};
 
 	snprintf(m.err.msg, sizeof(m.err.msg), "%s", path);
-	(void)send_message(sock, &m, sizeof(m));
+	/* Or a fifo; see lr_sync_send_err. */
+	if (send_message(sock, &m, sizeof(m)) == -ENOTSOCK)
+		(void)lr_write_full(sock, &m, sizeof(m));
 }
 
 /* What is there. Not waiting: somebody else may have taken it away. A fifo's is one write(2). */
@@ -218,14 +220,17 @@ static ssize_t wait_report(int sock, pid_t pid, uint64_t start_time, struct mess
 	return n;
 }
 
-int lr_sync_wait_exec(int sock, pid_t pid, uint64_t start_time, struct lr_err *err)
+int lr_sync_wait_exec(int sock, pid_t pid, uint64_t start_time, char *program, struct lr_err *err)
 {
-	char program[sizeof(((struct lr_err *)0)->msg)] = "the program";
+	char unasked[LR_SYNC_PROGRAM_SIZE];
 	struct message m = {0};
 	ssize_t n = wait_report(sock, pid, start_time, &m);
 
+	program = program ? program : unasked;
+	program[0] = '\0';
 	if (n == sizeof(m) && m.magic == MAGIC && m.kind == KIND_PROGRAM) {
-		snprintf(program, sizeof(program), "%.*s", (int)sizeof(program) - 1, m.err.msg);
+		snprintf(program, LR_SYNC_PROGRAM_SIZE, "%.*s", (int)LR_SYNC_PROGRAM_SIZE - 1,
+			 m.err.msg);
 		n = wait_report(sock, pid, start_time, &m);
 	}
 	if (n == 0)
@@ -233,7 +238,7 @@ int lr_sync_wait_exec(int sock, pid_t pid, uint64_t start_time, struct lr_err *e
 	if (n < 0)
 		return lr_fail(err, (int)-n, "wait for the program to be executed");
 	if (n == sizeof(int32_t)) /* stub.c */
-		return lr_program_explain(program, (int)m.magic, err);
+		return lr_program_explain(program[0] ? program : "the program", (int)m.magic, err);
 	if (!is_error(&m, n))
 		return lr_refuse(err, EPROTO, "unexpected message before the program was executed");
 	take_error(&m, err);

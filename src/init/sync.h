@@ -70,8 +70,11 @@ void lr_sync_send_program(int sock, const char *path);
  * Parent: waits until the child has executed its program, seen as the end of file of a socket (or
  * the answer fifo) that is closed by execve. 0, or the error it sent. A child that died before
  * cannot be told apart here: see lr_init_check_executed. Where others keep the descriptor open,
- * /proc tells of `pid`, which started at `start_time` (0: a child of ours).
+ * /proc tells of `pid`, which started at `start_time` (0: a child of ours). program
+ * (LR_SYNC_PROGRAM_SIZE, may be NULL): what a stub executes, or "".
  */
-int lr_sync_wait_exec(int sock, pid_t pid, uint64_t start_time, struct lr_err *err) LR_MUST_CHECK;
+#define LR_SYNC_PROGRAM_SIZE sizeof(((struct lr_err *)0)->msg)
+int lr_sync_wait_exec(int sock, pid_t pid, uint64_t start_time, char *program,
+		      struct lr_err *err) LR_MUST_CHECK;
 
 #endif

@@ -20,21 +20,8 @@
 #ifndef LR_INIT_VM_H
 #define LR_INIT_VM_H
 
-#include "src/init/child.h"
 #include "src/init/clone.h"
-
-/* Shared by both sides while the parent waits. */
-struct lr_vm_birth {
-	struct lr_init_vm *vm;
-	const struct lr_clone *clone;
-	struct lr_child child;
-	struct lr_init_plan plan; /* the child's copy, and its parts that it changes */
-	struct lr_lean_enter lean;
-	struct lr_ns_fds ns;
-	struct lr_err err;
-	bool started; /* says the record: who kills it from now on kills the program */
-	pid_t pid;    /* as the parent sees it; there before the child runs */
-};
+#include "src/init/init.h"
 
 /*
  * Nobody was born: this kernel, machine or plan has no births in our memory. Take the usual way.
@@ -54,9 +41,5 @@ pid_t lr_clone_vm(struct lr_clone *c, const struct lr_init_vm *vm, void (*fn)(vo
  * executed the program or the child was waited for.
  */
 void lr_vm_over(pid_t pid);
-
-/* lr_init_spawn and lr_init_start in one: 0, LR_VM_NOT_HERE, or -errno. */
-int lr_vm_spawn(struct lr_init_plan *p, struct lr_ns_fds *ns, struct lr_clone *clone,
-		struct lr_init_child *ret, struct lr_err *err) LR_MUST_CHECK;
 
 #endif

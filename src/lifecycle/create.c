@@ -37,16 +37,36 @@ void lr_birth_close(struct lr_birth *b)
 		lr_store_close(&b->store);
 }
 
-bool lr_birth_out_of_memory(const struct lr_birth *b, struct lr_arena *a)
+/* What the cgroup says of a container with a memory limit; NULL: nothing that would count. */
+static const struct lr_cgroup_stats *memory_stats(const struct lr_birth *b, struct lr_arena *a)
 {
 	const struct oci_linux *l = b->c.config->linux_;
 	const struct oci_memory *m = l && l->resources ? l->resources->memory : NULL;
 	struct lr_cgroup_stats *stats;
 
 	/* A cgroup out of a pool may remember somebody else's. */
-	return m && m->limit && *m->limit > 0 && !b->c.record.lean_cgroup &&
-	       lr_cgroup_stats(lr_cgroup_plan_ref(b->c.init.cgroup), a, &stats, NULL) >= 0 &&
-	       stats->memory.oom_kill > 0;
+	if (!m || !m->limit || *m->limit <= 0 || b->c.record.lean_cgroup)
+		return NULL;
+	return lr_cgroup_stats(lr_cgroup_plan_ref(b->c.init.cgroup), a, &stats, NULL) < 0 ? NULL
+											  : stats;
+}
+
+bool lr_birth_out_of_memory(const struct lr_birth *b, struct lr_arena *a)
+{
+	const struct lr_cgroup_stats *stats = memory_stats(b, a);
+
+	return stats && stats->memory.oom_kill > 0;
+}
+
+/* Whether an error on the way to the program means that. Who shares our memory is not killed: the
+ * kernel refuses him instead. */
+static bool was_short(const struct lr_birth *b, int code, struct lr_arena *a)
+{
+	const struct lr_cgroup_stats *stats =
+		code == EPIPE || code == ENOMEM ? memory_stats(b, a) : NULL;
+
+	return stats &&
+	       (code == EPIPE ? stats->memory.oom_kill > 0 : stats->memory.usage.failcnt > 0);
 }
 
 void lr_birth_undo(struct lr_birth *b, struct lr_arena *a, struct lr_err *err)
@@ -54,7 +74,7 @@ void lr_birth_undo(struct lr_birth *b, struct lr_arena *a, struct lr_err *err)
 	struct lr_err why = {0};
 	char line[1200];
 
-	if (err && err->code == EPIPE && lr_birth_out_of_memory(b, a)) {
+	if (err && was_short(b, err->code, a)) {
 		lr_refuse(err, ENOMEM, "out of memory before the program could start");
 		lr_err_at(err, "linux.resources.memory.limit");
 		lr_err_hint(err,
@@ -107,6 +127,14 @@ static int get_seccomp(struct lr_birth *b, struct lr_arena *a, struct lr_err *er
 			return r;
 	}
 	b->c.init.process.seccomp = &b->seccomp;
+	return 0;
+}
+
+/* For exec. */
+static int save_seccomp(struct lr_birth *b, struct lr_err *err)
+{
+	if (!b->c.seccomp.given)
+		return 0;
 	LR_CLEANUP_FD int fd = openat(b->entry.dir, LR_STORE_SECCOMP,
 				      O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0600);
 	if (fd < 0)
@@ -185,7 +213,7 @@ static int record_self(void *arg, pid_t pid, bool starts, uint64_t *ignored, str
 }
 
 /* A child that needs nobody goes its way in our memory, with no rendezvous and no copies. */
-static void choose_way(struct lr_birth *b, enum lr_birth_kind kind)
+static void choose_way(struct lr_birth *b)
 {
 	struct lr_init_plan *p = &b->c.init;
 
@@ -194,8 +222,9 @@ static void choose_way(struct lr_birth *b, enum lr_birth_kind kind)
 		p->parent_work = parent_work;
 	p->cgroup_late = joins_late(b);
 	/* What is made between the two phases: the notify socket, and what tells others the pid. */
-	bool between = b->c.notify || b->hands_out;
-	if (kind != LR_BIRTH_CREATE && !between && lr_init_alone(p)) {
+	bool between = p->go < 0 && (b->c.notify || b->hands_out);
+	p->process.held = between && p->process.stub_argv;
+	if ((!between || p->process.held) && lr_init_alone(p)) {
 		b->vm = (struct lr_init_vm){.record = record_self, .arg = b};
 		if (b->given) {
 			b->vm.stack = b->given->stack;
@@ -218,11 +247,9 @@ static int prepare(struct lr_birth *b, enum lr_birth_kind kind, struct lr_arena 
 	if (r >= 0 && b->c.notify)
 		r = lr_notify_prepare(&b->entry, err);
 	if (r >= 0)
-		r = get_seccomp(b, a, err);
-	if (r >= 0) {
-		choose_way(b, kind);
+		r = save_seccomp(b, err);
+	if (r >= 0)
 		r = make_cgroups(b, a, err);
-	}
 	if (r >= 0)
 		r = lr_rootfs_prepare(b->c.init.rootfs, &b->c.init.root, err);
 	if (r >= 0)
@@ -235,6 +262,8 @@ static int prepare(struct lr_birth *b, enum lr_birth_kind kind, struct lr_arena 
 		b->c.init.go = f.go;
 		b->c.init.answer = f.answer;
 	}
+	if (r >= 0)
+		choose_way(b);
 	return r < 0 ? r : 0;
 }
 
@@ -245,7 +274,7 @@ static int spawn(struct lr_birth *b, struct lr_arena *a, struct lr_err *err)
 	int r = lr_init_spawn(p, &b->child, err);
 	/* The child's end is the child's alone: it closes, we see it. */
 	p->process.console = lr_close(p->process.console);
-	if (r >= 0 && !b->child.runs)
+	if (r >= 0 && !b->child.alone)
 		r = record_pid(b, b->child.pid, NULL, err);
 	if (r >= 0)
 		r = lr_init_attend(p, &b->child, err);
@@ -312,8 +341,24 @@ static int hide(struct lr_birth *b, const struct lr_create_opts *o, const struct
 {
 	const struct lr_hide_caller who = {.hidden = !o->protect};
 
-	b->hide = lr_hide(&who, o->two_phase ? LR_HIDE_CREATE : LR_HIDE_RUN, c, err);
+	b->hide = lr_hide(&who, LR_HIDE_INIT, c, err);
 	return b->hide == LR_HIDE_MOUNT ? o->protect(o->protect_arg, err) : 0;
+}
+
+static int open_stub(struct lr_birth *b, const struct lr_create_opts *o, struct lr_arena *a,
+		     struct lr_err *err)
+{
+	const struct lr_seccomp_prog *filter = b->c.init.process.seccomp;
+
+	if (b->hide != LR_HIDE_STUB)
+		return 0;
+	/* A container without a process has nothing to execute. */
+	if (!(b->c.record.flags & LR_RECORD_NO_PROGRAM) &&
+	    (!filter || lr_init_stub_allowed(filter, a)))
+		b->stub = lr_init_stub_open(NULL);
+	if (b->stub < 0)
+		return o->protect(o->protect_arg, err);
+	return lr_process_stub(b->c.config->process, b->stub, a, &b->c.init.process, err);
 }
 
 int lr_birth_plan(const struct lr_runtime *rt, const struct lr_create_opts *o, struct lr_arena *a,
@@ -337,6 +382,10 @@ int lr_birth_plan(const struct lr_runtime *rt, const struct lr_create_opts *o, s
 		r = hide(b, o, opts.read_config, err);
 	if (r >= 0)
 		r = lr_compile(&b->rt, &opts, b->store.path, a, &b->c, err);
+	if (r >= 0)
+		r = get_seccomp(b, a, err);
+	if (r >= 0)
+		r = open_stub(b, o, a, err);
 	if (r >= 0)
 		lr_debug("create: %s compiled: %zu mounts, namespaces %#x, %zu cgroups",
 			 b->c.bundle, b->c.config->mounts.n, b->c.record.namespaces,

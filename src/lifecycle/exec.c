@@ -286,7 +286,7 @@ int lr_exec_in_memory(const struct lr_runtime *rt, const struct lr_exec_opts *o,
 	const struct lr_hide_caller who = {.library = true, .hidden = given->stub < 0};
 	struct exec e = nothing;
 
-	if (lr_hide(&who, LR_HIDE_EXEC, given->config, err) == LR_HIDE_REFUSE)
+	if (lr_hide(&who, LR_HIDE_ENTER, given->config, err) == LR_HIDE_REFUSE)
 		return -EOPNOTSUPP;
 	int r = prepare(rt, o, &e, a, err);
 	if (r >= 0)

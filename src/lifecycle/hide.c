@@ -7,7 +7,6 @@
 
 #include "src/base/str.h"
 #include "src/lifecycle/container.h"
-#include "src/seccomp/seccomp.h"
 
 static bool has_text(const char *s)
 {
@@ -28,11 +27,20 @@ static bool is_new(const struct oci_namespace *ns)
 	return ns && !has_text(ns->path);
 }
 
+/* Of a network, or of names, nobody looks into a process; the others are where processes, files or
+ * rights are shared. */
 static bool joins(const struct oci_config *c)
 {
-	for (size_t i = 0; c->linux_ && i < c->linux_->namespaces.n; i++)
-		if (has_text(c->linux_->namespaces.v[i].path))
+	static const char *const harmless[] = {"network", "ipc", "uts", "cgroup"};
+
+	for (size_t i = 0; c->linux_ && i < c->linux_->namespaces.n; i++) {
+		const struct oci_namespace *ns = &c->linux_->namespaces.v[i];
+		bool matters = has_text(ns->path);
+		for (size_t k = 0; k < LR_ARRAY_SIZE(harmless); k++)
+			matters = matters && !lr_streq(ns->type, harmless[k]);
+		if (matters)
 			return true;
+	}
 	return false;
 }
 
@@ -64,31 +72,27 @@ static bool has_label(const struct oci_config *c)
 	return p && (has_text(p->apparmor_profile) || has_text(p->selinux_label));
 }
 
-static bool has_filter(const struct oci_config *c)
-{
-	return (c->linux_ && c->linux_->seccomp) ||
-	       lr_annotation(&c->annotations, LR_SECCOMP_BPF_DATA);
-}
-
 /* Nobody may look at the newborn, nothing of the container's be executed by it before the stub, and
- * no filter or label stand between the two execve calls. */
+ * no label stand between the two execve calls. A filter may, if it lets them through: that is known
+ * when it is compiled (lr_init_stub_allowed). */
 static bool stub_suits(const struct oci_config *c)
 {
-	return is_new(find_ns(c, "pid")) && !joins(c) && !has_filter(c) && !has_label(c) &&
+	return is_new(find_ns(c, "pid")) && !joins(c) && !has_label(c) &&
 	       !(c->hooks && (c->hooks->create_container.n || c->hooks->start_container.n));
 }
 
 static enum lr_hide refuse_traced(enum lr_hide_birth birth, struct lr_err *err)
 {
 	lr_refuse(err, EOPNOTSUPP,
-		  birth == LR_HIDE_EXEC
+		  birth == LR_HIDE_ENTER
 			  ? "with CAP_SYS_PTRACE, a process of the container could read this "
 			    "program's memory in the process that is to enter it"
 			  : "with CAP_SYS_PTRACE in the pid namespace of this program, the "
 			    "container could read this program's memory");
 	lr_err_hint(err, "%s, or use the program lean-runtime",
-		    birth == LR_HIDE_EXEC ? "take it away, give the container a new user namespace"
-					  : "take it away, give the container a new pid namespace");
+		    birth == LR_HIDE_ENTER
+			    ? "take it away, give the container a new user namespace"
+			    : "take it away, give the container a new pid namespace");
 	lr_err_at(err, "process.capabilities");
 	return LR_HIDE_REFUSE;
 }
@@ -121,9 +125,9 @@ static enum lr_hide for_library(const struct lr_hide_caller *who, enum lr_hide_b
 {
 	const struct oci_namespace *pid = find_ns(c, "pid");
 
-	if (birth != LR_HIDE_EXEC && pid && !is_new(pid))
+	if (birth != LR_HIDE_ENTER && pid && !is_new(pid))
 		return refuse_joined(c, pid, err);
-	if ((birth == LR_HIDE_EXEC || !pid) && may_trace(c))
+	if ((birth == LR_HIDE_ENTER || !pid) && may_trace(c))
 		return refuse_traced(birth, err);
 	if (who->hidden)
 		return LR_HIDE_NEEDLESS;
@@ -137,8 +141,8 @@ enum lr_hide lr_hide(const struct lr_hide_caller *who, enum lr_hide_birth birth,
 		return for_library(who, birth, c, err);
 	if (who->hidden || who->wants)
 		return who->hidden ? LR_HIDE_NEEDLESS : who->wants;
-	/* The stub waits for nobody, and in exec the container's processes see its child. */
-	if (birth != LR_HIDE_RUN || (c && !stub_suits(c)))
+	/* In a container that is there its processes see the newborn. */
+	if (birth == LR_HIDE_ENTER || (c && !stub_suits(c)))
 		return LR_HIDE_MOUNT;
 	return LR_HIDE_STUB;
 }

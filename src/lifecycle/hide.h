@@ -33,7 +33,10 @@ struct lr_hide_caller {
 	enum lr_hide wants; /* LR_HIDE_MOUNT or LR_HIDE_COPY; LR_HIDE_NEEDLESS: no wish */
 };
 
-enum lr_hide_birth { LR_HIDE_RUN, LR_HIDE_CREATE, LR_HIDE_EXEC };
+enum lr_hide_birth {
+	LR_HIDE_INIT,  /* run, create */
+	LR_HIDE_ENTER, /* exec, and who does something in a container that is there */
+};
 
 /* c: of the container; NULL: it is not known yet, so ask again before a stub is used. With
  * LR_HIDE_REFUSE, *err says what does not suit, and what to do. */

@@ -61,17 +61,6 @@ static int clean_up(struct lr_birth *b, struct lr_arena *a, struct lr_err *err)
 				    a, err);
 }
 
-static int open_stub(struct lr_birth *b, const struct lr_create_opts *o, struct lr_arena *a,
-		     struct lr_err *err)
-{
-	if (b->hide != LR_HIDE_STUB)
-		return 0;
-	b->stub = lr_init_stub_open(NULL);
-	if (b->stub < 0)
-		return o->protect(o->protect_arg, err);
-	return lr_process_stub(b->c.config->process, b->stub, a, &b->c.init.process, err);
-}
-
 /* What the container leaves behind comes to us, and not to somebody who never waits. Only while we
  * stay: a container in the background must outlive us. */
 static int prepare_to_stay(const struct lr_birth *b, const struct lr_create_opts *o,
@@ -89,8 +78,6 @@ static int run(const struct lr_runtime *rt, const struct lr_create_opts *o,
 	LR_CLEANUP_FD int notify = LR_NOFD;
 
 	int r = lr_birth_plan(rt, o, a, b, err);
-	if (r >= 0)
-		r = open_stub(b, o, a, err);
 	if (r >= 0 && !o->detach)
 		r = prepare_to_stay(b, o, signals, err);
 	if (r >= 0)

@@ -34,6 +34,7 @@ static int check_status(const struct lr_existing *c, struct lr_err *err)
 static int let_go(const struct lr_existing *c, struct lr_err *err)
 {
 	const struct lr_entry *e = &c->entry;
+	char program[LR_SYNC_PROGRAM_SIZE] = "";
 	struct lr_store_fifos f;
 
 	int r = lr_store_fifos_open(e, &f);
@@ -43,11 +44,11 @@ static int let_go(const struct lr_existing *c, struct lr_err *err)
 		r = lr_fail(err, errno, "tell init to start");
 	lr_store_fifos_remove(e);
 	if (r >= 0)
-		r = lr_sync_wait_exec(f.answer, c->record.pid, c->record.start_time, err);
+		r = lr_sync_wait_exec(f.answer, c->record.pid, c->record.start_time, program, err);
 	lr_store_fifos_close(&f);
 	if (r >= 0)
 		r = lr_init_check_executed(c->record.pid, c->record.start_time,
-					   c->record.has_seccomp, err);
+					   program[0] ? program : NULL, c->record.has_seccomp, err);
 	if (r >= 0)
 		lr_debug("start: the program runs");
 	return r;

@@ -143,6 +143,13 @@ int lr_seccomp_restore(int fd, struct lr_arena *arena, struct lr_seccomp_prog *r
 bool lr_seccomp_valid(const struct sock_filter *v, size_t n);
 
 /*
+ * Whether the program lets these system calls of the native architecture through, whatever their
+ * arguments. False also if that cannot be said, or for want of memory.
+ */
+bool lr_seccomp_allows(const struct lr_seccomp_prog *prog, const int *calls, size_t n,
+		       struct lr_arena *arena);
+
+/*
  * Hands the listener to the agent: connects to the Unix stream socket `path`, sends the container
  * process state `json` with the descriptor attached, and closes the connection. The descriptor
  * stays the caller's.

@@ -319,6 +319,61 @@ teardown() { common_teardown; }
 
 # As with runc, whose init ends by itself: the first process of a pid namespace could not be ended by
 # these otherwise.
+@test "create: what waits for start is a program of a page, in little memory" {
+	lean_only "a process of its own program"
+	needs_root
+	cfg '.linux.seccomp = {"defaultAction": "SCMP_ACT_ERRNO", "syscalls": [{"names": ["fork"], "action": "SCMP_ACT_ERRNO"},
+		{"names": ["brk", "capset", "close", "execve", "execveat", "exit_group", "fcntl", "getuid", "mmap", "mprotect", "nanosleep",
+			"clock_nanosleep", "arch_prctl", "prctl", "prlimit64", "read", "readlinkat", "rt_sigaction", "rt_sigprocmask",
+			"set_robust_list", "set_tid_address", "write", "uname", "getrandom", "rseq", "readlink", "poll"],
+			"action": "SCMP_ACT_ALLOW"}]} | .process.args = ["/bin/sleep", "300"]'
+	rt_create
+	assert_has "$(readlink "/proc/$(pid_of)/exe")" memfd:lean-stub
+	local kb
+	kb=$(awk '/^Private/ { n += $2 } END { print n }' "/proc/$(pid_of)/smaps_rollup")
+	[ "$kb" -le 100 ] || fail "$kb kB are its own"
+	assert_eq "$(awk '/^Seccomp:/ { print $2 }' "/proc/$(pid_of)/status")" 2
+	rt start "$ID"
+	assert_has "$(readlink "/proc/$(pid_of)/exe")" busybox
+}
+
+@test "create: a filter that stands between the page and its work gets a process of the runtime's" {
+	lean_only "a process of its own program"
+	local refused
+	for refused in fcntl prctl read rt_sigaction rt_sigprocmask; do
+		cfg --arg c $refused '.linux.seccomp = {"defaultAction": "SCMP_ACT_ALLOW", "syscalls": [
+			{"names": [$c], "action": "SCMP_ACT_KILL_PROCESS", "args": [{"index": 2, "value": 77777, "op": "SCMP_CMP_EQ"}]}]} |
+			.process.args = ["/bin/sleep", "300"]'
+		rt_create
+		assert_hasnt "$(readlink "/proc/$(pid_of)/exe")" lean-stub
+		rt start "$ID"
+		assert_has "$(readlink "/proc/$(pid_of)/exe")" busybox
+		rt delete --force "$ID"
+	done
+}
+
+@test "start: names the program that could not be executed" {
+	printf '#!/no/interpreter\n' >"$BUNDLE/rootfs/bin/script"
+	chmod 755 "$BUNDLE/rootfs/bin/script"
+	cfg '.process.args = ["script"]'
+	rt_create
+	run rt start "$ID"
+	assert_one_error
+	assert_has "$output" "/bin/script: no such file or directory"
+	wait_for_status stopped "$ID"
+}
+
+@test "create: a signal is not lost, however soon it comes" {
+	cfg '.process.args = ["/bin/sleep", "300"]'
+	local i
+	for i in 1 2 3 4 5 6 7 8; do
+		rt_create
+		rt kill "$ID" TERM
+		wait_for_status stopped "$ID"
+		rt delete "$ID"
+	done
+}
+
 @test "kill: a created container ends by TERM, INT, HUP and QUIT, and not by USR1" {
 	local sig
 	for sig in TERM INT HUP QUIT; do

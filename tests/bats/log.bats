@@ -130,11 +130,11 @@ logged() {
 	debug create -b "$BUNDLE" "$ID"
 	local all stage
 	all=$(jq -r .msg "$LOGF")
-	for stage in compiled recorded "cgroup /$ID" "seccomp: " "init: process" signals cgroup procfs identity namespaces names root mounts \
-		devices sysctl terminal hooks finish protect pivot process "wait, then program /bin/sleep" "hook: createRuntime" "mounts[0]: proc on /proc" "is ready"; do
+	for stage in compiled recorded "cgroup /$ID" "seccomp: " "init: process" signals cgroup procfs mapped early user hidden namespaces names root mounts \
+		joined devices sysctl terminal hooks finish protect pivot process "wait, then program /bin/sleep" "hook: createRuntime" "mounts[0]: proc on /proc" "is ready"; do
 		assert_has "$all" "$stage"
 	done
-	assert_eq "$(grep -c '^init: stage' <<<"$all")" 17 # two more come when the log is closed
+	assert_eq "$(grep -c '^init: stage' <<<"$all")" 20 # two more come when the log is closed
 	rm "$LOGF"
 	debug start "$ID"
 	assert_has "$(jq -r .msg "$LOGF")" "start: the program runs"

@@ -61,7 +61,8 @@ holds() { # PID WHAT
 	cfg '.process.args = ["/bin/sleep", "300"]'
 	local pid change
 	# By the stub, by a mount of the program's file, and by that with a hook, which waits for a process of ours.
-	for change in . '.linux.seccomp = {"defaultAction": "SCMP_ACT_ALLOW", "syscalls": [{"names": ["mkdir"], "action": "SCMP_ACT_ERRNO"}]}' \
+	for change in . '.linux.seccomp = {"defaultAction": "SCMP_ACT_ALLOW", "syscalls": [{"names": ["prctl"], "action": "SCMP_ACT_ERRNO",
+			"args": [{"index": 0, "value": 99, "op": "SCMP_CMP_EQ"}]}]}' \
 		'.hooks.createRuntime = [{"path": "/bin/true"}]'; do
 		cfg "$change"
 		# Python passes no descriptors on but these.

@@ -82,8 +82,15 @@ foreground_exe() {
 	assert_eq "$(foreground_exe)" "$LEAN_RUNTIME"
 	for change in '.linux.seccomp = {"defaultAction": "SCMP_ACT_ALLOW"}' \
 		'.annotations["run.oci.seccomp_bpf_data"] = "BgAAAAAA/38="' \
+		'.linux.namespaces |= map(if .type == "ipc" then .path = "/proc/self/ns/ipc" else . end)'; do
+		cp plain.json "$BUNDLE/config.json"
+		cfg "$change"
+		assert_eq "$(foreground_exe)" "$LEAN_RUNTIME"
+	done
+	for change in '.linux.seccomp = {"defaultAction": "SCMP_ACT_ALLOW", "syscalls": [
+			{"names": ["prctl"], "action": "SCMP_ACT_ERRNO", "args": [{"index": 0, "value": 99, "op": "SCMP_CMP_EQ"}]}]}' \
 		'.linux.namespaces |= map(select(.type != "pid")) | .mounts |= map(select(.type != "proc"))' \
-		'.linux.namespaces |= map(if .type == "ipc" then .path = "/proc/self/ns/ipc" else . end)' \
+		'.linux.namespaces |= map(if .type == "mount" then .path = "/proc/self/ns/mnt" else . end)' \
 		'.hooks.createContainer = [{"path": "/bin/true"}]' \
 		'.hooks.startContainer = [{"path": "/bin/true"}]'; do
 		cp plain.json "$BUNDLE/config.json"
@@ -96,6 +103,7 @@ foreground_exe() {
 	lean_only "its copy is made otherwise"
 	needs_root
 	cfg '.process.args = ["/bin/sleep", "300"]'
+	export LEAN_RUNTIME_SELF=mount
 	rt_create
 	local exe
 	exe=/proc/$(pid_of)/exe

@@ -59,7 +59,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 	lr_close(sv[1]);
 	switch (data[0] % 4) {
 	case 0:
-		check(lr_sync_wait_exec(sv[0], getpid(), 0, &err), &err);
+		check(lr_sync_wait_exec(sv[0], getpid(), 0, NULL, &err), &err);
 		break;
 	case 1:
 		check(lr_sync_tell(sv[0], LR_STEP_START, 0, &err), &err);

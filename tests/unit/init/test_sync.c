@@ -125,7 +125,7 @@ TEST(what_the_stub_says_is_an_error_whatever_it_says)
 	for (size_t i = 0; i < sizeof(said) / sizeof(said[0]); i++) {
 		struct pair p = make();
 		CHECK_INT(send(p.child, &said[i], sizeof(said[i]), 0), sizeof(said[i]));
-		CHECK_INT(lr_sync_wait_exec(p.parent, getpid(), 0, &p.err), want[i]);
+		CHECK_INT(lr_sync_wait_exec(p.parent, getpid(), 0, NULL, &p.err), want[i]);
 		CHECK_INT(p.err.code, -want[i]);
 		done(&p);
 	}
@@ -133,19 +133,21 @@ TEST(what_the_stub_says_is_an_error_whatever_it_says)
 
 TEST(the_program_is_named_in_what_the_stub_says)
 {
+	char program[LR_SYNC_PROGRAM_SIZE];
 	const int32_t why = ENOEXEC;
 	struct pair p = make();
 
 	lr_sync_send_program(p.child, "/bin/alien");
 	CHECK_INT(send(p.child, &why, sizeof(why), 0), sizeof(why));
-	CHECK_INT(lr_sync_wait_exec(p.parent, getpid(), 0, &p.err), -ENOEXEC);
+	CHECK_INT(lr_sync_wait_exec(p.parent, getpid(), 0, program, &p.err), -ENOEXEC);
+	CHECK_STR(program, "/bin/alien");
 	CHECK_HAS(p.err.msg, "/bin/alien");
 	done(&p);
 
 	p = make();
 	lr_sync_send_program(p.child, "/bin/true");
 	close(p.child);
-	CHECK_INT(lr_sync_wait_exec(p.parent, getpid(), 0, &p.err), 0);
+	CHECK_INT(lr_sync_wait_exec(p.parent, getpid(), 0, NULL, &p.err), 0);
 	p.child = -1;
 	done(&p);
 }
@@ -165,7 +167,7 @@ TEST(cut_off_and_foreign_messages_are_refused)
 	struct pair p = make();
 	m.magic++;
 	CHECK_INT(send(p.child, &m, step, 0), step);
-	CHECK_INT(lr_sync_wait_exec(p.parent, getpid(), 0, &p.err), -EPROTO);
+	CHECK_INT(lr_sync_wait_exec(p.parent, getpid(), 0, NULL, &p.err), -EPROTO);
 	done(&p);
 }
 

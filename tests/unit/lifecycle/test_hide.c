@@ -8,6 +8,7 @@
 #define USER   "{\"type\":\"user\"}"
 #define JOINED "{\"type\":\"pid\",\"path\":\"/proc/1/ns/pid\"}"
 #define NET    "{\"type\":\"network\",\"path\":\"/proc/1/ns/net\"}"
+#define FILES  "{\"type\":\"mount\",\"path\":\"/proc/1/ns/mnt\"}"
 #define HOSTS  "{\"type\":\"user\",\"path\":\"/proc/1/ns/user\"}"
 #define TRACE(set)                                                                                 \
 	"\"process\":{\"cwd\":\"/\",\"args\":[\"x\"],\"capabilities\":{\"" set                     \
@@ -22,7 +23,7 @@
 	"\":[{\"path\":\"/bin/true\"}]}"
 #define NONE "\"process\":{\"cwd\":\"/\",\"args\":[\"x\"]}"
 
-enum who { RUN, CREATE, EXEC, START, ENTER }; /* the library's: START, ENTER */
+enum who { RUN, EXEC, START, ENTER }; /* the library's: START, ENTER */
 
 static const struct row {
 	enum who who;
@@ -36,9 +37,10 @@ static const struct row {
 	{RUN, PID, TRACE("bounding"), NULL, LR_HIDE_STUB},
 	{RUN, "", NONE, NULL, LR_HIDE_MOUNT},
 	{RUN, JOINED, NONE, NULL, LR_HIDE_MOUNT},
-	{RUN, PID "," NET, NONE, NULL, LR_HIDE_MOUNT},
-	{RUN, PID, NONE, FILTER, LR_HIDE_MOUNT},
-	{RUN, PID, "\"annotations\":{\"run.oci.seccomp_bpf_data\":\"x\"}", NULL, LR_HIDE_MOUNT},
+	{RUN, PID "," NET, NONE, NULL, LR_HIDE_STUB},
+	{RUN, NET "," PID "," HOSTS, NONE, NULL, LR_HIDE_MOUNT},
+	{RUN, PID "," FILES, NONE, NULL, LR_HIDE_MOUNT},
+	{RUN, PID, NONE, FILTER, LR_HIDE_STUB},
 	{RUN, PID, "\"process\":{\"cwd\":\"/\",\"args\":[\"x\"],\"apparmorProfile\":\"p\"}", NULL,
 	 LR_HIDE_MOUNT},
 	{RUN, PID, "\"process\":{\"cwd\":\"/\",\"args\":[\"x\"],\"selinuxLabel\":\"l\"}", NULL,
@@ -48,7 +50,6 @@ static const struct row {
 	{RUN, PID, HOOK("createContainer"), NULL, LR_HIDE_MOUNT},
 	{RUN, PID, HOOK("startContainer"), NULL, LR_HIDE_MOUNT},
 	{RUN, PID, HOOK("poststop"), NULL, LR_HIDE_STUB},
-	{CREATE, PID, NONE, NULL, LR_HIDE_MOUNT},
 	{EXEC, PID, NONE, NULL, LR_HIDE_MOUNT},
 	{EXEC, PID, TRACE("bounding"), NULL, LR_HIDE_MOUNT},
 
@@ -102,9 +103,7 @@ static const struct oci_config *config(const struct row *row, struct lr_arena *a
 
 static enum lr_hide_birth birth_of(enum who who)
 {
-	return who == EXEC || who == ENTER ? LR_HIDE_EXEC
-	       : who == CREATE             ? LR_HIDE_CREATE
-					   : LR_HIDE_RUN;
+	return who == EXEC || who == ENTER ? LR_HIDE_ENTER : LR_HIDE_INIT;
 }
 
 TEST(what_hides_the_caller)
@@ -151,10 +150,9 @@ TEST(what_the_caller_wants_and_what_is_not_known_yet)
 	const struct lr_hide_caller any = {0}, mount = {.wants = LR_HIDE_MOUNT},
 				    copy = {.wants = LR_HIDE_COPY};
 
-	CHECK_INT(lr_hide(&any, LR_HIDE_RUN, NULL, NULL), LR_HIDE_STUB);
-	CHECK_INT(lr_hide(&any, LR_HIDE_CREATE, NULL, NULL), LR_HIDE_MOUNT);
-	CHECK_INT(lr_hide(&any, LR_HIDE_EXEC, NULL, NULL), LR_HIDE_MOUNT);
-	CHECK_INT(lr_hide(&mount, LR_HIDE_RUN, NULL, NULL), LR_HIDE_MOUNT);
-	CHECK_INT(lr_hide(&copy, LR_HIDE_RUN, NULL, NULL), LR_HIDE_COPY);
-	CHECK_INT(lr_hide(&copy, LR_HIDE_EXEC, NULL, NULL), LR_HIDE_COPY);
+	CHECK_INT(lr_hide(&any, LR_HIDE_INIT, NULL, NULL), LR_HIDE_STUB);
+	CHECK_INT(lr_hide(&any, LR_HIDE_ENTER, NULL, NULL), LR_HIDE_MOUNT);
+	CHECK_INT(lr_hide(&mount, LR_HIDE_INIT, NULL, NULL), LR_HIDE_MOUNT);
+	CHECK_INT(lr_hide(&copy, LR_HIDE_INIT, NULL, NULL), LR_HIDE_COPY);
+	CHECK_INT(lr_hide(&copy, LR_HIDE_ENTER, NULL, NULL), LR_HIDE_COPY);
 }
