@@ -148,13 +148,21 @@ teardown() { common_teardown; }
 @test "start: says that init was killed before it executed the program" {
 	lean_only "takes it for started"
 	command -v strace >/dev/null || skip "strace is not installed"
-	rt_create
-	local pid
+	# Init is a child of who does not wait for it: waited for, it could as well have been a program that ended.
+	LR_TEST_TAG=$TAG python3 -c 'import ctypes, subprocess, sys, time
+ctypes.CDLL(None).prctl(36, 1, 0, 0, 0) # PR_SET_CHILD_SUBREAPER
+subprocess.check_call(sys.argv[1:], stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL)
+print("created", flush=True)
+time.sleep(300)' "$LEAN_RUNTIME" --root "$ROOT" create -b "$BUNDLE" "$ID" >made 3>&- &
+	local keeper=$! pid
+	wait_until grep -q created made
 	pid=$(pid_of)
 	strace -o trace -e trace=execve -e inject=execve:signal=KILL -p "$pid" </dev/null >/dev/null 2>&1 3>&- &
 	wait_until grep -q "^TracerPid:.[1-9]" "/proc/$pid/status"
 	run rt start "$ID"
 	wait $! || true
+	kill "$keeper"
+	wait "$keeper" || true
 	assert_one_error
 	assert_has "$output" "died before it executed its program"
 	wait_for_status stopped "$ID"
