@@ -151,7 +151,8 @@ anon_inode:[signalfd]" || fail "$(open_of "$pid")"
 
 @test "run: signals are forwarded to the program" {
 	sh_cfg 'trap "echo got TERM; exit 7" TERM; trap "echo got HUP" HUP; echo ready; while :; do sleep 0.05; done'
-	LR_TEST_TAG=$TAG "$LEAN_RUNTIME" --root "$ROOT" run -b "$BUNDLE" "$ID" </dev/null >out 2>&1 3>&- &
+	# The suite may run under nohup, and what the caller ignores is not forwarded.
+	LR_TEST_TAG=$TAG env --default-signal=HUP "$LEAN_RUNTIME" --root "$ROOT" run -b "$BUNDLE" "$ID" </dev/null >out 2>&1 3>&- &
 	local pid=$! rc=0
 	wait_until grep -q ready out
 	kill -HUP "$pid"
