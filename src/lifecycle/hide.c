@@ -72,12 +72,27 @@ static bool has_label(const struct oci_config *c)
 	return p && (has_text(p->apparmor_profile) || has_text(p->selinux_label));
 }
 
-/* Nobody may look at the newborn, nothing of the container's be executed by it before the stub, and
- * no label stand between the two execve calls. A filter may, if it lets them through: that is known
- * when it is compiled (lr_init_stub_allowed). */
+/* Ids other than 0 keep what is ambient through an execve, and no other capability: the stub's
+ * would take what the execve after it counts on, to reach the program (CAP_DAC_OVERRIDE), or, with
+ * no-new-privileges, to be allowed what its file gives. */
+static bool loses_caps(const struct oci_process *p)
+{
+	const struct oci_capabilities *caps = p ? p->capabilities : NULL;
+
+	if (!caps || p->user.uid == 0)
+		return false;
+	for (size_t i = 0; i < caps->permitted.n; i++)
+		if (!has(&caps->ambient, caps->permitted.v[i]))
+			return true;
+	return false;
+}
+
+/* Nobody may look at the newborn, nothing of the container's be executed by it before the stub, its
+ * rights outlast the stub's execve, and no label stand between the two execve calls. A filter may,
+ * if it lets them through: that is known when it is compiled (lr_init_stub_allowed). */
 static bool stub_suits(const struct oci_config *c)
 {
-	return is_new(find_ns(c, "pid")) && !joins(c) && !has_label(c) &&
+	return is_new(find_ns(c, "pid")) && !joins(c) && !has_label(c) && !loses_caps(c->process) &&
 	       !(c->hooks && (c->hooks->create_container.n || c->hooks->start_container.n));
 }
 

@@ -146,6 +146,21 @@ caps_cfg() {
 	assert_match "$output" 'CapEff:.0000000000000080'
 }
 
+@test "capabilities: an ordinary user's are there when the program is executed, whichever way" {
+	lean_only "asks for its two ways"
+	caps_cfg '{"bounding": ["CAP_DAC_OVERRIDE"], "permitted": ["CAP_DAC_OVERRIDE"], "effective": ["CAP_DAC_OVERRIDE"]}'
+	mkdir -m 0700 "$BUNDLE/rootfs/locked"
+	cp "$BUNDLE/rootfs/bin/busybox" "$BUNDLE/rootfs/locked/"
+	cfg '.process.user = {"uid": 1000, "gid": 1000} | .process.args = ["/locked/busybox", "true"]'
+	local how
+	for how in "" mount; do
+		LEAN_RUNTIME_SELF=$how run -0 rt run -b "$BUNDLE" "$ID"
+		LEAN_RUNTIME_SELF=$how rt create -b "$BUNDLE" "$ID" </dev/null >out 2>&1
+		run -0 rt start "$ID"
+		run -0 rt delete --force "$ID"
+	done
+}
+
 @test "capabilities: none at all" {
 	lean_changes bounding
 	caps_cfg '{"bounding": [], "permitted": [], "effective": [], "inheritable": [], "ambient": []}'

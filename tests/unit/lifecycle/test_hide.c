@@ -21,6 +21,10 @@
 #define HOOK(when)                                                                                 \
 	"\"process\":{\"cwd\":\"/\",\"args\":[\"x\"]},\"hooks\":{\"" when                          \
 	"\":[{\"path\":\"/bin/true\"}]}"
+#define CAPS(uid, ambient)                                                                         \
+	"\"process\":{\"cwd\":\"/\",\"args\":[\"x\"],\"user\":{\"uid\":" uid                       \
+	",\"gid\":0},\"capabilities\":{\"bounding\":[\"CAP_CHOWN\"],\"inheritable\":[" ambient     \
+	"],\"ambient\":[" ambient "],\"permitted\":[\"CAP_CHOWN\"]}}"
 #define NONE "\"process\":{\"cwd\":\"/\",\"args\":[\"x\"]}"
 
 enum who { RUN, EXEC, START, ENTER }; /* the library's: START, ENTER */
@@ -47,6 +51,11 @@ static const struct row {
 	 LR_HIDE_MOUNT},
 	{RUN, PID, "\"process\":{\"cwd\":\"/\",\"args\":[\"x\"],\"selinuxLabel\":\"\"}", NULL,
 	 LR_HIDE_STUB},
+	/* What the program is reached with, or its file may give, would not outlast the stub. */
+	{RUN, PID, CAPS("1", ""), NULL, LR_HIDE_MOUNT},
+	{RUN, PID "," USER, CAPS("1", ""), NULL, LR_HIDE_MOUNT},
+	{RUN, PID, CAPS("1", "\"CAP_CHOWN\""), NULL, LR_HIDE_STUB},
+	{RUN, PID, CAPS("0", ""), NULL, LR_HIDE_STUB},
 	{RUN, PID, HOOK("createContainer"), NULL, LR_HIDE_MOUNT},
 	{RUN, PID, HOOK("startContainer"), NULL, LR_HIDE_MOUNT},
 	{RUN, PID, HOOK("poststop"), NULL, LR_HIDE_STUB},
