@@ -48,8 +48,7 @@ static int protect(const struct lr_cli_args *args, struct lr_err *err)
 
 	if (when == LR_PROTECT_NO || lr_cli_flag(args, LR_OPT_HELP))
 		return 0;
-	return lr_cli_hide(when == LR_PROTECT_LATER ? LR_HIDE_INIT : LR_HIDE_ENTER, args->argv,
-			   err);
+	return lr_cli_hide(when == LR_PROTECT_LATER ? LR_HIDE_RUN : LR_HIDE_ENTER, args->argv, err);
 }
 
 static int dispatch(const struct lr_cli_args *args, struct lr_err *err)

@@ -110,7 +110,7 @@ int lr_bear(struct lr_bearing *b, struct lr_init_child *ret, struct lr_err *err)
 /* What lr_init_start needs to know. */
 void lr_init_child_knows(struct lr_init_child *c, const struct lr_init_process *p);
 /* For a child in our memory that said it would: waits until the program was executed, and no longer
- * by the stub; or is content with the stub. */
+ * by the stub; or until the stub waits to be told, hidden. */
 int lr_init_executed(struct lr_init_child *c, struct lr_err *err) LR_MUST_CHECK;
 int lr_init_check_stub(const struct lr_init_child *c, struct lr_err *err) LR_MUST_CHECK;
 

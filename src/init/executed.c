@@ -10,6 +10,7 @@
 #define LR_ROOM "init"
 #include <errno.h>
 #include <poll.h>
+#include <signal.h>
 #include <stdio.h>
 #include <string.h>
 #include <sys/wait.h>
@@ -59,8 +60,10 @@ static int died(pid_t pid, bool filtered, struct lr_err *err)
 	else
 		lr_refuse(err, EPIPE, "process %d died before it executed its program", pid);
 	if (filtered && sig != SIGKILL)
-		return lr_err_hint(err, "linux.seccomp must allow execve and what loads a program");
-	return lr_err_hint(err, LR_SYNC_DIED_HINT);
+		return lr_err_hint(err,
+				   "%slinux.seccomp must allow execve and what loads a program",
+				   sig ? "" : "was it killed, as for want of memory? see dmesg; ");
+	return lr_err_hint(err, "%s", sig ? LR_SYNC_KILLED_HINT : LR_SYNC_DIED_HINT);
 }
 
 int lr_init_check_executed(pid_t pid, uint64_t start_time, const char *program, bool filtered,
@@ -76,9 +79,18 @@ int lr_init_check_executed(pid_t pid, uint64_t start_time, const char *program, 
 
 int lr_init_check_stub(const struct lr_init_child *c, struct lr_err *err)
 {
+	const uint32_t last = UINT32_C(1) << (SIGTERM - 1); /* of its handlers */
 	struct lr_proc_stat st;
+	int r;
 
-	return lr_proc_stat(c->pid, &st) < 0 || st.dies ? died(c->pid, c->filtered, err) : 0;
+	/* Whoever enters the container shall find it hidden, and a signal end it. */
+	while ((r = lr_proc_stat(c->pid, &st)) == 0 && !st.dies && !(st.caught & last))
+		usleep(20);
+	/* That we can't look does not say that it dies, and one that lives has no end to wait for.
+	 */
+	if (r < 0 && r != -ESRCH)
+		return lr_fail(err, -r, "look at the new process");
+	return r < 0 || st.dies ? died(c->pid, c->filtered, err) : 0;
 }
 
 void lr_init_child_knows(struct lr_init_child *c, const struct lr_init_process *p)
@@ -106,11 +118,12 @@ int lr_init_start(struct lr_init_child *c, struct lr_err *err)
 		return 0;
 	if (!c->alone)
 		return start_apart(c, err);
-	/* The stub waits. That it died meanwhile is found out below. */
-	if (lr_write_full(c->go, "", 1) < 0)
-		lr_debug("init: the sealed program is gone");
+	/* The stub waits. That it died meanwhile, by which nobody is there to read, is found out
+	 * below; otherwise all it can say is that it heard nothing. */
+	int told = (int)lr_write_full(c->go, "", 1);
 	c->go = lr_close(c->go);
-	return lr_init_executed(c, err);
+	int r = lr_init_executed(c, err);
+	return r < 0 && told < 0 && told != -EPIPE ? lr_fail(err, -told, "tell init to start") : r;
 }
 
 /* How long to wait for the end of file before looking what is executed. */

@@ -56,8 +56,8 @@ int lr_sync_wait(int sock, enum lr_step step, int32_t *value, struct lr_err *err
 
 /* What to say of a child that has died before `step` without a word. Returns -EPIPE. */
 int lr_sync_died(enum lr_step step, struct lr_err *err);
-#define LR_SYNC_DIED_HINT                                                                          \
-	"was it killed? see dmesg; a memory limit below 1 MB or so is too small to start in"
+#define LR_SYNC_KILLED_HINT "see dmesg; a memory limit below 1 MB or so is too small to start in"
+#define LR_SYNC_DIED_HINT   "was it killed? " LR_SYNC_KILLED_HINT
 
 /* Child: the last thing it says before it gives up. Best effort. */
 void lr_sync_send_err(int sock, const struct lr_err *why);

@@ -69,6 +69,16 @@ static bool was_short(const struct lr_birth *b, int code, struct lr_arena *a)
 	       (code == EPIPE ? stats->memory.oom_kill > 0 : stats->memory.usage.failcnt > 0);
 }
 
+/* A tmpfs that gets no memory is full, and arguments that get none are too long: to the kernel,
+ * which may also mean what it says. */
+static bool may_be_short(const struct lr_birth *b, int code, struct lr_arena *a)
+{
+	const struct lr_cgroup_stats *stats =
+		code == ENOSPC || code == E2BIG ? memory_stats(b, a) : NULL;
+
+	return stats && stats->memory.usage.failcnt > 0;
+}
+
 void lr_birth_undo(struct lr_birth *b, struct lr_arena *a, struct lr_err *err)
 {
 	struct lr_err why = {0};
@@ -79,6 +89,9 @@ void lr_birth_undo(struct lr_birth *b, struct lr_arena *a, struct lr_err *err)
 		lr_err_at(err, "linux.resources.memory.limit");
 		lr_err_hint(err,
 			    "raise the limit: starting takes up to 1 MB, and the program its own");
+	} else if (err && may_be_short(b, err->code, a)) {
+		err->hint[0] = '\0';
+		lr_err_hint(err, "it reached linux.resources.memory.limit: is that too low?");
 	}
 
 	lr_init_abort(&b->child);
@@ -341,7 +354,7 @@ static int hide(struct lr_birth *b, const struct lr_create_opts *o, const struct
 {
 	const struct lr_hide_caller who = {.hidden = !o->protect};
 
-	b->hide = lr_hide(&who, LR_HIDE_INIT, c, err);
+	b->hide = lr_hide(&who, o->two_phase ? LR_HIDE_CREATE : LR_HIDE_RUN, c, err);
 	return b->hide == LR_HIDE_MOUNT ? o->protect(o->protect_arg, err) : 0;
 }
 

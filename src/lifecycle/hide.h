@@ -34,7 +34,8 @@ struct lr_hide_caller {
 };
 
 enum lr_hide_birth {
-	LR_HIDE_INIT,  /* run, create */
+	LR_HIDE_RUN,
+	LR_HIDE_CREATE,
 	LR_HIDE_ENTER, /* exec, and who does something in a container that is there */
 };
 

@@ -74,7 +74,8 @@ static int read_stat(const char *path, struct lr_proc_stat *ret)
 	p = skip_fields(p, 33 - 22);
 	if (!p)
 		return -EIO;
-	st.ignored = (uint32_t)strtoul(p, NULL, 10);
+	st.ignored = (uint32_t)strtoul(p, &p, 10);
+	st.caught = (uint32_t)strtoul(p, NULL, 10);
 	*ret = st;
 	return 0;
 }

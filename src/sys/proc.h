@@ -17,6 +17,7 @@ struct lr_proc_stat {
 	bool executed;       /* a program, since it was born */
 	uint64_t start_time; /* clock ticks since boot (field 22 of proc_pid_stat(5)) */
 	uint32_t ignored;    /* signal n: bit n - 1; up to 31 (field 33) */
+	uint32_t caught;     /* the same (field 34) */
 	bool dies;           /* on its way out, or not waited for yet (flags, field 9) */
 	char name[16];       /* of what it executed last, if it has not changed it (field 2) */
 };

@@ -90,7 +90,7 @@ FILTER='{"defaultAction": "SCMP_ACT_ALLOW", "syscalls": [{"names": ["mkdir"], "a
 }
 
 @test "birth: run, another user with a filter, with and without no-new-privileges" {
-	cfg --argjson f "$FILTER" '.process.args = ["true"] | .process.user = {uid: 1000, gid: 1000} | .process.noNewPrivileges = false | .linux.seccomp = $f'
+	cfg --argjson f "$FILTER" '.process.args = ["true"] | .process.user = {uid: 1000, gid: 1000} | .process.capabilities = {} | .process.noNewPrivileges = false | .linux.seccomp = $f'
 	traced run -b "$BUNDLE" "$ID"
 	as_written run-user-filter
 	cfg '.process.noNewPrivileges = true'

@@ -200,7 +200,9 @@ static bool is_ours(const struct process *p)
 	snprintf(path, sizeof(path), "/proc/%d/exe", (int)p->pid);
 	if (stat(path, &st) < 0)
 		return false;
-	if (!program_ino) {
+	/* A sealed program's parent goes on before we are told of it: the first to execute
+	 * something may be a process of the last program's. */
+	if (!program_ino && p->pid == program) {
 		program_dev = st.st_dev;
 		program_ino = st.st_ino;
 	}

@@ -27,7 +27,7 @@
 	"],\"ambient\":[" ambient "],\"permitted\":[\"CAP_CHOWN\"]}}"
 #define NONE "\"process\":{\"cwd\":\"/\",\"args\":[\"x\"]}"
 
-enum who { RUN, EXEC, START, ENTER }; /* the library's: START, ENTER */
+enum who { RUN, CREATE, EXEC, START, ENTER }; /* the library's: START, ENTER */
 
 static const struct row {
 	enum who who;
@@ -59,6 +59,8 @@ static const struct row {
 	{RUN, PID, HOOK("createContainer"), NULL, LR_HIDE_MOUNT},
 	{RUN, PID, HOOK("startContainer"), NULL, LR_HIDE_MOUNT},
 	{RUN, PID, HOOK("poststop"), NULL, LR_HIDE_STUB},
+	{CREATE, PID, NONE, NULL, LR_HIDE_STUB},
+	{CREATE, PID "," USER, NONE, NULL, LR_HIDE_MOUNT},
 	{EXEC, PID, NONE, NULL, LR_HIDE_MOUNT},
 	{EXEC, PID, TRACE("bounding"), NULL, LR_HIDE_MOUNT},
 
@@ -112,7 +114,9 @@ static const struct oci_config *config(const struct row *row, struct lr_arena *a
 
 static enum lr_hide_birth birth_of(enum who who)
 {
-	return who == EXEC || who == ENTER ? LR_HIDE_ENTER : LR_HIDE_INIT;
+	return who == EXEC || who == ENTER ? LR_HIDE_ENTER
+	       : who == CREATE             ? LR_HIDE_CREATE
+					   : LR_HIDE_RUN;
 }
 
 TEST(what_hides_the_caller)
@@ -159,9 +163,9 @@ TEST(what_the_caller_wants_and_what_is_not_known_yet)
 	const struct lr_hide_caller any = {0}, mount = {.wants = LR_HIDE_MOUNT},
 				    copy = {.wants = LR_HIDE_COPY};
 
-	CHECK_INT(lr_hide(&any, LR_HIDE_INIT, NULL, NULL), LR_HIDE_STUB);
+	CHECK_INT(lr_hide(&any, LR_HIDE_RUN, NULL, NULL), LR_HIDE_STUB);
 	CHECK_INT(lr_hide(&any, LR_HIDE_ENTER, NULL, NULL), LR_HIDE_MOUNT);
-	CHECK_INT(lr_hide(&mount, LR_HIDE_INIT, NULL, NULL), LR_HIDE_MOUNT);
-	CHECK_INT(lr_hide(&copy, LR_HIDE_INIT, NULL, NULL), LR_HIDE_COPY);
+	CHECK_INT(lr_hide(&mount, LR_HIDE_RUN, NULL, NULL), LR_HIDE_MOUNT);
+	CHECK_INT(lr_hide(&copy, LR_HIDE_RUN, NULL, NULL), LR_HIDE_COPY);
 	CHECK_INT(lr_hide(&copy, LR_HIDE_ENTER, NULL, NULL), LR_HIDE_COPY);
 }
