@@ -250,13 +250,13 @@ static int stage_process(struct lr_child *c, struct lr_err *err)
 	/* Nobody will say START; and the record's descriptor goes with the others in a moment. */
 	if (c->vm && c->vm->record && c->becoming.go < 0)
 		r = c->vm->record(c->vm->arg, c->pid, true, NULL, err);
+	c->started = r >= 0;
 	if (r >= 0)
 		r = lr_process_become(c->process, &c->becoming, err);
 	if (r >= 0 && c->becoming.go >= 0 && !c->process->stub_argv)
 		r = end_on_signals(err);
 	if (r >= 0)
 		r = lr_process_load_notify(c->process, &c->becoming, err);
-	c->started = r >= 0;
 	return r;
 }
 

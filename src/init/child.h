@@ -54,7 +54,7 @@ struct lr_child {
 	/* In the caller's memory; see vm.h. */
 	struct lr_init_vm *vm; /* NULL: a process of its own */
 	pid_t pid;             /* as the parent sees it; there before the child runs */
-	bool started;          /* it is about to execute its program */
+	bool started;          /* who kills it from now on kills the program */
 	struct lr_err err;
 };
 
