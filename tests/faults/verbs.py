@@ -56,6 +56,16 @@ def helped(config, place):
     config["hooks"] = {"createRuntime": [hook], "createContainer": [hook], "poststart": [hook], "poststop": [hook]}
 
 
+def filtered(config, place):
+    """The sealed page waits for start with this filter, and was born in our memory."""
+    config["process"]["args"] = ["/bin/probe", "stay"]
+    config["linux"]["cgroupsPath"] = "/" + place.cgroup
+    config["linux"]["seccomp"] = {
+        "defaultAction": "SCMP_ACT_ALLOW",
+        "syscalls": [{"names": ["swapon", "reboot"], "action": "SCMP_ACT_ERRNO"}],
+    }
+
+
 def lean_config(*words):
     def edit(config, place):
         config["process"]["args"] = ["/bin/probe", *words]
@@ -104,6 +114,21 @@ class Runs(Verb):
         self.words, self.start, self.lean, self.keeps = words, start, lean, keeps
         if edit:
             self.edit = edit
+
+
+class TellsPid(Runs):
+    """The program waits until its pid was told."""
+
+    def setup(self, place):
+        (place.dir / "pid").unlink(missing_ok=True)
+        super().setup(place)
+
+    def worked(self, place):
+        code, out, _ = place.rt("state", place.id, out="state", err="state.err")
+        pid = str(json.loads(out)["pid"]) if code == 0 else ""
+        if code == 0 and not pid.strip("0"):
+            return []  # it has ended
+        return [] if place.text("pid") == pid else [f"the pid file has {place.text('pid')!r} and not {pid!r}"]
 
 
 class Changes(Verb):
@@ -226,6 +251,9 @@ VERBS = [
     Runs("run-many", "run -b {bundle} {id}", edit=many),
     Runs("run-helped", "run -b {bundle} {id}", edit=helped),
     Runs("run-detached", "run -d -b {bundle} {id}", edit=config("stay")),
+    TellsPid("run-pid-file", "run -d --pid-file pid -b {bundle} {id}", edit=filtered),
+    Runs("create-start-filtered", "create -b {bundle} {id}", "start {id}", edit=filtered),
+    Runs("create-start-many", "create -b {bundle} {id}", "start {id}", edit=many),
     Runs("create-start", "create -b {bundle} {id}", "start {id}", edit=config("stay")),
     Runs("create-start-helped", "create -b {bundle} {id}", "start {id}", edit=helped),
     Runs("exec", "exec {id} /bin/probe exec", start=("run", "-d"), edit=config("stay"), keeps=True),
