@@ -16,6 +16,7 @@
 #include "src/base/fd.h"
 #include "src/base/log.h"
 #include "src/base/str.h"
+#include "src/init/ends.h"
 #include "src/init/process.h"
 #include "src/init/program.h"
 #include "src/init/sync.h"
@@ -245,7 +246,7 @@ static int take_stdio(const int stdio[3], struct lr_err *err)
  * stub that waits unblocks what ends it when it can be ended. */
 static int unblock_signals(bool waits, struct lr_err *err)
 {
-	static const int later[] = {SIGHUP, SIGINT, SIGQUIT, SIGTERM};
+	static const int later[] = LR_INIT_ENDS_BY;
 	sigset_t set;
 
 	sigemptyset(&set);

@@ -17,6 +17,7 @@
 #include "src/base/log.h"
 #include "src/base/str.h"
 #include "src/init/clone.h"
+#include "src/init/ends.h"
 #include "src/sys/proc.h"
 #include "src/sys/procfs.h"
 #include "src/sys/selfexe.h"
@@ -230,11 +231,11 @@ static void end_by_signal(int sig)
 
 /*
  * The first process of a pid namespace gets only signals that it has a handler for, and a container
- * that waits for start must not wait for ever. execve resets them. These are what ends runc's, too.
+ * that waits for start must not wait for ever. execve resets them.
  */
 static int end_on_signals(struct lr_err *err)
 {
-	static const int signals[] = {SIGHUP, SIGINT, SIGQUIT, SIGTERM};
+	static const int signals[] = LR_INIT_ENDS_BY;
 	const struct sigaction end = {.sa_handler = end_by_signal};
 
 	for (size_t i = 0; i < LR_ARRAY_SIZE(signals); i++)

@@ -20,6 +20,7 @@
 #include "src/base/log.h"
 #include "src/base/str.h"
 #include "src/init/child.h"
+#include "src/init/ends.h"
 #include "src/init/program.h"
 #include "src/init/sync.h"
 #include "src/sys/proc.h"
@@ -79,7 +80,7 @@ int lr_init_check_executed(pid_t pid, uint64_t start_time, const char *program, 
 
 int lr_init_check_stub(const struct lr_init_child *c, struct lr_err *err)
 {
-	const uint32_t last = UINT32_C(1) << (SIGTERM - 1); /* of its handlers */
+	const uint32_t last = UINT32_C(1) << (LR_INIT_ENDS_LAST - 1);
 	struct lr_proc_stat st;
 	int r;
 

@@ -21,6 +21,8 @@
 #include <linux/prctl.h>
 #include <sys/syscall.h>
 
+#include "src/init/ends.h"
+
 static long call(long nr, long a, long b, long c, long d)
 {
 #if defined(__x86_64__)
@@ -64,12 +66,12 @@ static long number(const char **s)
 
 /*
  * The first process of a pid namespace gets only signals that it has a handler for, and a container
- * that waits for start must not wait for ever. These are what ends runc's, too. They are blocked
- * until now, so that none is lost; execve takes the handlers away. errno of what went wrong, or 0.
+ * that waits for start must not wait for ever. They are blocked until now, so that none is lost;
+ * execve takes the handlers away. errno of what went wrong, or 0.
  */
 static int wait_for_start(long go)
 {
-	static const unsigned char signals[] = {SIGHUP, SIGINT, SIGQUIT, SIGTERM};
+	static const unsigned char signals[] = LR_INIT_ENDS_BY;
 	/* Without a restorer x86 takes no handler; it is never returned to. */
 	const struct sigaction ends = {.sa_handler = end_by_signal,
 				       .sa_flags = SA_RESTORER,

@@ -9,8 +9,8 @@
  * own. A side that dies is seen as an end of file. Descriptors are never taken: the child works in
  * namespaces of others, and the parent believes it as little as it can.
  *
- * Steps are only taken when the plan needs them (see LR_INIT_NEEDS_* in init.h): a plain `run` uses
- * one.
+ * Steps are only taken when the plan needs them (lr_child_waits_mapped and its like): a plain `run`
+ * uses one.
  */
 #ifndef LR_INIT_SYNC_H
 #define LR_INIT_SYNC_H
