@@ -56,6 +56,12 @@ def _variants(args, base):
             yield "deny", name, [_deny(), "ENOSYS", calls, *base], nothing
 
 
+def add(sub, common):
+    s = sub.add_parser("ablation", parents=[common], help="what each optimisation is worth")
+    s.add_argument("--runs", type=int, default=100)
+    s.add_argument("--glibc", metavar="PATH", help="the same program linked with glibc")
+
+
 def run(args, work):
     runtime = work.runtimes[0]
     if runtime.name != "lean-runtime":

@@ -17,6 +17,11 @@ def _cgroup_directory():
     raise Failure("no cgroup hierarchy")
 
 
+def add(sub, common):
+    s = sub.add_parser("floor", parents=[common], help="what the kernel asks for the parts")
+    s.add_argument("--runs", type=int, default=200)
+
+
 def run(args, work):
     cgroup = os.path.join(_cgroup_directory(), "lean-bench-floor")
     os.mkdir(cgroup)

@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """What the figures were taken on, and one view of cgroups for everyone."""
 import glob
+import hashlib
 import os
 import platform
 import subprocess
@@ -80,3 +81,17 @@ def describe():
         "host_mounts": sum(1 for _ in open("/proc/self/mountinfo", encoding="utf-8",
                                            errors="replace")),
     }
+
+
+def commit():
+    """Of the tree that lean-bench is in, with "-dirty" if files were changed; None outside of one."""
+    here = os.path.dirname(os.path.realpath(__file__))
+    done = subprocess.run(["git", "-c", "safe.directory=*", "-C", here, "describe", "--always", "--dirty",
+                           "--abbrev=40", "--exclude=*"], capture_output=True, text=True, check=False)
+    return done.stdout.strip() or None
+
+
+def digest(path):
+    """What tells two builds of one version apart."""
+    with open(path, "rb") as f:
+        return hashlib.sha256(f.read()).hexdigest()

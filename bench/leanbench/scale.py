@@ -4,6 +4,13 @@ from leanbench import inprocess
 from leanbench.workspace import MARK, progress
 
 
+def add(sub, common):
+    s = sub.add_parser("scale", parents=[common], help="`run` by several processes at once")
+    s.add_argument("--seconds", type=int, default=5)
+    s.add_argument("--processes", default="1,2,4,8,16")
+    s.add_argument("--no-inprocess", action="store_true", help="no liblean")
+
+
 def run(args, work):
     rows = []
     counts = [int(n) for n in args.processes.split(",")]

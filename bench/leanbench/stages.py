@@ -68,6 +68,11 @@ def _marks(text):
     return [{mark: when for mark, when in r.items() if when} for r in runs]
 
 
+def add(sub, common):
+    s = sub.add_parser("stages", parents=[common], help="where the time of a `run` goes (perf)")
+    s.add_argument("--runs", type=int, default=200)
+
+
 def run(args, work):
     rows = []
     for config in work.configs(("default",)):

@@ -85,6 +85,18 @@ def _add_ratios(rows, base):
                 row["ratio_min"] = round(row["wall_us"]["min"] / other["wall_us"]["min"], 3)
 
 
+def add(sub, common):
+    s = sub.add_parser("start", parents=[common], help="a whole `run`, isolated and back to back")
+    s.add_argument("--runs", type=int, default=40)
+    s.add_argument("--gap-ms", type=int, default=150, help="pause before each isolated start")
+    s.add_argument("--touch-mb", type=int, default=1024, metavar="N",
+                   help="liblean also out of a process that uses N MB (0: not)")
+    s.add_argument("--no-inprocess", action="store_true", help="no liblean")
+    s.add_argument("--no-counts", action="store_true", help="no strace, no perf")
+    s.add_argument("--host-mounts", type=int, default=0, metavar="N",
+                   help="bring the host's mounts up to N (in a mount namespace of our own)")
+
+
 def run(args, work):
     rows = []
     for config in work.configs():

@@ -24,6 +24,11 @@ def _host():
             "processes": len(glob.glob("/proc/[0-9]*"))}
 
 
+def add(sub, common):
+    s = sub.add_parser("steady", parents=[common], help="one start after the other, for minutes")
+    s.add_argument("--minutes", type=int, default=10)
+
+
 def run(args, work):
     rows = []
     for config in work.configs(("default",)):

@@ -23,12 +23,12 @@ class Failure(Exception):
 _last_progress = 0.0
 
 
-def progress(text):
-    """One line that is rewritten on a terminal; in a log, one every ten seconds."""
+def progress(text, step=False):
+    """One line that is rewritten on a terminal; in a log, each step and one every ten seconds."""
     global _last_progress
     if sys.stderr.isatty():
         sys.stderr.write("\r\033[K" + text[:100])
-    elif time.monotonic() - _last_progress >= 10:
+    elif step or time.monotonic() - _last_progress >= 10:
         _last_progress = time.monotonic()
         sys.stderr.write(text + "\n")
     sys.stderr.flush()

@@ -47,6 +47,11 @@ def _life(work, runtime, config, samples):
     return None
 
 
+def add(sub, common):
+    s = sub.add_parser("exec", parents=[common], help="create, start, exec, state, kill, delete")
+    s.add_argument("--runs", type=int, default=30)
+
+
 def run(args, work):
     rows = []
     runtimes = [r for r in work.runtimes if r.oci]
