@@ -17,6 +17,7 @@
 #include <time.h>
 #include <unistd.h>
 
+#include "src/sys/proc.h"
 #include "src/sys/syscalls.h"
 #include "src/tty/tty.h"
 #include "tests/unit/test.h"
@@ -54,6 +55,23 @@ static bool reaches(volatile int *counter, int n)
 	for (int i = 0; i < 2000 && *counter < n; i++)
 		nap(5);
 	return *counter >= n;
+}
+
+/* Waits until who writes into the pipe of this reading end, by way of the session, has to wait. */
+static bool is_stuck(int reader, pid_t writer)
+{
+	struct lr_proc_stat st;
+	char path[32];
+
+	snprintf(path, sizeof path, "/proc/self/fd/%d", reader);
+	struct pollfd p = {.fd = open(path, O_WRONLY | O_CLOEXEC), .events = POLLOUT};
+	bool full = false, waits = false;
+	for (int i = 0; i < 2000 && !waits; i++, nap(5)) {
+		full = full || poll(&p, 1, 0) == 0;
+		waits = full && lr_proc_stat(writer, &st) == 0 && st.state == 'S';
+	}
+	close(p.fd);
+	return waits;
 }
 
 static void container(const struct run *run, int slave, const sigset_t *mask)
@@ -511,7 +529,7 @@ TEST(a_signal_ends_the_wait_for_a_stuck_reader)
 	pid_t pid = start_piped(&run, &user);
 
 	CHECK(reaches(&sh->running, 1));
-	nap(100);
+	CHECK(is_stuck(user.from, sh->child));
 	CHECK(kill(sh->child, SIGKILL) == 0);
 	nap(200);
 	CHECK_INT(waitpid(pid, NULL, WNOHANG), 0); /* its output is still wanted */
