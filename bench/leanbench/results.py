@@ -1,12 +1,16 @@
 # SPDX-License-Identifier: Apache-2.0
 """The result as JSON (schema 1: members are only ever added), as a table, and while it is measured."""
+import fcntl
+import glob
+import hashlib
 import json
 import os
+import platform
 import sys
 import time
 
 from leanbench import machine
-from leanbench.workspace import Failure, progress
+from leanbench.workspace import BENCH, Failure, progress
 
 SCHEMA = 1
 
@@ -25,13 +29,43 @@ def document(args, work, results):
     }
 
 
+def check_output(path):
+    """Before minutes are spent on what then can't be kept."""
+    if path:
+        if os.path.isdir(path):
+            raise Failure(f"--output {path}: is a directory")
+        directory = os.path.dirname(path) or "."
+        if not os.path.isdir(directory):
+            raise Failure(f"--output {path}: there is no directory {directory}")
+        if not os.access(directory, os.W_OK):
+            raise Failure(f"--output {path}: can't write to {directory}")
+
+
 def write(doc, path):
     """Whole or not at all: a reader never finds half of it."""
-    if path:
+    if not path:
+        return
+    try:
         with open(path + ".new", "w", encoding="utf-8") as f:
             json.dump(doc, f, indent=1)
             f.write("\n")
         os.replace(path + ".new", path)
+    except OSError as e:
+        try:
+            os.unlink(path + ".new")
+        except FileNotFoundError:
+            pass
+        raise Failure(f"{path}: {e.strerror}") from e
+
+
+def _bench_digest():
+    """The commit doesn't tell two changed trees apart."""
+    digest = hashlib.sha256()
+    for path in sorted(glob.glob(os.path.join(BENCH, "*.[ch]")) + glob.glob(os.path.join(BENCH, "leanbench", "*.py"))
+                       + glob.glob(os.path.join(BENCH, "leanbench", "*.json"))):
+        with open(path, "rb") as f:
+            digest.update(f.read())
+    return digest.hexdigest()
 
 
 class Journal:
@@ -46,40 +80,78 @@ class Journal:
         self.path = args.output and args.output + ".partial"
         self.done, self.rows = {}, []
         self.began, self.measured = time.monotonic(), 0
+        self.file = None
+        if self.path:
+            try:
+                self.file = open(self.path, "a+b", buffering=0)
+            except OSError as e:
+                raise Failure(f"{self.path}: {e.strerror}") from e
+            self._begin(self._head(args, work))
+            args.journal = self.path # finish removes it
+
+    @staticmethod
+    def _head(args, work):
+        """What two halves of one result have in common; json makes it what it will be when it is read."""
         head = document(args, work, [])
         head = {k: head[k] for k in head if k not in ("time", "results")}
-        # What changes between two halves of one run, and what they may differ in.
+        head["command"] = sys.argv[1:] # the program may be called by another path
         head["machine"] = {k: v for k, v in head["machine"].items() if k != "host_mounts"}
-        self.file = None
-        if not self.path:
-            return
-        if os.path.exists(self.path):
-            self._continue(head)
-        else:
-            self.file = open(self.path, "w", encoding="utf-8")
-            self._put(head)
+        head["host"] = platform.node()
+        head["bench"] = _bench_digest()
+        return json.loads(json.dumps(head))
 
-    def _continue(self, head):
-        with open(self.path, encoding="utf-8") as f:
-            text = f.read()
-        whole = text[:text.rfind("\n") + 1] # a line that was cut off is measured again
-        lines = [json.loads(line) for line in whole.splitlines()]
+    def _begin(self, head):
+        try:
+            fcntl.flock(self.file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except OSError as e:
+            raise Failure(f"{self.path}: another lean-bench writes it") from e
+        self.file.seek(0)
+        text = self.file.read()
+        whole = text[:text.rfind(b"\n") + 1] # a line that was cut off is measured again
+        lines = [self._line(line, i + 1) for i, line in enumerate(whole.splitlines())]
         if lines:
-            other = sorted(k for k in {*head, *lines[0]} if head.get(k) != lines[0].get(k))
-            if other:
-                raise Failure(f"{self.path} was begun with another {', another '.join(other)}: "
-                              "remove it, or choose another --output")
-        for line in lines[1:]:
-            self.done[line["step"]] = line["rows"]
-        self.file = open(self.path, "r+", encoding="utf-8")
-        self.file.truncate(len(whole.encode()))
-        self.file.seek(0, os.SEEK_END)
+            self._same(head, lines[0])
+        elif text and not text.startswith(b"{"):
+            raise self._damaged(1)
+        for i, line in enumerate(lines[1:], 2):
+            rows = line.get("rows")
+            if not isinstance(line.get("step"), str) or not isinstance(rows, list) \
+                    or not all(isinstance(r, dict) for r in rows):
+                raise self._damaged(i)
+            self.done[line["step"]] = rows
+        self.file.truncate(len(whole))
         if not lines:
             self._put(head)
 
+    def _line(self, line, number):
+        try:
+            value = json.loads(line)
+        except (ValueError, RecursionError):
+            value = None
+        if not isinstance(value, dict):
+            raise self._damaged(number)
+        return value
+
+    def _damaged(self, number):
+        return Failure(f"{self.path}: line {number} is not what lean-bench writes: remove the file, or choose another "
+                       "--output")
+
+    def _same(self, head, other):
+        differ = sorted(k for k in {*head, *other} if head.get(k) != other.get(k))
+        if differ:
+            raise Failure(f"{self.path} was begun with another {', another '.join(differ)}: "
+                          "remove it, or choose another --output")
+
     def _put(self, line):
-        self.file.write(json.dumps(line) + "\n")
-        self.file.flush()
+        """A whole line or, on a full disk, none: what is there already stays good."""
+        end = self.file.seek(0, os.SEEK_END)
+        text = json.dumps(line).encode() + b"\n"
+        try:
+            while text:
+                text = text[self.file.write(text):]
+        except OSError as e:
+            self.file.truncate(end)
+            raise Failure(f"{self.path}: {e.strerror}; what was measured before is kept") from e
 
     def step(self, name, measure):
         """measure() returns the rows of this step; it isn't called if they are there already."""
@@ -90,10 +162,11 @@ class Journal:
                 seconds = (time.monotonic() - self.began) / self.measured * (self.steps - number + 1)
                 left = f", about {seconds / 60:.0f} minutes left" if seconds > 90 else f", about {seconds:.0f} s left"
             progress(f"{self.name}: {name} ({number} of {self.steps}{left})", True)
-            self.done[name] = measure()
+            rows = measure()
             self.measured += 1
             if self.file:
-                self._put({"step": name, "rows": self.done[name]})
+                self._put({"step": name, "rows": rows})
+            self.done[name] = rows
         self.rows += self.done[name]
         return self.done[name]
 
@@ -104,14 +177,14 @@ class Journal:
         return self.rows
 
 
-def finish(path):
-    """After write: what was kept on the way isn't needed any more."""
-    if path and os.path.exists(path + ".partial"):
-        os.unlink(path + ".partial")
+def finish(args):
+    """After write: what was kept on the way isn't needed any more. Another command's stays."""
+    if getattr(args, "journal", None):
+        os.unlink(args.journal)
 
 
-def _columns(doc):
-    if doc["benchmark"] == "floor":
+def _columns(benchmark):
+    if benchmark == "floor":
         yield "", "name", str
         for key in ("min_us", "p50_us", "p99_us"):
             yield key, key, lambda v: f"{v:.1f}"
@@ -136,19 +209,31 @@ def _cell(row, key, show):
     return "" if value is None else show(value)
 
 
-def table(doc, more=()):
-    """more: (title, key, show) of further columns."""
-    columns = [*_columns(doc), *more]
+def _print_rows(benchmark, rows, more=()):
+    columns = [*_columns(benchmark), *more]
     lines = [[title for title, _, _ in columns]]
-    lines += [[_cell(row, key, show) for _, key, show in columns] for row in doc["results"]]
+    lines += [[_cell(row, key, show) for _, key, show in columns] for row in rows]
     used = [i for i in range(len(columns)) if any(line[i] for line in lines[1:])]
     widths = {i: max(len(line[i]) for line in lines) for i in used}
     left = {"", "config", "mode", "runtime"}
+    for line in lines:
+        print("  ".join(line[i].ljust(widths[i]) if columns[i][0] in left
+                        else line[i].rjust(widths[i]) for i in used).rstrip())
+
+
+def so_far(benchmark, rows):
+    """A table of what is measured already, while the rest is."""
+    if sys.stderr.isatty():
+        progress("")
+    _print_rows(benchmark, rows)
+    print("", flush=True)
+
+
+def table(doc, more=()):
+    """more: (title, key, show) of further columns."""
     m = doc["machine"]
     print(f"{doc['benchmark']}: {m['cpu']}, {m['cpus']} CPUs, Linux {m['kernel']}, "
           f"cgroups {m['cgroups']}, {m['host_mounts']} mounts")
     for name, version in doc["versions"].items():
         print(f"  {name}: {version}")
-    for line in lines:
-        print("  ".join(line[i].ljust(widths[i]) if columns[i][0] in left
-                        else line[i].rjust(widths[i]) for i in used).rstrip())
+    _print_rows(doc["benchmark"], doc["results"], more)

@@ -4,7 +4,7 @@ import os
 import re
 import subprocess
 
-from leanbench import inprocess, stats
+from leanbench import inprocess, results, stats
 from leanbench.workspace import MARK, progress
 
 BATCH = 5  # back-to-back runs of one runtime before the next has its turn
@@ -62,7 +62,8 @@ def _row(args, runtime, config, mode, samples, counts):
     return row
 
 
-def _measure(args, work, commands, isolated):
+def measure(args, work, commands, isolated):
+    """{name: samples}: the nth of each were taken in the nth turn."""
     samples = {name: [] for name in commands}
     order = list(commands)
     rounds = args.runs if isolated else (args.runs + BATCH - 1) // BATCH
@@ -114,13 +115,15 @@ def run(args, work):
             commands[runtime.name] = argv
             counts[runtime.name] = {} if args.no_counts else {
                 "syscalls": _syscalls(work, argv), "instructions_user": _instructions(work, argv)}
-        for isolated in (True, False):
-            samples = _measure(args, work, commands, isolated)
-            rows += [_row(args, r, config, "isolated" if isolated else "back-to-back",
-                          samples[r.name], counts[r.name])
-                     for r in work.runtimes if r.name in samples]
-    if work.runtimes:
-        _add_ratios(rows, work.runtimes[0].name)
+        for isolated in (False, True): # the quick one first: its table is there within a minute
+            samples = measure(args, work, commands, isolated)
+            measured = [_row(args, r, config, "isolated" if isolated else "back-to-back",
+                             samples[r.name], counts[r.name])
+                        for r in work.runtimes if r.name in samples]
+            if measured:
+                _add_ratios(measured, work.runtimes[0].name)
+                results.so_far("start", measured)
+            rows += measured
     if work.library and not args.no_inprocess:
         for isolated in (True, False):
             rows += inprocess.each(args, work, isolated)
