@@ -23,36 +23,51 @@ def cgroup_layout():
     return "v1" if v1 else "none"
 
 
-def enter_common_view():
-    """crun refuses hybrid cgroups: hide version 2 from all runtimes alike, for this run only."""
-    if os.environ.get(HIDDEN) == "1":
-        subprocess.run(["umount", UNIFIED], check=True)
-        # Some runtimes then write plain files there: into something that ends with us.
-        subprocess.run(["mount", "-t", "tmpfs", "tmpfs", UNIFIED], check=True)
-        os.environ[HIDDEN] = "done"
-    elif cgroup_layout() == "hybrid" and HIDDEN not in os.environ:
+def enter_own_view(keep_cgroups):
+    """A mount namespace of our own, so that mounts end with us. crun refuses hybrid cgroups: unless they are to be
+    kept, version 2 is hidden from all runtimes alike."""
+    if HIDDEN not in os.environ:
         os.environ[HIDDEN] = "1"
         os.execvp("unshare", ["unshare", "--mount", "--propagation", "private",
                               sys.executable, *sys.argv])
+    if os.environ[HIDDEN] == "1" and not keep_cgroups and cgroup_layout() == "hybrid":
+        subprocess.run(["umount", UNIFIED], check=True)
+        # Some runtimes then write plain files there: into something that ends with us.
+        subprocess.run(["mount", "-t", "tmpfs", "tmpfs", UNIFIED], check=True)
+    os.environ[HIDDEN] = "done"
 
 
 def add_mounts(wanted):
     """As on a host with many containers or volumes; gone with our mount namespace."""
-    if HIDDEN not in os.environ:  # no view of our own yet
-        os.environ[HIDDEN] = "done"
-        os.execvp("unshare", ["unshare", "--mount", "--propagation", "private",
-                              sys.executable, *sys.argv])
     subprocess.run(["mount", "-t", "tmpfs", "tmpfs", "/mnt"], check=True)
     for i in range(describe()["host_mounts"], wanted):
         os.mkdir(f"/mnt/{i}")
         subprocess.run(["mount", "--bind", "/mnt", f"/mnt/{i}"], check=True)
 
 
+def cgroup_directories(name):
+    """Those of that name, in whatever hierarchies are mounted."""
+    hidden = cgroup_layout() != "hybrid"
+    return [path for path in glob.glob("/sys/fs/cgroup/" + name) + glob.glob("/sys/fs/cgroup/*/" + name)
+            if not (hidden and path.startswith(UNIFIED))]
+
+
+def own_cgroups(which=None):
+    """Where this process is in each hierarchy, or in those of these controllers ("": version 2)."""
+    unified = {"hybrid": UNIFIED, "unified": "/sys/fs/cgroup"}.get(cgroup_layout())
+    found = []
+    with open("/proc/self/cgroup", encoding="utf-8") as f:
+        for line in f:
+            _, names, path = line.rstrip("\n").split(":", 2)
+            top = "/sys/fs/cgroup/" + names.removeprefix("name=") if names else unified
+            if top and (which is None or names in which) and os.path.isdir(top + path):
+                found.append((top + path).rstrip("/"))
+    return found
+
+
 def remove_empty_cgroups(name):
     """The parent of cgroupsPath: runtimes remove their own below it."""
-    for path in glob.glob("/sys/fs/cgroup/" + name) + glob.glob("/sys/fs/cgroup/*/" + name):
-        if os.environ.get(HIDDEN) == "done" and path.startswith(UNIFIED):
-            continue
+    for path in cgroup_directories(name):
         try:
             os.rmdir(path)
         except OSError as e:

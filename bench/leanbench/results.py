@@ -201,7 +201,8 @@ def _columns(benchmark):
                 ("user instr", "instructions_user", str), ("RSS kB", "max_rss_kb", str),
                 ("per second", "per_second", str), ("kernel kB", "kernel_kb", str),
                 ("cgroups", "cgroups", str), ("mounts", "mounts", str),
-                ("processes", "processes", str), ("", "what", str), ("", "error", lambda v: v[:100]))
+                ("processes", "processes", str), ("", "what", str), ("", "skipped", str),
+                ("", "error", lambda v: v[:100]))
 
 
 def _cell(row, key, show):

@@ -99,7 +99,7 @@ def add(sub, common):
 
 
 def run(args, work):
-    rows = []
+    rows = work.left_out(config="default", mode="trial")
     for config in work.configs():
         commands, counts = {}, {}
         for runtime in work.runtimes:

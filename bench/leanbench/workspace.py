@@ -7,13 +7,14 @@ import sys
 import tempfile
 import time
 
-from leanbench import configs, machine
+from leanbench import configs, machine, neighbours
 
 BENCH = os.path.dirname(os.path.dirname(os.path.realpath(__file__)))
 MARK = 7  # the exit status that only a process in the container gives
 DIRECTORIES = ("proc", "sys", "dev", "etc", "tmp", "run")
 FLOORS = {"floor": [], "floor-host-net": ["--host-net"], "floor-cgroups": ["--cgroups"]}
-NOT_OCI = (*FLOORS, "bwrap")
+NOT_OCI = (*FLOORS, *neighbours.NAMES)
+RUNTIMES = ("lean-runtime", "lean", "crun", "runc", "youki")
 
 
 class Failure(Exception):
@@ -117,6 +118,7 @@ class Workspace:
         self.args = args
         self.runners = []
         self.library = None
+        self.missing, self.traces = [], None
 
     def __enter__(self):
         self.path = tempfile.mkdtemp(prefix="lean-bench-")
@@ -135,6 +137,7 @@ class Workspace:
             shutil.copy(self.program("true"), self.rootfs)
             self.runner = self.new_runner()
             self.runtimes = self._find(self.args.runtime)
+            self.traces = neighbours.Traces(self.runtimes)
         except BaseException:
             self.__exit__()
             raise
@@ -147,6 +150,8 @@ class Workspace:
         self._drain()
         subprocess.run(["umount", "-l", self.run_dir], check=False)
         subprocess.run(["rm", "-rf", "--one-file-system", self.path], check=False)
+        if self.traces:
+            self.traces.remove()
         machine.remove_empty_cgroups("lean-bench")
         if sys.stderr.isatty():
             sys.stderr.write("\r\033[K")
@@ -183,19 +188,29 @@ class Workspace:
         self.runners.append(runner)
         return runner
 
+    def _default(self):
+        """What is compared if nothing is asked for. Containers that aren't OCI's: where that is the question."""
+        more = neighbours.NAMES if self.args.command in ("start", "sysbench") else ("bwrap",)
+        return (*RUNTIMES, *more) if self.args.command == "sysbench" else (*RUNTIMES, *more, *FLOORS)
+
     def _find(self, wanted):
         places = {"lean-runtime": _built("lean-runtime"), "lean": _built("lean-runtime"),
                   **{name: self.program("floor") for name in FLOORS}}
-        names = wanted or ["lean-runtime", "lean", "crun", "runc", "youki", "bwrap", *FLOORS]
         found = []
-        for name in names:
+        for name in wanted or self._default():
             name, _, path = name.partition("=")
             path = path or places.get(name) or shutil.which(name)
             if path:
                 found.append(Runtime(name, os.path.realpath(path)))
             elif wanted:
                 raise Failure(f"{name}: not found")
+            else:
+                self.missing.append(name)
         return found
+
+    def left_out(self, **more):
+        """Rows that say what isn't compared, because it isn't there."""
+        return [{"runtime": name, **more, "runs": 0, "failed": 0, "skipped": "not installed"} for name in self.missing]
 
     def configs(self, default=configs.NAMES):
         chosen = self.args.config or list(default)
@@ -213,6 +228,15 @@ class Workspace:
             shutil.copytree(self.rootfs, link)
         return path
 
+    def _root_of(self, ident):
+        """A root of its own for each: some lock theirs, and write to it."""
+        root = os.path.join(self.path, "root-" + ident)
+        if not os.path.isdir(root):
+            shutil.copytree(self.rootfs, root)
+            for name in neighbours.DIRECTORIES:
+                os.mkdir(os.path.join(root, name))
+        return root
+
     def state(self, runtime):
         return os.path.join(self.run_dir, runtime.name)
 
@@ -224,10 +248,8 @@ class Workspace:
         what = ["/true", str(MARK)]
         if runtime.name in FLOORS:
             return [runtime.path, "run", *FLOORS[runtime.name], self.rootfs, *what]
-        if runtime.name == "bwrap":
-            return [runtime.path, "--unshare-ipc", "--unshare-pid", "--unshare-net",
-                    "--unshare-uts", "--bind", self.rootfs, "/", "--proc", "/proc", "--dev",
-                    "/dev", "--as-pid-1", *what]
         ident = f"{runtime.name}-{name}"
+        if not runtime.oci:
+            return neighbours.command(self, runtime, ident, self._root_of(ident), what)
         return [runtime.path, *runtime.options, "--root", self.state(runtime), "run", "--bundle",
                 self.bundle(config, what, ident), ident]

@@ -35,3 +35,11 @@ assert_rows() {
 		return 1
 	}
 }
+
+# bench_fails COMMAND...: it has to fail; its output is in out.txt and err.txt.
+bench_fails() {
+	if "$@" </dev/null >out.txt 2>err.txt; then
+		echo "succeeded: $*" >&2
+		return 1
+	fi
+}
