@@ -72,7 +72,7 @@ def together(args, work, count):
             process.stdin.close()
             process.wait()
         done = [e for e in ended if e]
-        rows.append({"runtime": name, "config": "default", "mode": f"{count} processes",
+        rows.append({"runtime": name, "config": "default", "mode": f"in process, {count} processes",
                      "processes": count, "floor": floor, "runs": sum(e[0] for e in done),
                      "failed": sum(e[0] - e[1] for e in done) + count - len(done),
                      "per_second": round(sum(e[1] / e[2] * 1e9 for e in done), 1)})
