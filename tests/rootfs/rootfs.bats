@@ -345,18 +345,9 @@ only() {
 
 # The base is this machine's own Python, without pip; that is a program of the test's.
 @test "build: a Python program without a Dockerfile" {
-	local python=/usr/bin/python3 version file
-	[ -x $python ] || skip "no python3 in /usr/bin"
-	version=$($python -c 'import sys; print("python%d.%d" % sys.version_info[:2])')
-	mkdir -p base/usr/bin base/usr/lib base/tmp base/lib base/bin
-	cp "$(readlink -f $python)" base/usr/bin/python3
-	tar -C /usr/lib --exclude=test --exclude=__pycache__ --exclude=dist-packages --exclude='config-*' -cf - "$version" | tar -C base/usr/lib -xf -
-	for file in $({ ldd $python; find "/usr/lib/$version/lib-dynload" -name '_json*.so' -exec ldd {} +; } |
-		grep -o '/[^ ]*' | grep -v ':$' | sort -u); do
-		mkdir -p "base$(dirname "$file")"
-		cp -L "$file" "base$file"
-	done
-	cp "$(command -v busybox)" base/bin/sh
+	local version
+	"$BATS_TEST_DIRNAME/../lib/mkpython" base || skip "no python3 in /usr/bin"
+	version=$(basename base/usr/lib/python3.*)
 	mkdir -p "base/usr/lib/$version/pip"
 	echo 'import sys; open("/installed", "w").write(" ".join(sys.argv[1:]))' >"base/usr/lib/$version/pip/__main__.py"
 	tar -C base -cf base.tar .

@@ -1,0 +1,50 @@
+# SPDX-License-Identifier: Apache-2.0
+"""functions: makes the root file systems of the functions (bench/functions), or says that they are there.
+
+Seconds are those that a root took when it was made: from the base image to a right first answer."""
+from leanbench import results, roots
+from leanbench.workspace import Failure, progress
+
+COLUMNS = (("", "function", str), ("", "state", str), ("seconds", "seconds", str), ("root MB", "root_mb", str),
+           ("packages MB", "packages_mb", str), ("", "packages", " ".join), ("", "skipped", str))
+
+
+def options(parser):
+    """Those that every command has that starts functions."""
+    parser.add_argument("--function", action="append", metavar="NAME", choices=roots.NAMES,
+                        help=f"{', '.join(roots.NAMES)} (repeatable; default: all)")
+    parser.add_argument("--cache", metavar="DIR", help=f"where their roots are kept (default: {roots.default_cache()})")
+    parser.add_argument("--base", metavar="IMAGE",
+                        help="an image with Python 3.11, as oci:DIR:TAG, instead of one that mmdebstrap makes")
+
+
+def add(sub, common):
+    s = sub.add_parser("functions", parents=[common], help="make the roots of the functions")
+    options(s)
+    s.add_argument("--again", action="store_true", help="make those anew that are there")
+
+
+def problem(name, error):
+    """The row of a function that is not to be had: left out, or, if its answer is wrong, failed."""
+    if isinstance(error, roots.Wrong):
+        return {"function": name, "runs": 1, "failed": 1, "error": str(error)}
+    return {"function": name, "skipped": str(error)}
+
+
+def _row(cache, name, again):
+    try:
+        root = cache.get(name, again)
+    except (Failure, OSError) as e:
+        progress(f"functions: {name}: {e}", True)
+        return problem(name, e)
+    about = {k: root.about[k] for k in ("seconds", "root_mb", "packages_mb", "packages", "base", "python")}
+    return {"function": name, "state": "built" if root.built else "cached", "root": root.path, **about}
+
+
+def run(args, work):
+    names = args.function or roots.NAMES
+    journal = results.Journal(args, work, len(names))
+    with roots.Cache(args.cache, args.base) as cache:
+        for name in names:
+            journal.step(name, lambda name=name: [_row(cache, name, args.again)])
+    return journal.end()
