@@ -13,18 +13,14 @@
  * all it waited for. Orphans (a container's init) come to the runner, which reaps them.
  * Standard output goes to /dev/null, standard error to the file argv[1].
  */
-#include <errno.h>
 #include <fcntl.h>
 #include <signal.h>
-#include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/prctl.h>
-#include <sys/resource.h>
-#include <sys/wait.h>
-#include <time.h>
-#include <unistd.h>
+
+#include "spawn.h"
 
 #define ARGS_MAX 64
 #define TEXT_MAX 8192
@@ -36,14 +32,6 @@ struct sample {
 };
 
 static int null_fd, err_fd;
-
-static int64_t now(void)
-{
-	struct timespec t;
-
-	clock_gettime(CLOCK_MONOTONIC, &t);
-	return (int64_t)t.tv_sec * 1000000000 + t.tv_nsec;
-}
 
 static void die(const char *what)
 {
@@ -61,25 +49,12 @@ static void nap_us(long us)
 
 static void run_once(char **argv, struct sample *s)
 {
-	extern char **environ;
 	int64_t start = now();
-	int status = 0;
-	pid_t pid = vfork();
 
-	if (pid == 0) {
-		dup2(null_fd, 0);
-		dup2(null_fd, 1);
-		dup2(err_fd, 2);
-		execve(argv[0], argv, environ);
-		_exit(127);
-	}
-	if (pid < 0)
+	s->status = spawn(argv, null_fd, err_fd, &s->use);
+	if (s->status < 0)
 		die("vfork");
-	while (wait4(pid, &status, 0, &s->use) < 0)
-		if (errno != EINTR)
-			die("wait4");
 	s->wall_ns = now() - start;
-	s->status = WIFEXITED(status) ? WEXITSTATUS(status) : 256 + WTERMSIG(status);
 	while (waitpid(-1, NULL, WNOHANG) > 0)
 		; /* orphans */
 }
