@@ -11,7 +11,8 @@
  *
  * WALL_NS is from before vfork until after wait4. The resources are those of the command and of
  * all it waited for. Orphans (a container's init) come to the runner, which reaps them.
- * Standard output goes to /dev/null, standard error to the file argv[1].
+ * Standard output goes to /dev/null, or to the file argv[2], which then holds that of the last run;
+ * standard error to the file argv[1].
  */
 #include <fcntl.h>
 #include <signal.h>
@@ -31,7 +32,7 @@ struct sample {
 	int status;
 };
 
-static int null_fd, err_fd;
+static int null_fd, out_fd, err_fd;
 
 static void die(const char *what)
 {
@@ -49,9 +50,12 @@ static void nap_us(long us)
 
 static void run_once(char **argv, struct sample *s)
 {
-	int64_t start = now();
+	int64_t start;
 
-	s->status = spawn(argv, null_fd, err_fd, &s->use);
+	if (out_fd != null_fd && ftruncate(out_fd, 0) < 0)
+		die("truncate");
+	start = now();
+	s->status = spawn_to(argv, null_fd, out_fd, err_fd, &s->use);
 	if (s->status < 0)
 		die("vfork");
 	s->wall_ns = now() - start;
@@ -114,14 +118,17 @@ int main(int argc, char **argv)
 	char *args[ARGS_MAX + 1];
 	long head[3];
 
-	if (argc != 2) {
+	if (argc != 2 && argc != 3) {
 		fprintf(stderr,
-			"usage: runner STDERR-FILE (then requests; lean-bench asks them)\n");
+			"usage: runner STDERR-FILE [STDOUT-FILE] (then requests; lean-bench asks them)\n");
 		return 2;
 	}
 	null_fd = open("/dev/null", O_RDWR | O_CLOEXEC);
 	err_fd = open(argv[1], O_WRONLY | O_CREAT | O_TRUNC | O_APPEND | O_CLOEXEC, 0600);
-	if (null_fd < 0 || err_fd < 0)
+	out_fd = null_fd;
+	if (argc == 3)
+		out_fd = open(argv[2], O_WRONLY | O_CREAT | O_TRUNC | O_APPEND | O_CLOEXEC, 0600);
+	if (null_fd < 0 || err_fd < 0 || out_fd < 0)
 		die(argv[1]);
 	prctl(PR_SET_CHILD_SUBREAPER, 1);
 	prctl(PR_SET_PDEATHSIG, SIGKILL);

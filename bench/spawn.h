@@ -10,7 +10,7 @@
 #include <time.h>
 #include <unistd.h>
 
-static int64_t now(void)
+static inline int64_t now(void)
 {
 	struct timespec t;
 
@@ -19,7 +19,7 @@ static int64_t now(void)
 }
 
 /* Status as exited: 0..255; killed: 256 + signal; -1: it could not be started or waited for. */
-static int spawn(char **argv, int null_fd, int err_fd, struct rusage *use)
+static inline int spawn_to(char **argv, int null_fd, int out_fd, int err_fd, struct rusage *use)
 {
 	extern char **environ;
 	int status = 0;
@@ -27,7 +27,7 @@ static int spawn(char **argv, int null_fd, int err_fd, struct rusage *use)
 
 	if (pid == 0) {
 		dup2(null_fd, 0);
-		dup2(null_fd, 1);
+		dup2(out_fd, 1);
 		dup2(err_fd, 2);
 		execve(argv[0], argv, environ);
 		_exit(127);
@@ -38,6 +38,11 @@ static int spawn(char **argv, int null_fd, int err_fd, struct rusage *use)
 		if (errno != EINTR)
 			return -1;
 	return WIFEXITED(status) ? WEXITSTATUS(status) : 256 + WTERMSIG(status);
+}
+
+static inline int spawn(char **argv, int null_fd, int err_fd, struct rusage *use)
+{
+	return spawn_to(argv, null_fd, null_fd, err_fd, use);
 }
 
 #endif

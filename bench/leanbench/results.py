@@ -16,6 +16,7 @@ SCHEMA = 1
 
 
 def document(args, work, results):
+    programs = [*work.runtimes, *getattr(work, "tools", ())]
     return {
         "schema": SCHEMA,
         "benchmark": args.command,
@@ -23,8 +24,8 @@ def document(args, work, results):
         "command": sys.argv,
         "machine": machine.describe(),
         "commit": machine.commit(),
-        "versions": {r.name: r.version() for r in work.runtimes},
-        "programs": {r.name: machine.digest(r.path) for r in work.runtimes},
+        "versions": {r.name: r.version() for r in programs},
+        "programs": {r.name: machine.digest(r.path) for r in programs},
         "results": results,
     }
 

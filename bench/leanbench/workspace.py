@@ -38,9 +38,10 @@ def progress(text, step=False):
 class Runner:
     """The timing program: see runner.c for the protocol."""
 
-    def __init__(self, program, errors):
+    def __init__(self, program, errors, output=None):
+        """output: a file that holds what the last command wrote, which else goes to /dev/null."""
         self.errors = errors
-        self.process = subprocess.Popen([program, errors], stdin=subprocess.PIPE,
+        self.process = subprocess.Popen([program, errors, *([output] if output else [])], stdin=subprocess.PIPE,
                                         stdout=subprocess.PIPE)
 
     def _ask(self, argv, *numbers):
@@ -117,6 +118,7 @@ class Workspace:
     def __init__(self, args):
         self.args = args
         self.runners = []
+        self.tools = []  # what else is measured with, as Runtime
         self.library = None
         self.missing, self.traces = [], None
 
@@ -182,9 +184,9 @@ class Workspace:
                             "-static", "-I", include, "-o", self.program("inprocess"),
                             os.path.join(BENCH, "inprocess.c"), self.library], check=True)
 
-    def new_runner(self):
+    def new_runner(self, output=None):
         runner = Runner(self.program("runner"),
-                        os.path.join(self.path, f"stderr{len(self.runners)}"))
+                        os.path.join(self.path, f"stderr{len(self.runners)}"), output)
         self.runners.append(runner)
         return runner
 
