@@ -16,7 +16,9 @@ DIRECTORIES = ("usr",)  # without it systemd-nspawn takes nothing for a root fil
 
 
 def _bwrap(_work, runtime, _name, root, what, data):
-    where = ["--ro-bind", root, "/", "--bind", data, "/mnt", "--chdir", "/mnt"] if data else ["--bind", root, "/"]
+    where = ["--bind", root, "/"]
+    if data:
+        where = ["--die-with-parent", "--ro-bind", root, "/", "--bind", data, "/mnt", "--chdir", "/mnt"]
     return [runtime.path, "--unshare-ipc", "--unshare-pid", "--unshare-net", "--unshare-uts", *where,
             "--proc", "/proc", "--dev", "/dev", "--as-pid-1", *what]
 

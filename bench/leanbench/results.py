@@ -223,6 +223,19 @@ def _print_rows(benchmark, rows, more=()):
                         else line[i].rjust(widths[i]) for i in used).rstrip())
 
 
+def elsewhere(benchmark):
+    """What the seeds report of the same. The hardware is another, so it stands apart, and nothing is divided by it."""
+    with open(os.path.join(BENCH, "leanbench", "seeds.json"), encoding="utf-8") as f:
+        seeds = [seed for seed in json.load(f) if seed["benchmark"] == benchmark]
+    for seed in seeds:
+        lines = [[str(cell) for cell in line] for line in (seed["columns"], *seed["rows"])]
+        widths = [max(map(len, column)) for column in zip(*lines)]
+        print(f"\nOn other hardware: {seed['title']}. {seed['what']} {seed['hardware']}.")
+        for first, *others in lines:
+            cells = [cell.rjust(width) for cell, width in zip(others, widths[1:])]
+            print("  ".join([first.ljust(widths[0]), *cells]).rstrip())
+
+
 def so_far(benchmark, rows):
     """A table of what is measured already, while the rest is."""
     if sys.stderr.isatty():

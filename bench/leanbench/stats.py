@@ -7,8 +7,8 @@ def quantile(ordered, q):
     return ordered[min(len(ordered) - 1, int(q * len(ordered)))]
 
 
-def summary(values):
+def summary(values, digits=1):
     ordered = sorted(values)
-    return {"min": round(ordered[0], 1), "p50": round(quantile(ordered, 0.5), 1),
-            "p99": round(quantile(ordered, 0.99), 1),
-            "mean": round(sum(ordered) / len(ordered), 1)}
+    return {"min": round(ordered[0], digits), "p50": round(quantile(ordered, 0.5), digits),
+            "p99": round(quantile(ordered, 0.99), digits),
+            "mean": round(sum(ordered) / len(ordered), digits)}
