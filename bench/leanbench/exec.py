@@ -10,7 +10,7 @@ STEPS = ("create", "start", "exec", "state", "kill", "delete")
 WAIT_S = 10
 
 
-def _wait_gone(pid_file):
+def wait_gone(pid_file):
     """Until the container's process has ended (a zombie has)."""
     with open(pid_file, encoding="ascii") as f:
         path = f"/proc/{int(f.read())}/stat"
@@ -25,7 +25,8 @@ def _wait_gone(pid_file):
         time.sleep(0.001)
 
 
-def _life(work, runtime, config, samples):
+def commands(work, runtime, config):
+    """{step: argv} of one container, and where its pid will be."""
     ident = f"{runtime.name}-life"
     base = [runtime.path, *runtime.options, "--root", work.state(runtime)]
     pid_file = os.path.join(work.path, ident + ".pid")
@@ -34,15 +35,22 @@ def _life(work, runtime, config, samples):
         "create": ["create", "--bundle", bundle, "--pid-file", pid_file, ident],
         "start": ["start", ident], "exec": ["exec", ident, "/true", str(MARK)],
         "state": ["state", ident], "kill": ["kill", ident, "KILL"], "delete": ["delete", ident],
+        "delete --force": ["delete", "--force", ident],
     }
+    return {step: base + rest for step, rest in argv.items()}, pid_file
+
+
+def life(work, runtime, config, samples):
+    """One container from create to delete; what went wrong, or None."""
+    argv, pid_file = commands(work, runtime, config)
     for step in STEPS:
         if step == "delete":
-            _wait_gone(pid_file)
-        sample = work.runner.run(base + argv[step])[0]
+            wait_gone(pid_file)
+        sample = work.runner.run(argv[step])[0]
         samples[step].append(sample)
         if sample["status"] != (MARK if step == "exec" else 0):
             sample["failed"] = True
-            work.runner.run(base + ["delete", "--force", ident])
+            work.runner.run(argv["delete --force"])
             return f"{step}: status {sample['status']}: " + " ".join(work.runner.last_error())
     return None
 
@@ -62,7 +70,7 @@ def run(args, work):
             progress(f"exec: {config} {i + 1}/{args.runs}")
             for runtime in runtimes:
                 if runtime.name not in problems:
-                    problem = _life(work, runtime, config, samples[runtime.name])
+                    problem = life(work, runtime, config, samples[runtime.name])
                     if problem:
                         problems[runtime.name] = problem
             runtimes.append(runtimes.pop(0))

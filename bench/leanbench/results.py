@@ -26,6 +26,7 @@ def document(args, work, results):
         "commit": machine.commit(),
         "versions": {r.name: r.version() for r in programs},
         "programs": {r.name: machine.digest(r.path) for r in programs},
+        **({"compared": args.compared} if hasattr(args, "compared") else {}),
         "results": results,
     }
 
