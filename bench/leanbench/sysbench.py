@@ -202,7 +202,7 @@ class Bench:
         return first.group(1)
 
     def candidates(self, config):
-        host = [Host(self.root)] if config == "default" and not self.args.no_host else []
+        host = [] if self.args.no_host else [Host(self.root)]
         return host + [Contained(self.work, r, config, self.root) for r in self.work.runtimes
                        if r.oci or config == "default"]
 
@@ -282,11 +282,11 @@ class Bench:
 
 
 def _add_ratios(rows):
-    """Of the figure that is compared, against the host's; more is better."""
-    hosts = {row["mode"]: row for row in rows if row["runtime"] == "host"}
+    """Of the figure that is compared, against the host's of the same turns; more is better."""
+    hosts = {(row["config"], row["mode"]): row for row in rows if row["runtime"] == "host"}
     for row in rows:
         figure = TESTS[row["mode"].split()[0]][2]
-        host = hosts.get(row["mode"], {})
+        host = hosts.get((row["config"], row["mode"]), {})
         if figure in row and figure in host:
             row["ratio_host_p50"] = round(row[figure]["p50"] / host[figure]["p50"], 3)
 
