@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
 """compare: two commits or two programs, turn by turn, with a verdict for each row.
 
-What is timed is what `start` times (`run`) and what `exec` times (each step of a container's life). A verdict rests on a
-bootstrap interval of the ratio of the medians over paired turns, and on the Mann-Whitney test: both have to agree. The
-confidence is shared out among the rows (Bonferroni), so that all of them together are right with --confidence."""
+What is timed is what `start` times (`run`) and what `exec` times (each step of a container's life). A verdict rests on
+a bootstrap interval of the ratio of the medians over paired turns, and on the Mann-Whitney test: both have to agree.
+The confidence is shared out among the rows (Bonferroni), so that all of them together are right with --confidence."""
 import os
 import shutil
 
@@ -49,7 +49,7 @@ def prepare(args):
 
 
 def _pairs(work):
-    """{config: (old, new)}. Both are copies in one directory, so that neither has a file system or a path for itself."""
+    """{config: (old, new)}. Both are copies in one directory, so neither has a file system or path for itself."""
     pairs = {}
     for runtime in work.runtimes:
         directory = os.path.join(work.path, runtime.name)
@@ -83,9 +83,9 @@ def judge(args, comparisons, config, mode, samples):
     alpha = (1 - args.confidence) / comparisons
     low, high = stats.ratio_interval(old, new, 1 - alpha)
     p = stats.mann_whitney(old, new)
-    rows[1].update({"ratio_p50": round(rows[1]["wall_us"]["p50"] / rows[0]["wall_us"]["p50"], 3), "ratio_low": round(low, 4),
-                    "ratio_high": round(high, 4), "p_value": float(f"{p:.3g}"), "confidence": round(1 - alpha, 5),
-                    "verdict": stats.verdict(low, high, p, alpha, args.bar)})
+    rows[1].update({"ratio_p50": round(rows[1]["wall_us"]["p50"] / rows[0]["wall_us"]["p50"], 3),
+                    "ratio_low": round(low, 4), "ratio_high": round(high, 4), "p_value": float(f"{p:.3g}"),
+                    "confidence": round(1 - alpha, 5), "verdict": stats.verdict(low, high, p, alpha, args.bar)})
     return rows
 
 
@@ -149,7 +149,7 @@ def conclude(args, rows):
     judged = [row for row in rows if "verdict" in row]
     slower = [row for row in judged if row["verdict"] == "slower" and row["ratio_low"] > args.bar]
     print(f"{len(judged)} rows judged, all together with {args.confidence:.0%} confidence: "
-          + ", ".join(f"{sum(r['verdict'] == v for r in judged)} {v}" for v in ("faster", "slower", "same", "can't tell")))
+          + ", ".join(f"{sum(r['verdict'] == v for r in judged)} {v}" for v in stats.VERDICTS))
     for row in slower:
         print(f"slower than {args.bar} times: {row['config']}, {row['mode']}: at least {row['ratio_low']:.3f}")
     return 1 if slower else 0

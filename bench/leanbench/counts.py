@@ -1,10 +1,10 @@
 # SPDX-License-Identifier: Apache-2.0
-"""counts: what doesn't depend on the machine's mood, of each verb: system calls, user instructions, peak resident memory.
+"""counts: what doesn't depend on the machine's mood: system calls, instructions and peak memory of each verb.
 
 System calls are those of the verb's process and of all it makes, from its execve to its end; `create` goes on until the
 container's first process waits for start, and `run` until its program has ended. Memory is that of the greatest of
-these processes. Each is the least of --runs: what is more is a call that a signal or a lost race repeats. Memory that is less than that of the
-runner, which is between, shows as that.
+these processes; less than the runner's own doesn't show. Each is the least of --runs: what is more is a call that a
+signal or a lost race repeats.
 
 bench/counts.json holds them down, --check compares, --update writes it."""
 import ctypes
@@ -35,7 +35,7 @@ ENDED = re.compile(r"^(\d+) +\+\+\+ (?:exited|killed)")
 
 
 def add(sub, common):
-    s = sub.add_parser("counts", parents=[common], help="system calls, instructions and memory of each verb, held by a table")
+    s = sub.add_parser("counts", parents=[common], help="system calls, instructions, memory of each verb")
     s.add_argument("--runs", type=int, default=5, help="the least of so many")
     s.add_argument("--table", metavar="FILE", default=TABLE, help="(bench/counts.json)")
     s.add_argument("--check", action="store_true", help="exit status 1 if something is more than the table has, "
@@ -61,8 +61,8 @@ def prepare(args):
 
 def _same_for_everyone():
     """What a shell or a test hands down and some call depends on: how deep the directory is, which signals are ignored,
-    and who reaps a container whose runtime has ended."""
-    subprocess.run(["mount", "-t", "tmpfs", "-o", "mode=755", "tmpfs", "/mnt"], check=True) # a mount namespace of our own
+    and who reaps a container whose runtime has ended. (The mount namespace is our own.)"""
+    subprocess.run(["mount", "-t", "tmpfs", "-o", "mode=755", "tmpfs", "/mnt"], check=True)
     tempfile.tempdir = "/mnt"
     for number in (signal.SIGQUIT, signal.SIGHUP): # SIGINT has a handler, which ends with an exec
         signal.signal(number, signal.SIG_DFL)
@@ -164,7 +164,8 @@ def without_waiting(sequence):
     kept, i = [], 0
     while i < len(sequence):
         if sequence[i] in NAPS:
-            size = next((n for n in range(1, LOOP_MAX + 1) if kept[-n:] == sequence[i + 1:i + 1 + n] and len(kept) >= n), 0)
+            sizes = range(1, min(LOOP_MAX, len(kept)) + 1)
+            size = next((n for n in sizes if kept[-n:] == sequence[i + 1:i + 1 + n]), 0)
             if size:
                 i += 1 + size
                 continue
@@ -192,8 +193,8 @@ def _counted(work, argv, want, verb):
     out = os.path.join(work.path, "perf.out")
     if os.path.exists(out):
         os.unlink(out)
-    done = subprocess.run(["perf", "stat", "-x,", "-e", "instructions:u", "-o", out, "--", *argv], check=False,
-                          stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL, timeout=WAIT_S)
+    done = subprocess.run(["perf", "stat", "-x,", "-e", "instructions:u", "-o", out, "--", *argv], timeout=WAIT_S,
+                          stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL, check=False)
     if done.returncode != want:
         raise Failure(f"{verb} under perf: status {done.returncode}, not {want}")
     with open(out, encoding="utf-8") as f:
@@ -208,7 +209,8 @@ def counters():
                               check=False)
     except OSError:
         return "perf isn't installed"
-    return None if re.search(r"^\d+,.*instructions", done.stderr, re.M) else "perf can't read the processor's counters here"
+    found = re.search(r"^\d+,.*instructions", done.stderr, re.M)
+    return None if found else "perf can't read the processor's counters here"
 
 
 def _sampled(work, argv, want, verb):
@@ -311,8 +313,8 @@ def _check(args, rows):
     for line in less:
         print(f"less than the table: {line}")
     if bad or less:
-        print(f"If that is meant: bench/lean-bench counts --update, and the reason in the commit that has {args.table}.\n"
-              "Which calls they are: bench/lean-bench counts --samples --output FILE for both, `calls` of each row.")
+        print(f"If that is meant: bench/lean-bench counts --update, and the reason in the commit that has {args.table}."
+              "\nWhich calls they are: bench/lean-bench counts --samples --output FILE for both, `calls` of each row.")
     return 1 if bad else 0
 
 

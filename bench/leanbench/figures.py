@@ -15,7 +15,7 @@ NUMBERS_MAX = 8
 
 
 class Figure:
-    """items: ecdf {label: [x]}, curves {label: [(x, y)]}, spread [(mode, label, {min, p50, p99})], bars [(mode, label, x)]"""
+    """items: ecdf and curves {label: [(x, y)]}, spread [(mode, label, {min, p50, p99})], bars [(mode, label, x)]"""
 
     def __init__(self, kind, title, axis, items, x_axis="", dashed=None):
         self.kind, self.title, self.axis, self.x_axis = kind, title, axis, x_axis
@@ -61,7 +61,7 @@ def _curves(name, found, seeds):
         for row, x in pairs:
             y = row.numbers["per_second"] if rate else row.spreads.get("wall_us", {}).get("p50")
             if y is not None:
-                items.setdefault(row.label, []).append((x, y))
+                items.setdefault(row.whole, []).append((x, y))
         dashed = {}
         for seed in seeds:
             if rate and seed.get("x") == x_axis and seed.get("where", "") == where:
@@ -79,14 +79,15 @@ def _of_spread(name, key, rows):
     axis = f"{reading.title(key)}, {reading.unit(key)}" if key == "wall_us" else reading.title(key)
     sampled = {mode: [r for r in of if len(r.samples.get(key, ())) > 1] for mode, of in modes.items()}
     if len(modes) > 1 and max(map(len, modes.values())) <= 2 or not any(sampled.values()):
-        yield Figure("spread", name, axis, [(r.mode, r.label, r.spreads[key]) for of in modes.values() for r in of])
+        yield Figure("spread", name, axis, [(r.mode, r.whole, r.spreads[key]) for of in modes.values() for r in of])
         return
     for mode, of in modes.items():
         if sampled[mode]:
-            yield Figure("ecdf", _join(name, mode), axis, {r.label: thin(sorted(r.samples[key])) for r in sampled[mode]})
+            yield Figure("ecdf", _join(name, mode), axis,
+                         {r.whole: thin(sorted(r.samples[key])) for r in sampled[mode]})
         rest = [r for r in of if r not in sampled[mode]]
         if rest:
-            yield Figure("spread", _join(name, mode), axis, [("", r.label, r.spreads[key]) for r in rest])
+            yield Figure("spread", _join(name, mode), axis, [("", r.whole, r.spreads[key]) for r in rest])
 
 
 def thin(ordered):
@@ -101,13 +102,13 @@ def _of_numbers(name, rows):
     keys = dict.fromkeys(k for row in plain for k in row.numbers
                          if k not in reading.NOT_MEASURED and not k.startswith("ratio"))
     for key in list(keys)[:NUMBERS_MAX]:
-        items = [(row.mode, row.label, row.numbers[key]) for row in plain if key in row.numbers]
+        items = [(row.mode, row.whole, row.numbers[key]) for row in plain if key in row.numbers]
         if any(value for _, _, value in items):
             yield Figure("bars", _join(name, reading.title(key)), reading.unit(key) or reading.title(key), items)
 
 
 def _of_floor(name, rows):
-    items = [(row.mode, row.label, row.numbers["ratio_floor_p50"]) for row in rows
+    items = [(row.mode, row.whole, row.numbers["ratio_floor_p50"]) for row in rows
              if "ratio_floor_p50" in row.numbers and "floor" not in row.label]
     if items:
         yield Figure("bars", _join(name, "times the floor"), "ratio of the medians: 1 is the floor", items)

@@ -18,8 +18,8 @@ STYLE = """
   LIGHT }
 @media (prefers-color-scheme: dark) { :root { --ground: #14161a; --ink: #e6e6e6; --soft: #a9adb4; --pale: #3d424a;
   --shade: #1e2228; --link: #8ab8f0; --warn: #ffb59e; --warnground: #3a1e16;
-  --c0: #56b4e9; --c1: #ff9a52; --c2: #3fd0a4; --c3: #f0a3cd; --c4: #e0d050; --c5: #a9d8ff; --c6: #c9c9c9; --c7: #c0a2ff;
-  --c8: #d9a184; --c9: #5fd6e0 } }
+  --c0: #56b4e9; --c1: #ff9a52; --c2: #3fd0a4; --c3: #f0a3cd; --c4: #e0d050; --c5: #a9d8ff; --c6: #c9c9c9;
+  --c7: #c0a2ff; --c8: #d9a184; --c9: #5fd6e0 } }
 * { box-sizing: border-box }
 html { -webkit-text-size-adjust: 100% }
 body { margin: 0 auto; max-width: 62rem; padding: 1rem; background: var(--ground); color: var(--ink);
@@ -40,7 +40,8 @@ tbody th, th.text, td.text { text-align: left; font-weight: normal }
 td.long { white-space: normal; min-width: 14rem }
 tr.group > * { border-top: 1px solid var(--pale) }
 td.bad { color: var(--warn); font-weight: bold }
-figure { margin: 1.2rem 0; max-width: 42rem } figcaption { font-weight: bold; margin-bottom: .3rem; overflow-wrap: anywhere }
+figure { margin: 1.2rem 0; max-width: 42rem }
+figcaption { font-weight: bold; margin-bottom: .3rem; overflow-wrap: anywhere }
 svg { display: block; width: 100%; height: auto } svg * { stroke-linejoin: round; stroke-linecap: butt }
 dl { display: grid; grid-template-columns: max-content 1fr; gap: .15rem 1rem; margin: 0 } dt { color: var(--soft) }
 dd { margin: 0 } code { font-size: .875em; overflow-wrap: anywhere }
@@ -94,14 +95,17 @@ class Table:
     def heads(self):
         """[(text, is it text?)]"""
         label = [("", True)] if any(row.label for row in self.rows) else []
-        return [(("" if k == "mode" else k), True) for k in self.keys] + label + [(n, False) for n, _, _ in self.columns] + \
-            [("held against" if k == "floor" else k, True) for k in self.remarks]
+        figures = [(name, False) for name, _, _ in self.columns]
+        remarks = [("held against" if k == "floor" else k, True) for k in self.remarks]
+        return [(("" if k == "mode" else k), True) for k in self.keys] + label + figures + remarks
 
     def texts(self, row):
         return [row.get(k) for k in self.keys] + ([row.label] if any(r.label for r in self.rows) else [])
 
     def values(self, row):
-        return [(show(row.spreads.get(k, {}).get(part) if part else row.numbers.get(k)), k) for _, k, part in self.columns]
+        """[(text, key)]"""
+        return [(show(row.spreads.get(k, {}).get(part) if part else row.numbers.get(k)), k)
+                for _, k, part in self.columns]
 
     def html(self, caption):
         out = [f'<div class="scroll" tabindex="0" role="region" aria-label="{esc(caption)}"><table>',
@@ -114,8 +118,9 @@ class Table:
             before = row.where
             out.append('<tr class="group">' if new else "<tr>")
             out += [f'<th scope="row">{esc(text)}</th>' for text in self.texts(row)]
-            out += [f'<td class="bad">{esc(text)}</td>' if key == "failed" and text not in ("", "0") else f"<td>{esc(text)}</td>"
-                    for text, key in self.values(row)]
+            for text, key in self.values(row):
+                bad = ' class="bad"' if key == "failed" and text not in ("", "0") else ""
+                out.append(f"<td{bad}>{esc(text)}</td>")
             out += [f'<td class="text long">{esc(row.remarks.get(k, ""))}</td>' for k in self.remarks]
             out.append("</tr>")
         return "".join(out) + "</tbody></table></div>\n"
@@ -215,7 +220,8 @@ def _seed_cell(value):
 
 
 def _result_html(number, result, figures, seeds):
-    out = [f'<section aria-labelledby="r{number}"><h3 id="r{number}">{esc(result.benchmark)}: {esc(result.path)}</h3>\n']
+    name = f"{result.benchmark}: {result.path}"
+    out = [f'<section aria-labelledby="r{number}"><h3 id="r{number}">{esc(name)}</h3>\n']
     if _failures(result):
         out.append(f'<p class="warn">{esc(_failures(result))}</p>')
     for figure, svg in figures:
@@ -224,7 +230,8 @@ def _result_html(number, result, figures, seeds):
     for heading, rows in result.outers():
         out.append(Table(rows).html(": ".join(part for part in (result.benchmark, heading) if part)))
     out += [_seed_html(seed) for seed in seeds]
-    out.append(f"<details><summary>Command line, versions and programs</summary>{_dl(_facts(result))}</details></section>\n")
+    out.append("<details><summary>Command line, versions and programs</summary>"
+               f"{_dl(_facts(result))}</details></section>\n")
     return "".join(out)
 
 

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Figures as SVG, by matplotlib: the one thing lean-bench needs that isn't Python's own, and only for this.
 
-A page gets its colours from its style sheet, so that they follow light and dark; a file of its own has a white ground."""
+A page gets its colours from its style sheet, to follow light and dark; a file of its own has a white ground."""
 import html
 import io
 import os
@@ -178,8 +178,8 @@ def _lines_of(figure):
         if mode != before and mode and not by_mode:
             rows.append(Line(rows[-1].end if rows else 0, True, mode, "", None))
         before = mode
-        rows.append(Line(rows[-1].end if rows else 0, False, mode if by_mode else label, label if len(names) < 12 else "",
-                         value))
+        rows.append(Line(rows[-1].end if rows else 0, False, mode if by_mode else label,
+                         label if len(names) < 12 else "", value))
     return rows
 
 
@@ -233,7 +233,8 @@ def _named(svg, figure, number):
     svg = re.sub(r'\bid="([^"]*)"', rf'id="f{number}-\1"', svg)
     svg = re.sub(r'(xlink:href="#|url\(#)', rf"\1f{number}-", svg)
     head, _, rest = svg.partition(">")
-    return f'{head} role="img" aria-labelledby="f{number}-t"><title id="f{number}-t">{html.escape(figure.text())}</title>{rest}'
+    said = f'<title id="f{number}-t">{html.escape(figure.text())}</title>'
+    return f'{head} role="img" aria-labelledby="f{number}-t">{said}{rest}'
 
 
 def page(svg):
@@ -248,4 +249,5 @@ def page(svg):
 def alone(svg):
     for colour, plain in PLAIN.items():
         svg = svg.replace(colour, plain)
-    return '<?xml version="1.0" encoding="utf-8"?>\n' + re.sub("#07([0-9a-f]{2})5a", lambda m: COLOURS[int(m[1], 16)], svg)
+    svg = re.sub("#07([0-9a-f]{2})5a", lambda m: COLOURS[int(m[1], 16)], svg)
+    return '<?xml version="1.0" encoding="utf-8"?>\n' + svg

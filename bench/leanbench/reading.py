@@ -18,6 +18,7 @@ SERIES = ("runtime", "candidate", "name") # the first that a row has is what is 
 # Said about a row, and no reason to set it apart from another.
 REMARKS = ("error", "what", "skipped", "verdict", "reason", "why", "note", "floor")
 NOT_MEASURED = ("runs", "failed", "processes", "containers", "clients", "touch_mb")
+HEADINGS = ("config", "test", "function") # other texts of a row say more about what is compared
 NUMBERED = re.compile(r"^(\D*)(\d{1,9})(\D*)$")
 
 
@@ -40,13 +41,14 @@ def number(value):
 
 
 class Row:
-    """label: what is compared; group: [(key, text)], config and mode first; spreads: {key: {min, p50, p99, mean}};
-    numbers: {key: float}; samples: {key of the spread: [float]}; remarks: {key: text}."""
+    """label: what is compared; whole: with what else tells it from others; group: [(key, text)], config first and mode
+    last; spreads: {key: {min, p50, p99, mean}}; numbers: {key: float}; samples: {key of the spread: [float]};
+    remarks: {key: text}."""
 
     def __init__(self, row):
         self.group, self.spreads, self.numbers, self.samples, self.remarks = [], {}, {}, {}, {}
         series = next((k for k in SERIES if isinstance(row.get(k), str)), None)
-        self.label = clean(row[series], 60) if series else ""
+        self.label = self.whole = clean(row[series], 60) if series else ""
         for key, value in list(row.items())[:KEYS_MAX]:
             if key != series:
                 self._take(clean(key, 60), value)
@@ -73,7 +75,7 @@ class Row:
                 found = [number(v) for v in value]
                 self.samples[key.removeprefix("samples").strip("_")] = [v for v in found if v is not None]
         elif isinstance(value, bool):
-            self.remarks[key] = "yes" if value else "no"
+            self.group.append((key, key.replace("_", " ") if value else ""))
         elif number(value) is not None:
             self.numbers[key] = number(value)
 
@@ -93,12 +95,12 @@ class Row:
 
     @property
     def outer(self):
-        """What is grouped by but the mode: a heading."""
-        return tuple(text for key, text in self.group if key != "mode")
+        """What its table and its figures are of."""
+        return tuple(text for key, text in self.group if key in HEADINGS)
 
     @property
     def where(self):
-        return (*self.outer, self.mode)
+        return tuple(text for _, text in self.group)
 
 
 class Result:
@@ -118,6 +120,7 @@ class Result:
                          for k, v in (doc["compared"].items() if isinstance(doc.get("compared"), dict) else ())}
         self.rows = [Row(row) for row in doc["results"]]
         self._ratios()
+        self._whole_labels()
 
     @staticmethod
     def _texts(value):
@@ -134,6 +137,17 @@ class Result:
             if floor and "wall_us" in row.spreads:
                 row.numbers.setdefault("ratio_floor_p50", round(row.spreads["wall_us"]["p50"] / floor, 3))
 
+    def _whole_labels(self):
+        """With manager, storage and the like, where these differ in what is shown together."""
+        values = {}
+        for row in self.rows:
+            for key, text in row.group:
+                values.setdefault((row.outer, row.mode, key), set()).add(text)
+        for row in self.rows:
+            telling = [text for key, text in row.group if key not in (*HEADINGS, "mode")
+                       and len(values[row.outer, row.mode, key]) > 1]
+            row.whole = " · ".join(part for part in dict.fromkeys((row.label, *telling)) if part)
+
     @property
     def bed(self):
         return (*((k, v) for k, v in sorted(self.machine.items()) if k != "host_mounts"), ("commit", self.commit))
@@ -146,7 +160,8 @@ class Result:
         found = {}
         for row in self.rows:
             found.setdefault(row.outer, {}).setdefault(row.mode, []).append(row)
-        return [(" · ".join(outer), [row for rows in modes.values() for row in rows]) for outer, modes in found.items()]
+        return [(" · ".join(part for part in outer if part), [row for rows in modes.values() for row in rows])
+                for outer, modes in found.items()]
 
 
 def _why_not(doc):
@@ -189,8 +204,8 @@ def load_all(paths):
 
 
 def unit(key):
-    for end, name in (("per_second", "per second"), ("_us", "µs"), ("_ms", "ms"), ("_ns", "ns"), ("_seconds", "s"), ("_s", "s"),
-                      ("_kb", "kB"), ("_mb", "MB")):
+    for end, name in (("per_second", "per second"), ("_us", "µs"), ("_ms", "ms"), ("_ns", "ns"), ("_seconds", "s"),
+                      ("_s", "s"), ("_kb", "kB"), ("_mb", "MB")):
         if key.endswith(end):
             return name
     return ""

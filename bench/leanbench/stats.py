@@ -4,6 +4,8 @@ import math
 import random
 import statistics
 
+VERDICTS = ("faster", "slower", "same", "can't tell")
+
 
 def quantile(ordered, q):
     """Nearest rank: a value that was measured."""
@@ -20,9 +22,9 @@ def summary(values, digits=1):
 def ratio_interval(old, new, confidence, resamples=None):
     """(low, high): where median(new) / median(old) lies with that confidence, by a bootstrap of turns.
 
-    The nth of both were taken in the same turn, and stay together. Turns are drawn in blocks of neighbours, since a load
-    of the machine lasts longer than a turn: drawn one by one, they would look more certain than they are. The same
-    samples always give the same interval."""
+    The nth of both were taken in the same turn, and stay together. Turns are drawn in blocks of neighbours, since a
+    load of the machine lasts longer than a turn: drawn one by one, they would look more certain than they are. The
+    same samples always give the same interval."""
     turns = min(len(old), len(new))
     size = max(1, round(turns ** (1 / 3)))
     tail = (1 - confidence) / 2
@@ -64,7 +66,7 @@ def mann_whitney(old, new):
 
 
 def verdict(low, high, p, alpha, bar):
-    """Of an interval and a p: slower or faster only if both say so, same only if the whole interval is below the bar."""
+    """slower or faster only if interval and p both say so, same only if all of the interval is within the bar."""
     if p < alpha and low > 1:
         return "slower"
     if p < alpha and high < 1:

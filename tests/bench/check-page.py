@@ -7,10 +7,12 @@ import sys
 import xml.etree.ElementTree
 from html.parser import HTMLParser
 
-PAGE = set("html head meta title style body main h1 h2 h3 p nav ul li a div section figure figcaption table caption thead "
-           "tbody tr th td details summary dl dt dd".split())
+PAGE = set("html head meta title style body main h1 h2 h3 p nav ul li a div section figure figcaption table caption "
+           "thead tbody tr th td details summary dl dt dd".split())
+SVG = set("svg title defs style g path use text tspan clipPath rect line".split())
 VOID = {"meta"}
-ATTRIBUTES = set("lang charset name content http-equiv id class href role tabindex scope aria-label aria-labelledby".split())
+ATTRIBUTES = set("lang charset name content http-equiv id class href role tabindex scope aria-label "
+                 "aria-labelledby".split())
 
 
 class Page(HTMLParser):
@@ -52,7 +54,7 @@ class Page(HTMLParser):
 def check_svg(text):
     for element in xml.etree.ElementTree.fromstring(text).iter():
         tag = element.tag.rpartition("}")[2]
-        if tag not in ("svg", "title", "defs", "style", "g", "path", "use", "text", "tspan", "clipPath", "rect", "line"):
+        if tag not in SVG:
             yield f"svg <{tag}>"
         for name, value in element.attrib.items():
             name = name.rpartition("}")[2]

@@ -31,14 +31,14 @@ compare() {
 
 @test "a slower program is found, and the bar decides the exit status" {
 	program same ':'
-	program slow 'case "$*" in *state*) sleep 0.3 ;; esac'
-	compare same slow --runs 12 --only state --config default
+	program slow 'case "$*" in *state*) sleep 0.15 ;; esac'
+	compare same slow --runs 8 --only state --config default
 	[ "$status" = 1 ]
 	[[ $output == *"slower than 1.05 times: default, state: at least "* ]]
 	assert_rows 2 '.[1].verdict == "slower" and .[1].ratio_low > 1.05'
-	compare same slow --runs 12 --only state --config default --bar 1000000
+	compare same slow --runs 8 --only state --config default --bar 1000000
 	[ "$status" = 0 ]
-	compare slow same --runs 12 --only state --config lean
+	compare slow same --runs 8 --only state --config lean
 	[ "$status" = 0 ]
 	assert_rows 2 '.[1].verdict == "faster" and .[1].config == "lean"'
 }

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""journal.py STEPS FILE [OPTION...]: a benchmark of STEPS steps that measures nothing, with results.Journal and --output
-FILE. It prints the name of each step that it does, and at the end the rows.
+"""journal.py STEPS FILE [OPTION...]: a benchmark of STEPS steps that measures nothing, with results.Journal and
+--output FILE. It prints the name of each step that it does, and at the end the rows.
 
   --wait N      waits in step N, once it has printed its name
   --mark TEXT   a part of the command line

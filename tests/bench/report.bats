@@ -148,7 +148,7 @@ refuse() {
 		{"candidate": "c", "driver": "vfs", "test": "read", "events": 18}, {"candidate": "d", "skipped": "d is not installed"}]'
 	report floor.json new.json
 	[ "$status" = 0 ]
-	python3 "$CHECK" out/report.html --svgs 3 --text "cgroup v1" --text 111 --text "overlay · read" --text "d is not installed"
+	python3 "$CHECK" out/report.html --svgs 3 --text "cgroup v1" --text 111 --text "brandnew: read" --text "overlay" --text "d is not installed"
 }
 
 @test "rows that failed are told" {
