@@ -273,7 +273,8 @@ class Docker(Manager):
             json.dump({"runtimes": {"b-" + r.name: {"path": r.path} for r in runtime_links(self.work)}}, f)
         self._start_daemon([need("dockerd"), "--config-file", d + "/daemon.json", "--data-root", d + "/data",
                             "--exec-root", self.run + "/exec", "--pidfile", self.run + "/pid", "-H", socket,
-                            "--storage-driver", self.storages[self.storage], "--cgroup-parent", "/" + sandbox.tag()],
+                            "--storage-driver", self.storages[self.storage], "--cgroup-parent", "/" + sandbox.tag(),
+                            "--exec-opt", "native.cgroupdriver=cgroupfs"],
                            [*self.command, "version"])
 
     def _load_archive(self, path, name):
@@ -294,9 +295,9 @@ class DockerRootless(Docker):
     name, rootless = "docker-rootless", True
 
     def program(self):
-        for name in ("rootlesskit", "dockerd-rootless.sh", "slirp4netns", "newuidmap"):
+        for name in ("dockerd", "rootlesskit", "slirp4netns", "newuidmap"):
             need(name)
-        raise Unavailable("dockerd-rootless.sh wants a user's session of systemd for its cgroups")
+        raise Unavailable("lean-bench doesn't know how to start it")
 
 
 class Podman(Manager):
@@ -402,7 +403,8 @@ class PodmanRootless(Podman):
 
 class Containerd(Manager):
     """By ctr, whose containers have no network but one that it is given. `ctr container create` has no option for the
-    runtime: containerd's shim runs what is `runc` in PATH, a link of ours that is changed between the turns."""
+    runtime: containerd's shim runs what is `runc` in PATH, a link of ours that is changed between the turns; the lean
+    profile is chosen by the annotation."""
     name = "containerd"
     storages = {"overlay": "overlayfs", "vfs": "native", "btrfs": "btrfs"}
 

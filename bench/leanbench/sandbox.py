@@ -49,7 +49,7 @@ def _stop(*_):
 
 def _outside():
     child, directory = None, None
-    name = "leanbench-" + secrets.token_hex(5)
+    name = os.environ.get(TAG) or "leanbench-" + secrets.token_hex(5)  # who gives one knows what to look for
     signals = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
     for number in signals:
         signal.signal(number, _stop)

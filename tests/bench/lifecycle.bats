@@ -4,6 +4,9 @@
 
 load ../lib/bench
 
+# The name of its control groups: others may run it, too.
+export LEAN_BENCH_TAG=${LR_SANDBOX_TAG:-lrs$$}-bench
+
 # The few data files it needs are made here, once.
 few() { # manager...
 	local options=() name
@@ -13,7 +16,7 @@ few() { # manager...
 
 # What a run is made of, seen from outside of its sandbox.
 left() {
-	find /sys/fs/cgroup -type d -name 'leanbench-*' 2>/dev/null
+	find /sys/fs/cgroup -type d -name "$LEAN_BENCH_TAG" 2>/dev/null
 	ls -d "$BATS_TEST_TMPDIR"/lean-bench-* 2>/dev/null
 	grep -l -z "^TMPDIR=$BATS_TEST_TMPDIR/lean-bench-" /proc/[0-9]*/environ 2>/dev/null
 	losetup -l -n -O BACK-FILE 2>/dev/null | grep "$BATS_TEST_TMPDIR"
@@ -74,7 +77,7 @@ wait_for() { # COMMAND: up to a minute
 	"$BENCH" "${args[@]}" --test hello --output out.json </dev/null >out.txt 2>err.txt &
 	local bench=$! status=0
 	wait_for grep -q '"step": "none' out.json.partial
-	wait_for eval 'find /sys/fs/cgroup -type d -path "*/leanbench-*/*" | grep -q .' # a container of Docker's
+	wait_for eval 'find /sys/fs/cgroup -type d -path "*/$LEAN_BENCH_TAG/*" | grep -q .' # a container of Docker's
 	kill -INT "$bench"
 	wait "$bench" || status=$?
 	[ "$status" = 1 ]
