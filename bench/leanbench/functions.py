@@ -6,7 +6,7 @@ from leanbench import results, roots
 from leanbench.workspace import Failure, progress
 
 COLUMNS = (("", "function", str), ("", "state", str), ("seconds", "seconds", str), ("root MB", "root_mb", str),
-           ("packages MB", "packages_mb", str), ("", "packages", " ".join), ("", "skipped", str))
+           ("packages MB", "packages_mb", str), ("", "packages", " ".join))
 
 
 def options(parser):

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Root file systems of the functions (bench/functions), made once and kept in a cache directory.
+"""Root file systems of the functions (bench/functions), made once and kept in `functions` of the cache directory.
 
     lock                    whoever builds holds it alone, whoever runs containers holds it with others
     base-KEY/               oci (an image with Python), base.json
@@ -159,7 +159,7 @@ class Cache:
     """The directory. Used by `with`: nobody takes a root away meanwhile."""
 
     def __init__(self, path, base=None):
-        self.path, self.base = os.path.abspath(path or default_cache()), base
+        self.path, self.base = os.path.join(os.path.abspath(path or default_cache()), "functions"), base
         self.made_base = None
 
     def __enter__(self):

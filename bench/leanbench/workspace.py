@@ -174,15 +174,22 @@ class Workspace:
         flags = {"true": ["-Os", "-static", "-nostdlib", "-ffreestanding", "-fno-stack-protector"],
                  "runner": ["-O2", "-static"], "floor": ["-O2", "-static"]}
         for name, options in flags.items():
-            subprocess.run([os.environ.get("CC", "cc"), "-std=gnu17", "-D_GNU_SOURCE", *options,
-                            "-o", self.program(name), os.path.join(BENCH, name + ".c")],
-                           check=True)
+            self._compile_one(name, *options)
         self.library = _library()
         if self.library:
-            include = os.path.join(os.path.dirname(BENCH), "include")
-            subprocess.run([os.environ.get("CC", "cc"), "-std=gnu17", "-D_GNU_SOURCE", "-O2",
-                            "-static", "-I", include, "-o", self.program("inprocess"),
-                            os.path.join(BENCH, "inprocess.c"), self.library], check=True)
+            self._compile_one("inprocess", *self._with_library())
+
+    def _with_library(self):
+        return ["-O2", "-static", "-I", os.path.join(os.path.dirname(BENCH), "include"), self.library]
+
+    def _compile_one(self, name, *options):
+        """A library among the options comes after the source."""
+        options, libraries = ([o for o in options if o.endswith(".a") == last] for last in (False, True))
+        subprocess.run([os.environ.get("CC", "cc"), "-std=gnu17", "-D_GNU_SOURCE", *options, "-o", self.program(name),
+                        os.path.join(BENCH, name + ".c"), *libraries], check=True)
+
+    def compile_warm(self):
+        self._compile_one("warm", *(["-DWITH_LIBLEAN", *self._with_library()] if self.library else ["-O2", "-static"]))
 
     def new_runner(self, output=None):
         runner = Runner(self.program("runner"),
@@ -192,6 +199,8 @@ class Workspace:
 
     def _default(self):
         """What is compared if nothing is asked for. Containers that aren't OCI's: where that is the question."""
+        if self.args.command in ("functions", "warm"):
+            return RUNTIMES
         more = neighbours.NAMES if self.args.command in ("start", "sysbench") else ("bwrap",)
         return (*RUNTIMES, *more) if self.args.command == "sysbench" else (*RUNTIMES, *more, *FLOORS)
 

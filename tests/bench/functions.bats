@@ -28,13 +28,13 @@ functions() {
 	local root
 	root=$(jq -r '.results[0].root' out.json)
 	diff "$root/function/handler.py" "$(dirname "$BENCH")/functions/helloworld/handler.py"
-	[ "$(stat -c %a cache)" = 700 ]
+	[ "$(stat -c %a cache/functions)" = 700 ]
 	stat -c '%i %Z' "$root" >before
 	functions helloworld compression
 	assert_rows 2 'all(.state == "cached")'
 	stat -c '%i %Z' "$root" | diff before -
 	# nothing but them, the lock and the base's tree
-	[ "$(find cache -mindepth 1 -maxdepth 1 | wc -l)" = 4 ]
+	[ "$(find cache/functions -mindepth 1 -maxdepth 1 | wc -l)" = 4 ]
 }
 
 @test "another function is another root, and a wrong answer is none" {
@@ -54,8 +54,8 @@ functions() {
 	sed -i 's/Hello/Good bye/' other/bench/functions/helloworld/handler.py
 	bench_fails functions helloworld
 	assert_rows 1 '.[0] | .failed == 1 and (.error | contains("Good bye")) and (has("state") | not)'
-	! find cache -name 'new-*' | grep . || false
-	! grep -rqs 'Good bye' cache/helloworld-*
+	! find cache/functions -name 'new-*' | grep . || false
+	! grep -rqs 'Good bye' cache/functions/helloworld-*
 }
 
 # Its steps end with it: what runs when the signal comes is a program that would never end.
@@ -69,20 +69,19 @@ functions() {
 		kill -"$signal" "$pid"
 		wait "$pid" 2>/dev/null || true
 		wait_for "! pgrep -f 'sleep 1000.$$'"
-		[ "$signal" = KILL ] || [ -z "$(find cache -name 'new-*')" ]
-		[ -z "$(find cache -name 'helloworld-*')" ]
+		[ "$signal" = KILL ] || [ -z "$(find cache/functions -name 'new-*')" ]
+		[ -z "$(find cache/functions -name 'helloworld-*')" ]
 		rm running
 	done
 	rm -rf "$BATS_TEST_TMPDIR"/lean-bench-* # of the one that was killed
 	functions helloworld
 	assert_rows 1 '.[0].state == "built"'
-	[ -z "$(find cache -name 'new-*')" ]
+	[ -z "$(find cache/functions -name 'new-*')" ]
 }
 
 # Until its chroot runs; sets pid.
 functions_begin() {
-	# A shell ignores SIGINT for what it starts in the background.
-	env --default-signal=INT "$BENCH" functions --runtime lean-runtime --cache "$PWD/cache" --base "oci:$BATS_FILE_TMPDIR/layout" --function helloworld \
+	"$BENCH" functions --runtime lean-runtime --cache "$PWD/cache" --base "oci:$BATS_FILE_TMPDIR/layout" --function helloworld \
 		</dev/null >out.txt 2>err.txt 3>&- &
 	pid=$!
 	wait_for '[ -s running ]'
