@@ -5,7 +5,7 @@ Seconds are those that a root took when it was made: from the base image to a ri
 from leanbench import results, roots
 from leanbench.workspace import Failure, progress
 
-COLUMNS = (("", "function", str), ("", "state", str), ("seconds", "seconds", str), ("root MB", "root_mb", str),
+COLUMNS = (("", "state", str), ("seconds", "seconds", str), ("root MB", "root_mb", str),
            ("packages MB", "packages_mb", str), ("", "packages", " ".join))
 
 
@@ -27,8 +27,8 @@ def add(sub, common):
 def problem(name, error):
     """The row of a function that is not to be had: left out, or, if its answer is wrong, failed."""
     if isinstance(error, roots.Wrong):
-        return {"function": name, "runs": 1, "failed": 1, "error": str(error)}
-    return {"function": name, "skipped": str(error)}
+        return {"function": name, "mode": name, "runs": 1, "failed": 1, "error": str(error)}
+    return {"function": name, "mode": name, "skipped": str(error)}
 
 
 def _row(cache, name, again):
@@ -38,7 +38,7 @@ def _row(cache, name, again):
         progress(f"functions: {name}: {e}", True)
         return problem(name, e)
     about = {k: root.about[k] for k in ("seconds", "root_mb", "packages_mb", "packages", "base", "python")}
-    return {"function": name, "state": "built" if root.built else "cached", "root": root.path, **about}
+    return {"function": name, "mode": name, "state": "built" if root.built else "cached", "root": root.path, **about}
 
 
 def run(args, work):

@@ -68,7 +68,7 @@ def _step(what, argv, **env):
     if done.returncode:
         said = [line for line in (done.stdout + done.stderr).splitlines() if line.strip()]
         errors = [line for line in said if re.match(r"(E:|ERROR:|error:|.*Error:)", line)] or said or ["it does not say why"]
-        raise Failure(f"{what}: {argv[0]} failed ({done.returncode}): {errors[0].strip()[:300]}")
+        raise Failure(f"{what}: {os.path.basename(argv[0])} failed ({done.returncode}): {errors[0].strip()[:300]}")
     return done.stdout
 
 

@@ -122,7 +122,7 @@ class Group:
         return os.path.join(self.step.work.path, "sockets", ident)
 
     def _bundle_path(self, ident):
-        return os.path.join(self.step.work.path, "warm-" + ident)
+        return os.path.join(self.step.work.path, "bundles", ident)
 
     def _bundle(self, ident):
         step = self.step
@@ -301,7 +301,7 @@ class Step:
         self.args, self.work, self.config, self.root, self.containers = args, work, config, root, containers
         # Nobody else's containers have these names, not those of another step either.
         Step.number += 1
-        self.tag = f"{os.path.basename(work.path)[len('lean-bench-'):]}-{Step.number}"
+        self.tag = f"warm-{os.path.basename(work.path)[len('lean-bench-'):]}-{Step.number}"
         self.answer = os.path.join(work.path, "answer")
         with open(self.answer, "w", encoding="ascii") as f:
             f.write(root.answer)
@@ -425,7 +425,7 @@ def _steps(args, work, cache, config, name, containers):
     try:
         root = cache.get(name)
     except (Failure, OSError) as e:
-        return [{**functions.problem(name, e), "config": config, "mode": name}]
+        return [{**functions.problem(name, e), "config": config}]
     return Step(args, work, config, root, containers).rows()
 
 

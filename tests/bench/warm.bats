@@ -22,7 +22,7 @@ warm() {
 # No server runs on, and no control group is left.
 nothing_left() {
 	! pgrep -f /function/server.py || return 1
-	! find /sys/fs/cgroup -type d -path '*/lean-bench/*' | grep . || return 1
+	! find /sys/fs/cgroup -type d -path '*/lean-bench/warm-*' | grep . || return 1
 }
 
 # wrap NAME SCRIPT: a runtime that is lean-runtime but for what the script does with a verb.
