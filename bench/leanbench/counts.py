@@ -239,7 +239,7 @@ def _each(work, runtime, config, how):
                 life.wait_gone(pid_file)
                 _reap()
             found[verb] = how(work, argv[verb], MARK if verb == "exec" else 0, verb)
-    except (Failure, subprocess.TimeoutExpired):
+    except BaseException: # stopped half-way, too
         subprocess.run(argv["delete --force"], stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL, check=False)
         raise
     return found

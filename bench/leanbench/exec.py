@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """exec: the life of a container step by step; each step timed by itself."""
 import os
+import subprocess
 import time
 
 from leanbench import stats
@@ -42,6 +43,15 @@ def commands(work, runtime, config):
 
 def life(work, runtime, config, samples):
     """One container from create to delete; what went wrong, or None."""
+    try:
+        return _life(work, runtime, config, samples)
+    except KeyboardInterrupt: # the runner may be at it still
+        subprocess.run(commands(work, runtime, config)[0]["delete --force"], stdout=subprocess.DEVNULL,
+                       stderr=subprocess.DEVNULL, check=False)
+        raise
+
+
+def _life(work, runtime, config, samples):
     argv, pid_file = commands(work, runtime, config)
     for step in STEPS:
         if step == "delete":

@@ -174,3 +174,26 @@ begin_and_kill() {
 	grep -q '^lean-bench: stopped' out.txt
 	# teardown looks for what is left
 }
+
+@test "stopped by SIGTERM within a life, no container is left" {
+	local command pid seen
+	for command in "exec --runs 10000" "counts --runs 10000 --config default"; do
+		# shellcheck disable=SC2086 # words
+		"$BENCH" $command --runtime lean-runtime >out.txt 2>&1 3>&- &
+		pid=$!
+		seen=
+		for _ in $(seq 1000); do
+			! pgrep -f '^/true pause' >/dev/null || { seen=yes; break; }
+			sleep 0.01
+		done
+		[ "$seen" = yes ]
+		kill -TERM "$pid"
+		wait "$pid" || true
+		grep -q '^lean-bench: stopped' out.txt
+		for _ in $(seq 50); do
+			pgrep -f '^/true pause' >/dev/null || break
+			sleep 0.1
+		done
+		run ! pgrep -f '^/true pause'
+	done
+}
