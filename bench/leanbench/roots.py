@@ -67,7 +67,8 @@ def _step(what, argv, **env):
         raise Failure(f"{what}: {argv[0]} takes more than {STEP_S} s") from e
     if done.returncode:
         said = [line for line in (done.stdout + done.stderr).splitlines() if line.strip()]
-        errors = [line for line in said if re.match(r"(E:|ERROR:|error:|.*Error:)", line)] or said or ["it does not say why"]
+        errors = [line for line in said if re.match(r"(E:|ERROR:|error:|.*Error:)", line)]
+        errors = errors or said or ["it does not say why"]
         raise Failure(f"{what}: {os.path.basename(argv[0])} failed ({done.returncode}): {errors[0].strip()[:300]}")
     return done.stdout
 
@@ -219,7 +220,7 @@ class Cache:
         return Root(name, path, built)
 
     def _base(self):
-        """(image for lean-rootfs, key); made if it is not there. A failure is remembered: each function has the same."""
+        """(image for lean-rootfs, key); made if it is not there. A failure is remembered: all have the same."""
         if self.made_base is None:
             try:
                 self.made_base = self._foreign_base() if self.base else self._debian_base()
@@ -263,8 +264,9 @@ class Cache:
             os.mkdir(tmp, 0o700)
             progress(f"functions: {name}: the root by lean-rootfs", True)
             tool = os.path.join(os.path.dirname(BENCH), "contrib/lean-rootfs/lean-rootfs")
-            _step("the root", [tool if os.path.exists(tool) else "lean-rootfs", "from", base, "-o", root, "--only-export",
-                               "--quiet", "--cache-dir", os.path.join(self.path, "images")], TMPDIR=tmp)
+            tool = tool if os.path.exists(tool) else "lean-rootfs"
+            _step("the root", [tool, "from", base, "-o", root, "--only-export", "--quiet", "--cache-dir",
+                               os.path.join(self.path, "images")], TMPDIR=tmp)
             python = _python(root)
             top = os.path.join(root, "function")
             os.mkdir(top)
@@ -302,7 +304,8 @@ class Cache:
         """The answer, if it is the right one."""
         progress(f"functions: {name}: a first answer", True)
         want = json.dumps(_read(os.path.join(folder, "expected.json")), sort_keys=True, separators=(",", ":"))
-        said = _step("a first answer", ["env", "-i", *ENVIRONMENT, "chroot", root, python, "/function/server.py", "--once"])
+        said = _step("a first answer",
+                     ["env", "-i", *ENVIRONMENT, "chroot", root, python, "/function/server.py", "--once"])
         if said.strip() != want:
             raise Wrong(f"a first answer: {said.strip()[:200]} instead of {want[:200]}")
         return want

@@ -63,7 +63,8 @@ class Worker:
     def __init__(self, work, sockets, answer, *way):
         self.errors = work.runner.errors
         self.process = subprocess.Popen([work.program("warm"), self.errors, sockets, answer, *way],
-                                        stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True, start_new_session=True)
+                                        stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True,
+                                        start_new_session=True)
 
     def ask(self, line):
         try:
