@@ -3,6 +3,7 @@
 does what was mounted and every network; its directory and its control groups go when it has ended, however it ended."""
 import glob
 import os
+import re
 import secrets
 import shutil
 import signal
@@ -10,33 +11,45 @@ import subprocess
 import sys
 import tempfile
 import time
+import traceback
 
 from leanbench import machine
 from leanbench.workspace import Failure
 
-STAGE = "LEAN_BENCH_SANDBOX"
-TAG = "LEAN_BENCH_TAG"
+TAG = "LEAN_BENCH_TAG"  # who gives one knows what to look for
 WAIT_S = 20
 HIDES = ("/run", "/dev/shm")  # what is there on the host isn't seen inside
+SIGNALS = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
+_tag = None
 
 
 def tag():
     """The control group that everything has to be below, in each hierarchy."""
-    return os.environ[TAG]
+    return _tag
+
+
+def _choose_tag():
+    """It becomes a path: everything in those directories is removed in the end."""
+    name = os.environ.pop(TAG, None) or "leanbench-" + secrets.token_hex(5)
+    if not re.fullmatch("[A-Za-z0-9][A-Za-z0-9-]{0,63}", name):
+        raise Failure(f"{TAG}={name}: letters, digits and - only, at most 64")
+    there = _cgroups(name)
+    if there:
+        raise Failure(f"{TAG}={name}: {there[0]} is there already")
+    return name
 
 
 def enter(args, prepare):
-    """Returns inside. Outside, prepare() is called first, which still has the host's network."""
-    stage = os.environ.get(STAGE)
-    if stage == "inside":
-        return
-    if stage == "first":
-        sys.exit(_first())
+    """Returns inside, in another process. prepare() is called before, which still has the host's network."""
+    global _tag
     for path in (getattr(args, "output", None), getattr(args, "cache", None)):
         if path and os.path.realpath(path).startswith(tuple(hidden + "/" for hidden in HIDES)):
             raise Failure(f"{path}: is not seen in the sandbox, choose a place outside of {' and '.join(HIDES)}")
+    _tag = _choose_tag()
     prepare()
-    sys.exit(_outside())
+    sys.stdout.flush()
+    sys.stderr.flush()
+    _outside()
 
 
 class _Stopped(Exception):
@@ -48,31 +61,70 @@ def _stop(*_):
 
 
 def _outside():
-    child, directory = None, None
-    name = os.environ.get(TAG) or "leanbench-" + secrets.token_hex(5)  # who gives one knows what to look for
-    signals = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
-    for number in signals:
-        signal.signal(number, _stop)
+    """Waits for it all, and takes away what is left: never returns, but inside."""
+    child, handle, directory, status = None, None, None, 1
+    before = {number: signal.signal(number, _stop) for number in SIGNALS}
     try:
         directory = tempfile.mkdtemp(prefix="lean-bench-")
         os.chmod(directory, 0o711)  # ordinary users run in there, too
-        environment = {**os.environ, STAGE: "first", TAG: name, "TMPDIR": directory}
-        # A session of its own: a terminal's ^C comes to us alone.
-        child = subprocess.Popen(["setpriv", "--pdeathsig", "KILL", "unshare", "--mount", "--net", "--ipc", "--pid",
-                                  "--fork", "--kill-child=KILL", "--mount-proc", sys.executable, *sys.argv],
-                                 stdin=subprocess.DEVNULL, env=environment, start_new_session=True)
-        return child.wait()
+        signal.pthread_sigmask(signal.SIG_BLOCK, SIGNALS)
+        child = os.fork()
+        if child == 0:
+            for number, handler in before.items():
+                signal.signal(number, handler)
+            signal.pthread_sigmask(signal.SIG_UNBLOCK, SIGNALS)
+            _inside(directory)
+            return
+        handle = os.pidfd_open(child)
+        signal.pthread_sigmask(signal.SIG_UNBLOCK, SIGNALS)
+        status = os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) & 0xff
     except _Stopped:
         print("lean-bench: stopped", file=sys.stderr)
-        return 1
     finally:
-        for number in signals:
-            signal.signal(number, signal.SIG_IGN)
-        if child:
-            _end(child)
-        _remove_cgroups(name)
-        if directory:
-            subprocess.run(["rm", "-rf", "--one-file-system", directory], check=False)
+        if child != 0:
+            for number in SIGNALS:
+                signal.signal(number, signal.SIG_IGN)
+            if child:
+                _end(child, handle)
+            _remove_cgroups(_tag)
+            if directory:
+                subprocess.run(["rm", "-rf", "--one-file-system", directory], check=False)
+    os._exit(status)
+
+
+def _fork_and_wait(each):
+    """Returns in the child. The parent ends as that one did; it reaps whatever ends if `each`."""
+    child = os.fork()
+    if child == 0:
+        return
+    while True:
+        pid, status = os.waitpid(-1 if each else child, 0)
+        if pid == child:
+            os._exit(os.waitstatus_to_exitcode(status) & 0xff)
+
+
+def _inside(directory):
+    """Returns in a process of the sandbox that isn't its first: that one reaps what daemons leave to it."""
+    try:
+        machine.die_with_parent()
+        os.setsid()  # a terminal's ^C comes to the one outside alone
+        null = os.open(os.devnull, os.O_RDONLY)
+        os.dup2(null, 0)
+        os.close(null)
+        machine.new_namespaces(machine.NEW_MOUNTS | machine.NEW_IPC | machine.NEW_NETWORK)
+        machine.new_namespaces(machine.NEW_PIDS)  # by itself: the next process is its first
+        _fork_and_wait(False)
+        machine.die_with_parent()
+        subprocess.run(["mount", "-t", "proc", "proc", "/proc"], check=True)
+        for path, mode in (("/run", "755"), ("/dev/shm", "1777")):
+            subprocess.run(["mount", "-t", "tmpfs", "-o", "mode=" + mode, "tmpfs", path], check=True)
+        subprocess.run(["ip", "link", "set", "lo", "up"], check=True)
+        _fork_and_wait(True)
+    except BaseException:  # not to what the one outside would do with it
+        traceback.print_exc()
+        sys.stderr.flush()
+        os._exit(1)
+    os.environ["TMPDIR"] = tempfile.tempdir = directory
 
 
 def children(pid):
@@ -83,21 +135,29 @@ def children(pid):
         return []
 
 
-def _end(child):
+def _end(child, handle):
     """With the first process of a pid namespace the kernel ends all others, and then that one."""
-    first = children(child.pid)
-    child.kill()
-    child.wait()
+    first = children(child)
+    try:
+        signal.pidfd_send_signal(handle, signal.SIGKILL)
+        os.waitpid(child, 0)
+    except (ProcessLookupError, ChildProcessError):
+        pass  # it was waited for
     end = time.monotonic() + WAIT_S
     while any(os.path.exists(f"/proc/{pid}") for pid in first) and time.monotonic() < end:
         time.sleep(0.02)
+
+
+def _cgroups(name):
+    name = glob.escape(name)
+    return [*glob.glob("/sys/fs/cgroup/" + name), *glob.glob("/sys/fs/cgroup/*/" + name)]
 
 
 def _remove_cgroups(name):
     """Deepest first, of each hierarchy."""
     end = time.monotonic() + WAIT_S
     while True:
-        tops = [*glob.glob("/sys/fs/cgroup/" + name), *glob.glob("/sys/fs/cgroup/*/" + name)]
+        tops = _cgroups(name)
         for top in tops:
             for path, _, _ in os.walk(top, topdown=False):
                 try:
@@ -111,20 +171,6 @@ def _remove_cgroups(name):
             print("lean-bench: left behind:", *tops, file=sys.stderr)
             return
         time.sleep(0.05)
-
-
-def _first():
-    """Process 1 of the sandbox: sets it up, and reaps what daemons leave to it."""
-    for path, mode in (("/run", "755"), ("/dev/shm", "1777")):
-        subprocess.run(["mount", "-t", "tmpfs", "-o", "mode=" + mode, "tmpfs", path], check=True)
-    subprocess.run(["ip", "link", "set", "lo", "up"], check=True)
-    os.environ[machine.HIDDEN] = "1"  # this mount namespace is our own already
-    os.environ[STAGE] = "inside"
-    main = subprocess.Popen([sys.executable, *sys.argv])
-    while True:
-        pid, status = os.wait()
-        if pid == main.pid:
-            return os.waitstatus_to_exitcode(status) & 0xff
 
 
 def bind_copy(path, text, directory):

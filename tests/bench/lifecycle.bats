@@ -19,6 +19,7 @@ left() {
 	find /sys/fs/cgroup -type d -name "$LEAN_BENCH_TAG" 2>/dev/null
 	ls -d "$BATS_TEST_TMPDIR"/lean-bench-* 2>/dev/null
 	grep -l -z "^TMPDIR=$BATS_TEST_TMPDIR/lean-bench-" /proc/[0-9]*/environ 2>/dev/null
+	pgrep -a -f "[l]ean-bench lifecycle .*--cache $BATS_FILE_TMPDIR"
 	losetup -l -n -O BACK-FILE 2>/dev/null | grep "$BATS_TEST_TMPDIR"
 	return 0
 }
