@@ -273,6 +273,13 @@ in_time() {
 	return $s
 }
 
+# What init died of is told as long as nobody has waited for it: an init system may be faster than `start`.
+create_and_start() {
+	# shellcheck disable=SC2016 # expanded there
+	"$LR_LIB/keeps-zombies" sh -c '"$1" --root "$2" create -b "$3" "$4" </dev/null >/dev/null &&
+		exec timeout -k 2 20 "$1" --root "$2" start "$4" </dev/null' sh "$LEAN_RUNTIME" "$ROOT" "$BUNDLE" "$ID" 2>&1
+}
+
 # With runc each of these hangs, and with crun the container dies by a signal without a word.
 @test "seccomp: a profile that refuses execve, and all that ends a process and tells why, is one error" {
 	lean_only "spins, or says nothing"
@@ -289,8 +296,7 @@ in_time() {
 			assert_one_error
 			assert_has "$output" "linux.seccomp must allow execve"
 			assert_nothing_left
-			rt_create
-			run in_time start "$ID"
+			run create_and_start
 			assert_one_error
 			assert_has "$output" "linux.seccomp must allow execve"
 			wait_for_status stopped "$ID"
