@@ -4,23 +4,34 @@
  * There is one process of this for each container; lean-bench tells them when, so that no
  * interpreter is in the timed path.
  *
- *   warm STDERR-FILE SOCKETS ANSWER command ARGC RESUME... PAUSE...    by a runtime, ARGC words for
- * each of both warm STDERR-FILE SOCKETS ANSWER freezer                            by the control
- * group, and nothing else warm STDERR-FILE SOCKETS ANSWER liblean BUNDLE ROOT ID             by the
- * library, which also starts it
+ * By a runtime, ARGC words for each of both:
+ *
+ *   warm STDERR-FILE SOCKETS ANSWER command ARGC RESUME... PAUSE...
+ *
+ * By the control group, and nothing else:
+ *
+ *   warm STDERR-FILE SOCKETS ANSWER freezer
+ *
+ * By the library, which also starts it:
+ *
+ *   warm STDERR-FILE SOCKETS ANSWER liblean BUNDLE ROOT ID
  *
  * SOCKETS is the directory that the container has as /run/function, ANSWER the result that is right
- * (functions/server.py has the protocol). On standard input come lines:
+ * (functions/server.py has the protocol). These lines come on standard input:
  *
- *   start           liblean: starts the container; says "pid PID"
- *   open DIR        the container's control group, by which is seen that it is paused, or by which
- * it is; says "ok" first           one request, then the first pause; says "ok" go START END from
- * the one to the other time of CLOCK_MONOTONIC, in ns: says a line for each round, RESUME_NS
- * REQUEST_NS PAUSE_NS LATE, and "end END_NS CPU_US" of the last one's end and of all of them; a
- * round that began goes on to its end
+ * "start", with liblean: starts the container; says "pid PID".
  *
- * and instead of any answer "failed WHY". The end of the input ends it; liblean deletes the
- * container.
+ * "open DIR": that is the container's control group, by which is seen that it is paused, or by
+ * which it is; says "ok".
+ *
+ * "first": one request, then the first pause; says "ok".
+ *
+ * "go START END", both in ns of CLOCK_MONOTONIC: rounds from the one to the other; one that began
+ * goes on to its end. Says "RESUME_NS REQUEST_NS PAUSE_NS LATE" for each, and "end END_NS CPU_US",
+ * the last one's end and the processor's time of all.
+ *
+ * Instead of any answer there may be "failed WHY". The end of the input ends it; liblean deletes
+ * the container.
  *
  * After each pause the state of the control group is looked at, outside of the three times: a pause
  * that paused nothing is a failure, and one after which not all processes stood still yet is LATE.
@@ -46,6 +57,7 @@
 #include "spawn.h"
 
 #define PATIENCE_S 120 /* for one answer, or one pause */
+#define AT_ONCE    50  /* looks at what freezes before it is slept */
 #define ARGS_MAX   16
 #define ANSWER_MAX 8192
 
@@ -136,13 +148,17 @@ static int freezer_pause(void)
 	int64_t end = now() + PATIENCE_S * INT64_C(1000000000);
 	int r = freezer_set(v2 ? "1" : "FROZEN");
 
-	while (r == 0) {
+	for (int looks = 0; r == 0; looks++) {
 		r = group_state();
 		if (r == 2 || r < 0)
 			return r < 0 ? r : 0;
 		if (now() > end)
 			return fail("it does not freeze");
 		r = 0;
+		if (looks < AT_ONCE) {
+			r = v2 ? 0 : freezer_set("FROZEN");
+			continue;
+		}
 		if (v2) {
 			poll(&(struct pollfd){.fd = events_fd, .events = POLLPRI}, 1, 10);
 			continue;
@@ -413,6 +429,10 @@ static bool prepare(int argc, char **argv)
 		memcpy(resume_argv, argv + 6, (size_t)n * sizeof(*argv));
 		memcpy(pause_argv, argv + 6 + n, (size_t)n * sizeof(*argv));
 	}
+	/* A floor doesn't sleep longer than it says. Others start programs, which would inherit
+	 * this. */
+	if (strcmp(way->name, "freezer") == 0)
+		prctl(PR_SET_TIMERSLACK, 1UL);
 	null_fd = open("/dev/null", O_RDWR | O_CLOEXEC);
 	err_fd = open(argv[1], O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC, 0600);
 	sockets_fd = open(argv[2], O_PATH | O_DIRECTORY | O_CLOEXEC);
