@@ -1,64 +1,52 @@
 # SPDX-License-Identifier: Apache-2.0
 """lean-runtime of a git revision, built in a worktree of its own and kept: it is built once."""
-import fcntl
+import hashlib
 import os
 import shutil
 import subprocess
 
+from leanbench import cache
 from leanbench.workspace import BENCH, Failure, progress
 
 PROGRAM = "src/cli/lean-runtime"
-
-
-def cache_directory(chosen):
-    base = os.environ.get("XDG_CACHE_HOME") or os.path.join(os.path.expanduser("~"), ".cache")
-    return os.path.abspath(chosen or os.path.join(base, "lean-bench"))
+# What else says what the Makefile, meson and the compiler make of a revision.
+SETTINGS = ("MESON_OPTIONS", "LIBC_CC", "CFLAGS", "CPPFLAGS", "LDFLAGS", "CC_LD", "PKG_CONFIG_PATH",
+            "PKG_CONFIG_LIBDIR")
 
 
 def _git(*words, check=True):
-    done = subprocess.run(["git", "-c", "safe.directory=*", "-C", os.path.dirname(BENCH), *words], capture_output=True,
-                          text=True, check=False)
+    """Without the repository's hooks: they are the business of whoever works in it."""
+    done = subprocess.run(["git", "-c", "safe.directory=*", "-c", "core.hooksPath=/dev/null", "-C",
+                           os.path.dirname(BENCH), *words], capture_output=True, text=True, check=False)
     if check and done.returncode != 0:
         raise Failure(f"git {words[0]}: {done.stderr.strip()}")
     return done.stdout.strip() if done.returncode == 0 else None
 
 
-def _run(what, log, *argv):
+def _key():
+    """Which compiler the Makefile takes, of what version, and with what settings."""
+    name = os.environ.get("LIBC_CC") or ("musl-gcc" if shutil.which("musl-gcc") else "cc")
+    done = subprocess.run([*name.split(), "-dumpfullversion"], capture_output=True, text=True, check=False)
+    settings = hashlib.sha256("\0".join(os.environ.get(n, "") for n in SETTINGS).encode()).hexdigest()[:8]
+    return f"{os.path.basename(name.split()[0])}-{done.stdout.strip()}-{settings}".replace("/", "_")
+
+
+def _build(what, commit, made, target):
     """With the least priority: the machine is somebody's."""
-    with open(log, "ab") as f:
-        done = subprocess.run(["nice", "-n", "19", *argv], stdin=subprocess.DEVNULL, stdout=f, stderr=f, check=False)
-    if done.returncode != 0:
-        raise Failure(f"{what}: {argv[0]} ended with {done.returncode}; see {log}")
-
-
-def _compiler():
-    """Which one the Makefile takes, and of what version: another one gives another program."""
-    name = "musl-gcc" if shutil.which("musl-gcc") else "cc"
-    done = subprocess.run([name, "-dumpfullversion"], capture_output=True, text=True, check=False)
-    return f"{name}-{done.stdout.strip()}".replace("/", "_")
-
-
-def _build(commit, tree, target):
-    log = target + ".log"
-    open(log, "wb").close()
+    tree, log = os.path.join(made, "tree"), target + ".log"
     try:
         _git("worktree", "add", "--quiet", "--detach", "--force", tree, commit)
-        _run(commit[:12], log, "make", "-C", tree, "build/build.ninja")
-        _run(commit[:12], log, "ninja", "-C", os.path.join(tree, "build"), PROGRAM)
-        shutil.copy(os.path.join(tree, "build", PROGRAM), target + ".new")
-        os.replace(target + ".new", target)
+        with open(log, "wb") as f:
+            for argv in (["make", "BUILD=build", "-C", tree, "build/build.ninja"],
+                         ["ninja", "-C", os.path.join(tree, "build"), PROGRAM]):
+                cache.step(what, argv, f, 19)
+        os.rename(os.path.join(tree, "build", PROGRAM), target)
     finally:
-        _remove(tree)
+        _git("worktree", "remove", "--force", tree, check=False)
     os.unlink(log)
 
 
-def _remove(tree):
-    _git("worktree", "remove", "--force", tree, check=False)
-    shutil.rmtree(tree, ignore_errors=True)
-    _git("worktree", "prune", check=False)
-
-
-def find(what, cache):
+def find(what, chosen):
     """(path, {what it is}) of a program or a git revision."""
     if os.path.isfile(what):
         if not os.access(what, os.X_OK):
@@ -69,18 +57,12 @@ def find(what, cache):
     commit = _git("rev-parse", "--verify", "--quiet", "--end-of-options", what + "^{commit}", check=False)
     if not commit:
         raise Failure(f"{what}: neither a program nor a git revision")
-    directory = cache_directory(cache)
-    try:
-        os.makedirs(directory, exist_ok=True)
-        target = os.path.join(directory, f"lean-runtime-{commit}-{_compiler()}")
-        with open(os.path.join(directory, "lock"), "w", encoding="ascii") as lock:
-            fcntl.flock(lock, fcntl.LOCK_EX)
-            tree = os.path.join(directory, "tree-" + commit)
-            if os.path.exists(tree): # of one that was killed
-                _remove(tree)
-            if not os.path.exists(target):
-                progress(f"compare: building {what} ({commit[:12]})", True)
-                _build(commit, tree, target)
-    except OSError as e:
-        raise Failure(f"{directory}: {e.strerror}") from e
+    with cache.Directory(chosen) as kept:
+        target = kept.member(f"lean-runtime-{commit}-{_key()}")
+        if not os.path.exists(target):
+            with kept.alone(), kept.making() as made:
+                _git("worktree", "prune", check=False)  # those of one that was killed are gone
+                if not os.path.exists(target):
+                    progress(f"compare: building {what} ({commit[:12]})", True)
+                    _build(commit[:12], commit, made, target)
     return target, {"revision": what, "commit": commit}

@@ -2,7 +2,7 @@
 """functions: makes the root file systems of the functions (bench/functions), or says that they are there.
 
 Seconds are those that a root took when it was made: from the base image to a right first answer."""
-from leanbench import results, roots
+from leanbench import cache, results, roots
 from leanbench.workspace import Failure, progress
 
 COLUMNS = (("", "state", str), ("seconds", "seconds", str), ("root MB", "root_mb", str),
@@ -13,7 +13,7 @@ def options(parser):
     """Those that every command has that starts functions."""
     parser.add_argument("--function", action="append", metavar="NAME", choices=roots.NAMES,
                         help=f"{', '.join(roots.NAMES)} (repeatable; default: all)")
-    parser.add_argument("--cache", metavar="DIR", help=f"where their roots are kept (default: {roots.default_cache()})")
+    parser.add_argument("--cache", metavar="DIR", help=f"where their roots are kept (default: {cache.default()})")
     parser.add_argument("--base", metavar="IMAGE",
                         help="an image with Python 3.11, as oci:DIR:TAG, instead of one that mmdebstrap makes")
 
@@ -31,9 +31,9 @@ def problem(name, error):
     return {"function": name, "mode": name, "skipped": str(error)}
 
 
-def _row(cache, name, again):
+def _row(kept, name, again):
     try:
-        root = cache.get(name, again)
+        root = kept.get(name, again)
     except (Failure, OSError) as e:
         progress(f"functions: {name}: {e}", True)
         return problem(name, e)
@@ -44,7 +44,7 @@ def _row(cache, name, again):
 def run(args, work):
     names = args.function or roots.NAMES
     journal = results.Journal(args, work, len(names))
-    with roots.Cache(args.cache, args.base) as cache:
+    with roots.Cache(args.cache, args.base) as kept:
         for name in names:
-            journal.step(name, lambda name=name: [_row(cache, name, args.again)])
+            journal.step(name, lambda name=name: [_row(kept, name, args.again)])
     return journal.end()

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The images of `lifecycle`, made here and always the same: a base, and below /srv in layers of their own what a test
-reads. What takes long to make is kept in a cache: Debian's base, and the data. An image is written in the form of
-`docker save`, which all managers load."""
+"""The images of `lifecycle`: a base, and below /srv in layers of their own what a test reads. The data is the same on
+every machine, the bases are made of what this one and Debian have. What takes long to make is kept in a cache: Debian's
+base, and the data. An image is written in the form of `docker save`, which all managers load."""
 import hashlib
 import io
 import json
@@ -14,13 +14,12 @@ import sqlite3
 import struct
 import subprocess
 import tarfile
-import tempfile
 
+from leanbench import cache, debian
 from leanbench.workspace import BENCH, Failure, progress
 
 SHELL = ["/bin/sh", "-c", "while :; do sleep 3600; done"]  # the first process of every container
 BASES = ("busybox", "debian")
-SUITE = "bookworm"
 DEBIAN = ("sqlite3", "lighttpd", "iputils-ping")
 VERSION = 1  # of the data: other data, another number
 PAGE = "It answers.\n"  # the page of the web server
@@ -33,39 +32,30 @@ ALPHANUMERIC = bytes(b"abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ01234
 LIGHTTPD = 'server.document-root = "/srv/www"\nserver.port = 80\nindex-file.names = ( "index.html" )\n'
 
 
-def cache_directory(args):
-    default = os.path.join(os.environ.get("XDG_CACHE_HOME") or os.path.expanduser("~/.cache"), "lean-bench")
-    return os.path.realpath(args.cache or default)
+_problems = {}  # of a base: why it isn't there
 
 
-def _debian_path(cache):
-    return os.path.join(cache, f"base-debian-{SUITE}-{VERSION}.tar")
+def _debian_name():
+    return f"base-debian-{debian.SUITE}-{VERSION}.tar"
 
 
-def prepare_debian(cache):
-    """mmdebstrap needs the network, which the sandbox doesn't have. What is wrong stands beside it, for inside()."""
-    path = _debian_path(cache)
-    problem = path + ".problem"
-    if os.path.exists(path):
-        return
-    os.makedirs(cache, exist_ok=True)
-    progress("lifecycle: Debian's base by mmdebstrap, once", True)
-    with open(problem, "w", encoding="utf-8") as f:
-        if not shutil.which("mmdebstrap"):
-            f.write("mmdebstrap is not installed")
+def prepare_debian(chosen):
+    """mmdebstrap needs the network, which the sandbox doesn't have."""
+    with cache.Directory(chosen) as kept:
+        if os.path.exists(kept.member(_debian_name())):
             return
-    # tar first: what stops half-way leaves nothing that looks whole.
-    done = subprocess.run(["unshare", "--mount", "--pid", "--fork", "--kill-child=KILL", "--mount-proc", "mmdebstrap",
-                           "--quiet", "--variant=essential", "--include=" + ",".join(DEBIAN), "--format=tar",
-                           *(f"--dpkgopt=path-exclude=/usr/share/{d}/*" for d in ("doc", "locale", "man")),
-                           SUITE, path + ".new"],
-                          stdin=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True, check=False)
-    if done.returncode:
-        with open(problem, "w", encoding="utf-8") as f:
-            f.write("mmdebstrap: " + " ".join(done.stderr.strip().splitlines()[-1:]))
-        return
-    os.replace(path + ".new", path)
-    os.unlink(problem)
+        with kept.alone(), kept.making() as made:
+            if os.path.exists(kept.member(_debian_name())):
+                return
+            progress("lifecycle: Debian's base by mmdebstrap, once", True)
+            path = os.path.join(made, "base.tar")
+            options = ("--format=tar", *debian.without("doc", "locale", "man"))
+            try:
+                debian.unpack("the base", debian.command(path, ",".join(DEBIAN), *options, variant="essential"),
+                              TMPDIR=made)
+                os.rename(path, kept.member(_debian_name()))
+            except Failure as e:
+                _problems["debian"] = str(e)
 
 
 def _libraries(program):
@@ -209,11 +199,9 @@ def _write_web(path):
 class Images:
     """data is None, `web`, or KIND-SIZE as sqlite-150k; an image is a base with that data."""
 
-    def __init__(self, work, cache):
-        self.cache, self.path = cache, os.path.join(work.path, "images")
+    def __init__(self, work, chosen):
+        self.chosen, self.path = chosen, os.path.join(work.path, "images")
         os.mkdir(self.path)
-        os.makedirs(cache, exist_ok=True)
-        self.known = {}
         self.tools = os.path.join(self.path, "tools.tar")
         program = work.program("readfiles")
         subprocess.run([os.environ.get("CC", "cc"), "-std=gnu17", "-D_GNU_SOURCE", "-O2", "-static", "-o", program,
@@ -223,20 +211,19 @@ class Images:
             _add_host_file(tar, program, "srv/readfiles")
 
     def base_problem(self, base):
-        if base == "debian" and not os.path.exists(_debian_path(self.cache)):
-            try:
-                with open(_debian_path(self.cache) + ".problem", encoding="utf-8") as f:
-                    return f.read()
-            except OSError:
-                return "there is no Debian base"
+        if base == "debian" and not os.path.exists(self._debian()):
+            return _problems.get("debian", "there is no Debian base")
         return None
+
+    def _debian(self):
+        return os.path.join(cache.directory(self.chosen), _debian_name())
 
     def has_sqlite(self, base):
         return base == "debian" or bool(shutil.which("sqlite3"))
 
     def _base(self, base):
         if base == "debian":
-            return _debian_path(self.cache)
+            return self._debian()
         path = os.path.join(self.path, "busybox.tar")
         if not os.path.exists(path):
             _write_busybox(path)
@@ -249,17 +236,23 @@ class Images:
             if not os.path.exists(path):
                 _write_web(path)
             return path, {}
-        kept = os.path.join(self.cache, f"{data}-{VERSION}")
-        if not os.path.exists(kept + ".json"):  # it is written last
-            progress(f"lifecycle: {data} is made, once", True)
-            with tempfile.TemporaryDirectory(dir=self.cache, prefix="making-") as scratch:
-                layer, facts = os.path.join(scratch, "layer.tar"), os.path.join(scratch, "facts.json")
-                with open(facts, "w", encoding="utf-8") as f:
-                    json.dump(_write_layer(layer, scratch, *data.split("-")), f)
-                os.replace(layer, kept + ".tar")
-                os.replace(facts, kept + ".json")
-        with open(kept + ".json", encoding="utf-8") as f:
-            return kept + ".tar", json.load(f)
+        with cache.Directory(self.chosen) as kept:
+            layer, facts = (kept.member(f"{data}-{VERSION}" + end) for end in (".tar", ".json"))
+            if not os.path.exists(facts):  # it is put there last
+                with kept.alone(), kept.making() as made:
+                    if not os.path.exists(facts):
+                        self._make(data, made, layer, facts)
+        with open(facts, encoding="utf-8") as f:
+            return layer, json.load(f)
+
+    @staticmethod
+    def _make(data, made, layer, facts):
+        progress(f"lifecycle: {data} is made, once", True)
+        new_layer, new_facts = os.path.join(made, "layer.tar"), os.path.join(made, "facts.json")
+        with open(new_facts, "w", encoding="utf-8") as f:
+            json.dump(_write_layer(new_layer, made, *data.split("-")), f)
+        os.replace(new_layer, layer)
+        os.replace(new_facts, facts)
 
     def facts(self, data):
         return self._data(data)[1] if data else {}

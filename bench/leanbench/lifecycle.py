@@ -421,7 +421,7 @@ def enter(args):
 
     def prepare():
         if "debian" in args.base:
-            images.prepare_debian(images.cache_directory(args))
+            images.prepare_debian(args.cache)
     sandbox.enter(args, prepare)
 
 
@@ -430,7 +430,7 @@ def run(args, work):
     if not work.runtimes:
         raise Failure("no OCI runtime to compare")
     os.environ["DOCKER_CONFIG"] = os.path.join(work.path, "docker-config")
-    store = images.Images(work, images.cache_directory(args))
+    store = images.Images(work, args.cache)
     _note_tools(args, work, store)
     candidates = _candidates(args, work, store)
     journal = Journal(args, work, len(candidates))

@@ -5,12 +5,12 @@
     base-KEY/               oci (an image with Python), base.json
     NAME-KEY/               rootfs (with /function: server.py, handler.py, packages), root.json
     images/                 what lean-rootfs has unpacked
-    new-*/                  what is being made: it is renamed when it is whole, and removed by the next that builds
+    */checkouts/            links to the checkouts of lean-runtime that use it
+    making-*/               what is being made: it is renamed when it is whole, and removed by the next that builds
 
-KEY is a digest of what the thing is made of, so that a change makes another one; the old one goes then."""
+KEY is a digest of what the thing is made of, so that a change makes another one; the old one goes then, unless another
+checkout uses it."""
 import contextlib
-import ctypes
-import fcntl
 import glob
 import hashlib
 import json
@@ -18,17 +18,14 @@ import os
 import platform
 import re
 import shutil
-import signal
-import subprocess
 import sys
-import tempfile
 import time
 
+from leanbench import cache, debian
 from leanbench.workspace import BENCH, Failure, progress
 
 FUNCTIONS = os.path.join(BENCH, "functions")
 NAMES = ("helloworld", "compression", "json", "pyaes", "chameleon", "image", "pagerank", "recognition")
-SUITE = "bookworm"
 PACKAGES = "python3.11-minimal,libpython3.11-stdlib,libstdc++6,libgcc-s1"
 LEAVE_OUT = ("doc", "man", "locale", "info")
 COMPILE = ["-m", "compileall", "-q", "--invalidation-mode", "unchecked-hash"]  # times do not survive an image
@@ -37,40 +34,11 @@ ENVIRONMENT = ["PATH=/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bi
                "PYTHONDONTWRITEBYTECODE=1", "PYTHONUNBUFFERED=1",
                # One thread each: what runs at once are containers.
                "OPENBLAS_NUM_THREADS=1", "OMP_NUM_THREADS=1"]
-STEP_S = 1800
-_LIBC = ctypes.CDLL(None)
+CHECKOUT = os.path.dirname(BENCH)
 
 
 class Wrong(Failure):
     """It was made, but does not do what it should."""
-
-
-def default_cache():
-    base = os.environ.get("XDG_CACHE_HOME") or os.path.join(os.path.expanduser("~"), ".cache")
-    return os.path.join(base, "lean-bench")
-
-
-def _die_with_us():
-    _LIBC.prctl(1, signal.SIGKILL, 0, 0, 0)  # PR_SET_PDEATHSIG
-
-
-def _step(what, argv, **env):
-    """Runs a program whose processes and mounts end with it, or with us. Its standard output."""
-    if not shutil.which(argv[0]):
-        raise Failure(f"{what}: {argv[0]} is not installed")
-    inside = ["unshare", "--mount", "--pid", "--fork", "--kill-child=KILL", "--mount-proc", "--", *argv]
-    try:
-        done = subprocess.run(inside, stdin=subprocess.DEVNULL, capture_output=True, text=True, errors="replace",
-                              timeout=STEP_S, check=False, env={**os.environ, **env}, start_new_session=True,
-                              preexec_fn=_die_with_us)
-    except subprocess.TimeoutExpired as e:
-        raise Failure(f"{what}: {argv[0]} takes more than {STEP_S} s") from e
-    if done.returncode:
-        said = [line for line in (done.stdout + done.stderr).splitlines() if line.strip()]
-        errors = [line for line in said if re.match(r"(E:|ERROR:|error:|.*Error:)", line)]
-        errors = errors or said or ["it does not say why"]
-        raise Failure(f"{what}: {os.path.basename(argv[0])} failed ({done.returncode}): {errors[0].strip()[:300]}")
-    return done.stdout
 
 
 def _digest(*parts):
@@ -138,9 +106,8 @@ def _layout(directory, layer):
 def _mmdebstrap(layer):
     """Debian's Python, unpacked and compiled; nothing in it is set up, and it has no devices."""
     python = PACKAGES.split("-", maxsplit=1)[0]
-    return ["mmdebstrap", "--quiet", "--variant=extract", "--include=" + PACKAGES, "--skip=output/dev",
-            *(f"--dpkgopt=path-exclude=/usr/share/{d}/*" for d in LEAVE_OUT),
-            f'--extract-hook=chroot "$1" {python} {" ".join(COMPILE)} /usr/lib/{python}', SUITE, layer]
+    compiled = f'--extract-hook=chroot "$1" {python} {" ".join(COMPILE)} /usr/lib/{python}'
+    return debian.command(layer, PACKAGES, "--skip=output/dev", *debian.without(*LEAVE_OUT), compiled)
 
 
 class Root:
@@ -156,52 +123,45 @@ class Root:
         self.answer = self.about["answer"]
 
 
+def _use(path):
+    """Says in there that this checkout uses it."""
+    link = os.path.join(path, "checkouts", _digest(CHECKOUT.encode()))
+    os.makedirs(os.path.dirname(link), exist_ok=True)
+    with contextlib.suppress(FileExistsError):
+        os.symlink(CHECKOUT, link)
+
+
+def _used_elsewhere(path):
+    """By a checkout that still is where it was."""
+    links = glob.glob(os.path.join(glob.escape(path), "checkouts", "*"))
+    return any(os.path.exists(link) and os.readlink(link) != CHECKOUT for link in links)
+
+
 class Cache:
     """The directory. Used by `with`: nobody takes a root away meanwhile."""
 
     def __init__(self, path, base=None):
-        self.path, self.base = os.path.join(os.path.abspath(path or default_cache()), "functions"), base
+        self.kept, self.base = cache.Directory(path, "functions"), base
         self.made_base = None
 
     def __enter__(self):
-        os.makedirs(self.path, 0o700, exist_ok=True)
-        if os.stat(self.path).st_uid != os.geteuid():
-            raise Failure(f"{self.path} belongs to somebody else: choose another --cache")
-        self.lock = os.open(os.path.join(self.path, "lock"), os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
-        fcntl.flock(self.lock, fcntl.LOCK_SH)
+        self.kept.__enter__()
         return self
 
-    def __exit__(self, *_):
-        os.close(self.lock)
-
-    @contextlib.contextmanager
-    def _alone(self):
-        try:
-            fcntl.flock(self.lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        except BlockingIOError:
-            progress(f"functions: waiting for another lean-bench, which uses {self.path}", True)
-            fcntl.flock(self.lock, fcntl.LOCK_EX)
-        try:
-            for path in glob.glob(os.path.join(self.path, "new-*")):
-                subprocess.run(["rm", "-rf", "--one-file-system", path], check=True)
-            yield
-        finally:
-            fcntl.flock(self.lock, fcntl.LOCK_SH)
+    def __exit__(self, *what):
+        self.kept.__exit__(*what)
 
     @contextlib.contextmanager
     def _new(self, name, key):
         """A directory that takes its place in the cache if all goes well, and the place of those with other keys."""
-        made = tempfile.mkdtemp(prefix="new-", dir=self.path)
-        try:
+        with self.kept.making() as making:
+            made = os.path.join(making, "new")
+            os.mkdir(made)
             yield made
-            os.chmod(made, 0o755)
-            for old in glob.glob(os.path.join(self.path, name + "-*")):
-                gone = os.path.join(self.path, "new-old-" + os.path.basename(old))
-                os.rename(old, gone)
-                subprocess.run(["rm", "-rf", "--one-file-system", gone], check=True)
-            os.rename(made, os.path.join(self.path, f"{name}-{key}"))
-        finally:
-            subprocess.run(["rm", "-rf", "--one-file-system", made], check=False)
+            for number, old in enumerate(glob.glob(self.kept.member(name + "-*"))):
+                if old == self.kept.member(f"{name}-{key}") or not _used_elsewhere(old):
+                    os.rename(old, os.path.join(making, str(number)))
+            os.rename(made, self.kept.member(f"{name}-{key}"))
 
     def get(self, name, again=False):
         """A Root; Failure, if it cannot be made here, and Wrong, if it is made, but gives a wrong answer."""
@@ -211,12 +171,13 @@ class Cache:
         parts = [server, *(p for file, data in _files(folder) for p in (file.encode(), data)),
                  *map(str.encode, ENVIRONMENT), json.dumps([COMPILE, WHEELS]).encode()]
         base, base_key = self._base()
-        path = os.path.join(self.path, f"{name}-{_digest(base_key.encode(), *parts)}")
+        path = self.kept.member(f"{name}-{_digest(base_key.encode(), *parts)}")
         built = again or not os.path.isdir(path)
         if built:
-            with self._alone():
+            with self.kept.alone():
                 if again or not os.path.isdir(path):  # another one may have made it while we waited
                     self._build(name, folder, base, path)
+        _use(path)
         return Root(name, path, built)
 
     def _base(self):
@@ -231,25 +192,26 @@ class Cache:
         return self.made_base
 
     def _foreign_base(self):
-        raw = _step(f"the base {self.base}", ["skopeo", "inspect", "--raw", self.base])
+        raw = cache.step(f"the base {self.base}", ["skopeo", "inspect", "--raw", self.base])
         return self.base, _digest(raw.encode())
 
     def _debian_base(self):
         key = _digest(json.dumps([*_mmdebstrap("layer.tar"), platform.machine()]).encode())
-        path = os.path.join(self.path, "base-" + key)
+        path = self.kept.member("base-" + key)
         if not os.path.isdir(path):
-            with self._alone():
+            with self.kept.alone():
                 if not os.path.isdir(path):
                     with self._new("base", key) as made:
                         self._debian(made)
+        _use(path)
         return f"oci:{path}/oci:base", key + _read(os.path.join(path, "base.json"))["layer"]
 
     @staticmethod
     def _debian(made):
-        progress(f"functions: the base: {PACKAGES} of Debian {SUITE} by mmdebstrap", True)
+        progress(f"functions: the base: {PACKAGES} of Debian {debian.SUITE} by mmdebstrap", True)
         began, layer = time.monotonic(), os.path.join(made, "layer.tar")
-        _step("the base", _mmdebstrap(layer), TMPDIR=made, SOURCE_DATE_EPOCH="1700000000")
-        about = {"suite": SUITE, "packages": PACKAGES, "bytes": os.path.getsize(layer)}
+        debian.unpack("the base", _mmdebstrap(layer), TMPDIR=made, SOURCE_DATE_EPOCH="1700000000")
+        about = {"suite": debian.SUITE, "packages": PACKAGES, "bytes": os.path.getsize(layer)}
         with open(layer, "rb") as f:
             about["layer"] = hashlib.file_digest(f, "sha256").hexdigest()
         _layout(os.path.join(made, "oci"), layer)
@@ -265,8 +227,8 @@ class Cache:
             progress(f"functions: {name}: the root by lean-rootfs", True)
             tool = os.path.join(os.path.dirname(BENCH), "contrib/lean-rootfs/lean-rootfs")
             tool = tool if os.path.exists(tool) else "lean-rootfs"
-            _step("the root", [tool, "from", base, "-o", root, "--only-export", "--quiet", "--cache-dir",
-                               os.path.join(self.path, "images")], TMPDIR=tmp)
+            cache.step("the root", [tool, "from", base, "-o", root, "--only-export", "--quiet", "--cache-dir",
+                                    self.kept.member("images")], TMPDIR=tmp)
             python = _python(root)
             top = os.path.join(root, "function")
             os.mkdir(top)
@@ -274,7 +236,7 @@ class Cache:
             shutil.copy(os.path.join(FUNCTIONS, "server.py"), top)
             shutil.copy(os.path.join(folder, "handler.py"), top)
             self._packages(name, folder, top, python, tmp)
-            _step("compiling", ["chroot", root, python, *COMPILE, "/function"])
+            cache.step("compiling", ["chroot", root, python, *COMPILE, "/function"])
             shutil.rmtree(tmp)
             answer = self._try(name, folder, root, python)
             _write(os.path.join(made, "root.json"),
@@ -294,18 +256,19 @@ class Cache:
         progress(f"functions: {name}: packages by pip", True)
         version = re.search(r"3\.\d+$", python).group()
         wheels = [word for kind in WHEELS for word in ("--platform", f"{kind}_{platform.machine()}")]
-        _step("packages", [sys.executable, "-m", "pip", "install", "--quiet", "--disable-pip-version-check",
-                           "--root-user-action", "ignore", "--retries", "2", "--no-cache-dir", "--no-compile",
-                           "--no-deps", "--require-hashes", "--implementation", "cp", "--python-version", version,
-                           *wheels, "--target", os.path.join(top, "packages"), "-r", requirements], TMPDIR=tmp)
+        cache.step("packages",
+                   [sys.executable, "-m", "pip", "install", "--quiet", "--disable-pip-version-check",
+                    "--root-user-action", "ignore", "--retries", "2", "--no-cache-dir", "--no-compile", "--no-deps",
+                    "--require-hashes", "--implementation", "cp", "--python-version", version, *wheels, "--target",
+                    os.path.join(top, "packages"), "-r", requirements], TMPDIR=tmp)
 
     @staticmethod
     def _try(name, folder, root, python):
         """The answer, if it is the right one."""
         progress(f"functions: {name}: a first answer", True)
         want = json.dumps(_read(os.path.join(folder, "expected.json")), sort_keys=True, separators=(",", ":"))
-        said = _step("a first answer",
-                     ["env", "-i", *ENVIRONMENT, "chroot", root, python, "/function/server.py", "--once"])
+        said = cache.step("a first answer",
+                          ["env", "-i", *ENVIRONMENT, "chroot", root, python, "/function/server.py", "--once"])
         if said.strip() != want:
             raise Wrong(f"a first answer: {said.strip()[:200]} instead of {want[:200]}")
         return want

@@ -11,7 +11,7 @@ import signal
 import subprocess
 import tempfile
 
-from leanbench import configs, neighbours, results, roots, stats, trees
+from leanbench import cache, configs, neighbours, results, stats, trees
 from leanbench.workspace import Failure, progress
 
 PROGRAM = "/usr/bin/sysbench"
@@ -304,14 +304,14 @@ def add(sub, common):
     s.add_argument("--root", default="debian", metavar="debian|host|DIR",
                    help="whose sysbench: Debian's, by mmdebstrap; the host's with its libraries; or that of a "
                         "root file system (default: debian)")
-    s.add_argument("--cache", metavar="DIR", help=f"where Debian's is kept (default: {roots.default_cache()})")
+    s.add_argument("--cache", metavar="DIR", help=f"where Debian's is kept (default: {cache.default()})")
     s.add_argument("--patience", type=int, default=300, metavar="N",
                    help="seconds after which a run that should have ended has failed")
 
 
 def _root(args, work):
     if args.root == "debian":
-        return trees.debian("sysbench", args.cache or roots.default_cache())
+        return trees.of_debian("sysbench", args.cache)
     if args.root == "host":
         return trees.of_host("sysbench", os.path.join(work.path, "sysbench-made", "root"))
     return trees.given(args.root)

@@ -7,11 +7,10 @@ import platform
 import re
 import shutil
 import subprocess
-import tempfile
 
+from leanbench import cache, debian
 from leanbench.workspace import Failure, progress
 
-SUITE = "bookworm"
 # What runtimes mount over, and would make if they could.
 DIRECTORIES = ("dev", "etc", "mnt", "proc", "root", "run", "sys", "tmp", "usr", "var")
 
@@ -21,32 +20,18 @@ def _mount_points(root):
         os.makedirs(os.path.join(root, name), exist_ok=True)
 
 
-def debian(package, cache):
-    """A tree with a package of Debian's and what that depends on, unpacked by mmdebstrap; made once and kept."""
-    root = os.path.join(cache, f"{package}-{SUITE}-{platform.machine()}")
-    if os.path.isdir(root):
-        return root
-    if not shutil.which("mmdebstrap"):
-        raise Failure(f"{root} is to be made by mmdebstrap, which isn't installed")
-    progress(f"making {root}", True)
-    os.makedirs(cache, exist_ok=True)
-    new = tempfile.mkdtemp(prefix="making-", dir=cache)
-    try:
-        tree = os.path.join(new, "tree")
-        mirror = os.environ.get("LEAN_BENCH_MIRROR")
-        done = subprocess.run(["mmdebstrap", "--quiet", "--variant=extract", f"--include={package}", SUITE, tree,
-                               *([mirror] if mirror else [])], stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL,
-                              stderr=subprocess.PIPE, text=True, check=False)
-        if done.returncode != 0:
-            raise Failure("mmdebstrap: " + " ".join(done.stderr.split("\n")[-4:]))
-        _mount_points(tree)
-        try:
-            os.rename(tree, root)
-        except OSError:
-            if not os.path.isdir(root): # else another lean-bench was faster
-                raise
-    finally:
-        subprocess.run(["rm", "-rf", "--one-file-system", new], check=False)
+def of_debian(package, chosen):
+    """A tree with a package of Debian's and what that depends on; made once and kept."""
+    with cache.Directory(chosen) as kept:
+        root = kept.member(f"{package}-{debian.SUITE}-{platform.machine()}")
+        if not os.path.isdir(root):
+            with kept.alone(), kept.making() as made:
+                if not os.path.isdir(root):  # another one may have made it while we waited
+                    progress(f"making {root}", True)
+                    tree = os.path.join(made, "tree")
+                    debian.unpack(root, debian.command(tree, package))
+                    _mount_points(tree)
+                    os.rename(tree, root)
     return root
 
 

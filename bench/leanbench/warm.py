@@ -422,9 +422,9 @@ def add(sub, common):
     s.add_argument("--no-counts", action="store_true", help="no strace")
 
 
-def _steps(args, work, cache, config, name, containers):
+def _steps(args, work, kept, config, name, containers):
     try:
-        root = cache.get(name)
+        root = kept.get(name)
     except (Failure, OSError) as e:
         return [{**functions.problem(name, e), "config": config}]
     return Step(args, work, config, root, containers).rows()
@@ -441,10 +441,10 @@ def run(args, work):
     names = args.function or roots.NAMES
     chosen = work.configs(("default",))
     journal = results.Journal(args, work, len(chosen) * len(names) * len(counts))
-    with roots.Cache(args.cache, args.base) as cache:
+    with roots.Cache(args.cache, args.base) as kept:
         for config in chosen:
             for name in names:
                 for n in counts:
                     journal.step(f"{name}, {config}, {n} containers",
-                                 lambda config=config, name=name, n=n: _steps(args, work, cache, config, name, n))
+                                 lambda config=config, name=name, n=n: _steps(args, work, kept, config, name, n))
     return journal.end() + work.left_out()

@@ -76,6 +76,8 @@ repository() {
 
 @test "git revisions are built once, in a tree that is gone afterwards" {
 	repository
+	printf '#!/bin/sh\ntouch %s/hooked\n' "$PWD" >.git/hooks/post-checkout
+	chmod +x .git/hooks/post-checkout
 	echo 'a change that is not committed' >>program
 	compare HEAD~1 HEAD --runs 2 --only state --config default --bar 1000
 	[ "$status" = 0 ] || { echo "$output" "$stderr" >&2; return 1; }
@@ -83,14 +85,19 @@ repository() {
 	jq -e --arg old "$(git rev-parse HEAD~1)" --arg new "$(git rev-parse HEAD)" '.compared.old.commit == $old and .compared.new.commit == $new' out.json
 	jq -e '.programs.old != .programs.new' out.json
 	[ "$(git worktree list | wc -l)" = 1 ]
-	[ -z "$(ls -d cache/tree-* 2>/dev/null)" ]
+	[ -z "$(ls -d cache/making-* 2>/dev/null)" ]
+	[ ! -e hooked ]
 	grep -q ': two' cache/lean-runtime-"$(git rev-parse HEAD)"-*
 	[ "$(tail -n 1 program)" = 'a change that is not committed' ]
-	# A tree that somebody who was killed left there is no hindrance, and what is built is kept.
-	mkdir cache/tree-"$(git rev-parse HEAD)"
+	# What is built is kept, but for who asks for another program.
 	compare HEAD~1 HEAD --runs 2 --only state --config default --bar 1000
 	[ "$status" = 0 ]
 	[[ $stderr != *building* ]]
+	mkdir -p cache/making-by-one-who-was-killed/tree
+	CFLAGS=-DANOTHER compare HEAD~1 HEAD --runs 2 --only state --config default --bar 1000
+	[ "$status" = 0 ]
+	[[ $stderr == *"building HEAD~1"*"building HEAD "* ]]
+	[ ! -e cache/making-by-one-who-was-killed ]
 	compare HEAD nothing
 	[ "$status" = 1 ]
 	[ "$stderr" = "lean-bench: nothing: neither a program nor a git revision" ]
@@ -102,7 +109,7 @@ repository() {
 	git commit -q -a -m broken
 	compare HEAD~1 HEAD --runs 2 --only state
 	[ "$status" = 1 ]
-	[[ ${stderr_lines[-1]} == *"ninja ended with 1; see $PWD/cache/lean-runtime-"*.log ]]
+	[[ ${stderr_lines[-1]} == *"ninja failed (1): see $PWD/cache/lean-runtime-"*.log ]]
 	[ -s "${stderr_lines[-1]##*see }" ]
 	[ "$(git worktree list | wc -l)" = 1 ]
 }

@@ -39,14 +39,20 @@ functions() {
 
 @test "another function is another root, and a wrong answer is none" {
 	functions helloworld
-	local old top
-	old=$(jq -r '.results[0].root' out.json)
+	local first old top
+	first=$(jq -r '.results[0].root' out.json)
 	top=$(dirname "$(dirname "$BENCH")")
 	mkdir other
 	cp -r "$top/bench" other/
 	ln -s "$top"/{build,contrib,include} other/
 	BENCH=$PWD/other/bench/lean-bench
+	# That of the other checkout, then the same of this one.
 	echo '# changed' >>other/bench/functions/helloworld/handler.py
+	functions helloworld
+	old=$(jq -r '.results[0].root' out.json)
+	[ "$old" != "$first" ]
+	[ -e "$first" ]
+	echo '# again' >>other/bench/functions/helloworld/handler.py
 	functions helloworld
 	assert_rows 1 '.[0].state == "built"'
 	[ "$(jq -r '.results[0].root' out.json)" != "$old" ]
@@ -54,7 +60,7 @@ functions() {
 	sed -i 's/Hello/Good bye/' other/bench/functions/helloworld/handler.py
 	bench_fails functions helloworld
 	assert_rows 1 '.[0] | .failed == 1 and (.error | contains("Good bye")) and (has("state") | not)'
-	! find cache/functions -name 'new-*' | grep . || false
+	! find cache/functions -name 'making-*' | grep . || false
 	! grep -rqs 'Good bye' cache/functions/helloworld-*
 }
 
@@ -69,14 +75,14 @@ functions() {
 		kill -"$signal" "$pid"
 		wait "$pid" 2>/dev/null || true
 		wait_for "! pgrep -f 'sleep 1000.$$'"
-		[ "$signal" = KILL ] || [ -z "$(find cache/functions -name 'new-*')" ]
+		[ "$signal" = KILL ] || [ -z "$(find cache/functions -name 'making-*')" ]
 		[ -z "$(find cache/functions -name 'helloworld-*')" ]
 		rm running
 	done
 	rm -rf "$BATS_TEST_TMPDIR"/lean-bench-* # of the one that was killed
 	functions helloworld
 	assert_rows 1 '.[0].state == "built"'
-	[ -z "$(find cache/functions -name 'new-*')" ]
+	[ -z "$(find cache/functions -name 'making-*')" ]
 }
 
 # Until its chroot runs; sets pid.
@@ -95,4 +101,8 @@ wait_for() {
 	done
 	echo "never: $1" >&2
 	return 1
+}
+
+@test "a cache of somebody else's is refused, what is half-made goes, and two at once make one" {
+	python3 "$BATS_TEST_DIRNAME/check-cache.py" "$(dirname "$BENCH")" "$PWD/kept"
 }
