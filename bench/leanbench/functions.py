@@ -2,7 +2,7 @@
 """functions: makes the root file systems of the functions (bench/functions), or says that they are there.
 
 Seconds are those that a root took when it was made: from the base image to a right first answer."""
-from leanbench import cache, results, roots
+from leanbench import cache, results, roots, steps
 from leanbench.workspace import Failure, progress
 
 COLUMNS = (("", "state", str), ("seconds", "seconds", str), ("root MB", "root_mb", str),
@@ -44,7 +44,8 @@ def _row(kept, name, again):
 def run(args, work):
     names = args.function or roots.NAMES
     journal = results.Journal(args, work, len(names))
+    steps.again(journal)
     with roots.Cache(args.cache, args.base) as kept:
         for name in names:
-            journal.step(name, lambda name=name: [_row(kept, name, args.again)])
+            journal.step(name, steps.timed(lambda name=name: [_row(kept, name, args.again)]))
     return journal.end()

@@ -26,7 +26,7 @@ import signal
 import subprocess
 import threading
 
-from leanbench import images, machine, managers, sandbox, stats
+from leanbench import images, machine, managers, sandbox, stats, steps
 from leanbench.managers import Unavailable
 from leanbench.results import Journal
 from leanbench.workspace import BENCH, NOT_OCI, Failure, Runtime, progress
@@ -210,8 +210,8 @@ class Step:
     def measure(self, runtimes):
         good = {r.name: [] for r in runtimes}
         bad = {r.name: [] for r in runtimes}
-        order = list(runtimes)
-        for i in range(-1, self.args.runs):  # the first one warms caches, and does not count
+        turns = steps.orders(runtimes, self.args.runs + 1, self.test.name)
+        for i, order in enumerate(turns, -1):  # the first one warms caches, and does not count
             for runtime in order:
                 if len(bad[runtime.name]) >= GIVE_UP:
                     continue
@@ -222,7 +222,6 @@ class Step:
                         good[runtime.name].append(sample)
                 except _Failed as e:
                     bad[runtime.name].append(str(e))
-            order.append(order.pop(0))
         return good, bad
 
 
@@ -255,10 +254,11 @@ def _rows(step, runtime, labels, config, good, bad):
 
 
 def _add_ratios(rows, first):
-    """Each against the first runtime, crun and runc, of the same step and mode."""
+    """Each against the first runtime, crun and runc, of the same step and mode, if none failed."""
     for row in rows:
         for other in rows:
-            if "wall_us" not in row or "wall_us" not in other or other["mode"] != row["mode"]:
+            if "wall_us" not in row or "wall_us" not in other or other["mode"] != row["mode"] \
+                    or not steps.comparable(row, other):
                 continue
             p50, least = (round(row["wall_us"][key] / other["wall_us"][key], 3) for key in ("p50", "min"))
             if other["runtime"] == first:
@@ -332,8 +332,8 @@ class Bench:
         try:
             for name, storage, base, test, why in candidates:
                 label = f"{name}/{storage}/{base}/{test}"
-                self.journal.step(label, lambda: [self._skip(name, storage, base, test, why)] if why
-                                  else self._measure(name, storage, base, test))
+                self.journal.step(label, steps.timed(lambda: [self._skip(name, storage, base, test, why)] if why
+                                                     else self._measure(name, storage, base, test)))
         finally:
             self.down()
 
@@ -434,5 +434,6 @@ def run(args, work):
     _note_tools(args, work, store)
     candidates = _candidates(args, work, store)
     journal = Journal(args, work, len(candidates))
+    steps.again(journal)
     Bench(args, work, journal, store, Meter(work)).run(candidates)
     return _missing(work) + journal.end()

@@ -440,7 +440,7 @@ class Containerd(Manager):
             options, address = ["--with-ns", "network:" + path], (ip, PORT)
         if runtime.lean:
             options += ["--annotation", "org.lean-runtime.profile=lean"]
-        create = [*self.command, "containers", "create", "--snapshotter", self.storages[self.storage], *options,
+        create = [*self.command, "containers", "create", "--snapshotter", self.storages[self.storage], "--seccomp", *options,
                   "--memory-limit", str(MEMORY), "--cpu-quota", "100000", "--cpu-period", "100000",
                   self.images.name(base, data), ident]
         return Life([*make, create], [[*self.command, "tasks", "start", "--detach", "--null-io", ident]],

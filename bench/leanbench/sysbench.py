@@ -11,7 +11,7 @@ import signal
 import subprocess
 import tempfile
 
-from leanbench import cache, configs, neighbours, results, stats, trees
+from leanbench import cache, configs, neighbours, results, stats, steps, trees
 from leanbench.workspace import Failure, progress
 
 PROGRAM = "/usr/bin/sysbench"
@@ -254,15 +254,14 @@ class Bench:
     def measure(self, config, test):
         candidates = self.candidates(config)
         taken = {}
-        for i in range(self.args.runs):
-            for candidate in candidates:
+        for i, order in enumerate(steps.orders(candidates, self.args.runs, f"{config} {test}")):
+            for candidate in order:
                 progress(f"sysbench: {config}, {test}, {candidate.name}, {i + 1} of {self.args.runs}")
                 turn = self._file_turn(candidate) if test == "file" else \
                     {test: self._try(lambda c=candidate: self._run(c, test, None, []))}
                 for mode, one in turn.items():
                     taken.setdefault((mode, candidate.name), []).append(one)
-            candidates.append(candidates.pop(0))
-        names = [c.name for c in self.candidates(config)]
+        names = [c.name for c in candidates]
         modes = dict.fromkeys(mode for mode, _ in taken)
         return [self._row(config, mode, name, taken[mode, name]) for mode in modes for name in names]
 
@@ -282,12 +281,12 @@ class Bench:
 
 
 def _add_ratios(rows):
-    """Of the figure that is compared, against the host's of the same turns; more is better."""
+    """Of the figure that is compared, against the host's of the same turns, if none failed; more is better."""
     hosts = {(row["config"], row["mode"]): row for row in rows if row["runtime"] == "host"}
     for row in rows:
         figure = TESTS[row["mode"].split()[0]][2]
         host = hosts.get((row["config"], row["mode"]), {})
-        if figure in row and figure in host:
+        if figure in row and figure in host and steps.comparable(row, host):
             row["ratio_host_p50"] = round(row[figure]["p50"] / host[figure]["p50"], 3)
 
 
@@ -325,13 +324,14 @@ def run(args, work):
     tests = list(dict.fromkeys(args.test or TESTS))
     chosen = work.configs(("default",))
     journal = results.Journal(args, work, len(chosen) * len(tests))
+    steps.again(journal)
     data = tempfile.mkdtemp(prefix="lean-bench-data-", dir=args.data or work.path)
     try:
         with trees.read_only(_root(args, work), os.path.join(work.path, "sysbench-root")) as root:
             bench = Bench(args, work, root, data)
             for config in chosen:
                 for test in tests:
-                    journal.step(f"{config}, {test}", lambda c=config, t=test: bench.measure(c, t))
+                    journal.step(f"{config}, {test}", steps.timed(lambda c=config, t=test: bench.measure(c, t)))
     finally:
         subprocess.run(["rm", "-rf", "--one-file-system", data], check=False)
     rows = journal.end()

@@ -4,8 +4,9 @@
 Each of N containers has a process of warm.c, which over and over resumes it, asks it once over its Unix socket, and
 pauses it. A round is from before `resume` until `pause` has returned; resume_us, request_us and pause_us are its parts.
 per_second counts the rounds of all N, from the common start until the last one's end. All runtimes' containers are
-there at the same time, paused, and their turns are short and in changing order. `freezer` are the first runtime's
+there at the same time, paused, and take turns of some rounds, in an order of chance. `freezer` are the first runtime's
 containers by the control group alone: what no runtime can be faster than."""
+import functools
 import json
 import os
 import shutil
@@ -13,12 +14,13 @@ import signal
 import subprocess
 import time
 
-from leanbench import configs, functions, machine, results, roots, stats
+from leanbench import configs, functions, machine, results, roots, stats, steps
 from leanbench.workspace import Failure, progress
 
 SEEDS = True
 READY_S, READY_EACH_S = 120, 5
 SOON_NS = 5_000_000  # until all processes have heard when to begin
+ROUNDS = 10  # that the slowest does in a turn, at least
 STOPPING = (signal.SIGINT, signal.SIGTERM)
 PARTS = ("resume_us", "request_us", "pause_us")
 
@@ -95,14 +97,14 @@ class Worker:
             self.process.wait()
 
 
-class Group:
+class Fleet:
     """The containers of one row. The row is failed by the first thing that goes wrong."""
 
     def __init__(self, step, name, runtime):
         self.step, self.name, self.runtime = step, name, runtime
         self.workers, self.samples, self.idents = [], [], []
-        self.pids, self.groups = {}, {}
-        self.cpu_us = self.took_ns = self.late = 0
+        self.pids, self.cgroups = {}, {}
+        self.cpu_us = self.took_ns = self.late = self.longest_s = 0
         self.problem, self.counts = None, {}
 
     def attempt(self, action, *args):
@@ -164,7 +166,7 @@ class Group:
             self._must("create", "--bundle", bundle, "--pid-file", pid_file, ident)
             with open(pid_file, encoding="ascii") as f:
                 self.pids[ident] = int(f.read())
-            self.groups[ident] = _group_of(self.pids[ident])
+            self.cgroups[ident] = _group_of(self.pids[ident])
             self._must("start", ident)
             resume, pause = self._command("resume", ident), self._command("pause", ident)
             way = ["command", str(len(resume)), *resume, *pause]
@@ -173,7 +175,7 @@ class Group:
         self.workers.append(Worker(self.step.work, self.sockets(ident), self.step.answer, *way))
         if not self.runtime:
             self.pids[ident] = int(self.workers[-1].do("start").split()[1])
-            self.groups[ident] = _group_of(self.pids[ident])
+            self.cgroups[ident] = _group_of(self.pids[ident])
 
     def ready(self, patience):
         end = time.monotonic() + patience
@@ -187,14 +189,14 @@ class Group:
 
     def first(self):
         for ident, worker in zip(self.idents, self.workers):
-            worker.do("open " + self.groups[ident])
+            worker.do("open " + self.cgroups[ident])
             worker.do("first")
 
     def borrow(self, other):
         """The containers of another row, by their control groups."""
         for ident in other.idents:
             self.workers.append(Worker(self.step.work, other.sockets(ident), self.step.answer, "freezer"))
-            self.workers[-1].do("open " + other.groups[ident])
+            self.workers[-1].do("open " + other.cgroups[ident])
 
     def turn(self, seconds):
         start = _now() + SOON_NS
@@ -216,6 +218,13 @@ class Group:
         self.took_ns += last - start
         if problem:
             raise problem
+
+    def try_turn(self):
+        """How long the longest round takes with all at once. It doesn't count."""
+        self.turn(0.02)
+        longest = max((sum(sample) for sample in self.samples), default=0) / 1e6
+        self.samples, self.cpu_us, self.took_ns, self.late = [], 0, 0, 0
+        self.longest_s = longest
 
     def count(self):
         """System calls of one `resume` and one `pause`, a container that is paused before and after."""
@@ -247,8 +256,8 @@ class Group:
         for worker in self.workers:
             worker.close()
         for ident in self.idents:
-            if self.groups.get(ident):
-                _thaw(self.groups[ident])
+            if self.cgroups.get(ident):
+                _thaw(self.cgroups[ident])
             if self.runtime:
                 self._delete(ident)
             if ident in self.pids and not _ended(self.pids[ident]):
@@ -306,10 +315,10 @@ class Step:
         self.answer = os.path.join(work.path, "answer")
         with open(self.answer, "w", encoding="ascii") as f:
             f.write(root.answer)
-        self.groups = [Group(self, r.name, r) for r in work.runtimes if r.oci]
+        self.fleets = [Fleet(self, r.name, r) for r in work.runtimes if r.oci]
         if work.library and not args.no_inprocess:
-            self.groups.append(Group(self, "liblean", None))
-        self.floor = None if args.no_freezer or not self.groups else Group(self, "freezer", None)
+            self.fleets.append(Fleet(self, "liblean", None))
+        self.floor = None if args.no_freezer or not self.fleets else Fleet(self, "freezer", None)
 
     def say(self, what):
         progress(f"warm: {self.root.name}, {self.containers} containers: {what}")
@@ -322,58 +331,66 @@ class Step:
             self._turns()
         finally:
             self._stop()
-        groups = self.groups + ([self.floor] if self.floor else [])
-        return self._ratios([self._row(g) for g in groups])
+        fleets = self.fleets + ([self.floor] if self.floor else [])
+        return self._ratios([self._row(f) for f in fleets])
 
     def _start(self):
         """Why it is not done, or None."""
-        patience = READY_S + READY_EACH_S * self.containers * len(self.groups)
+        patience = READY_S + READY_EACH_S * self.containers * len(self.fleets)
         alive = False
-        for group in self.groups:
-            self.say(f"starting {group.name}")
+        for fleet in self.fleets:
+            self.say(f"starting {fleet.name}")
             for number in range(self.containers):
-                group.attempt(group.start, number)
-                if not alive and group.problem is None:
-                    group.attempt(group.ready, patience)
-                    alive = group.problem is None
-                    if alive and self._lacking(group):
-                        return self._lacking(group)
-        for group in self.groups:
-            self.say(f"waiting for {group.name}")
-            group.attempt(group.ready, patience)
-            group.attempt(group.first)
+                fleet.attempt(fleet.start, number)
+                if not alive and fleet.problem is None:
+                    fleet.attempt(fleet.ready, patience)
+                    alive = fleet.problem is None
+                    if alive and self._lacking(fleet):
+                        return self._lacking(fleet)
+        for fleet in self.fleets:
+            self.say(f"waiting for {fleet.name}")
+            fleet.attempt(fleet.ready, patience)
+            fleet.attempt(fleet.first)
         if self.floor:
-            lender = next((g for g in self.groups if g.problem is None), None)
+            lender = next((f for f in self.fleets if f.problem is None), None)
             if lender:
                 self.floor.attempt(self.floor.borrow, lender)
             else:
                 self.floor.problem = "no runtime's containers run"
         return None
 
-    def _lacking(self, group):
+    def _lacking(self, fleet):
         """By the first container, what is missing for all the others."""
-        need = _anonymous_kb(group.pids[group.idents[0]]) * (self.containers * len(self.groups) - 1)
+        need = _anonymous_kb(fleet.pids[fleet.idents[0]]) * (self.containers * len(self.fleets) - 1)
         have = _available_kb() * 9 // 10
         return f"not enough memory: {need >> 10} MB, {have >> 10} MB are free" if need > have else None
 
+    def _slice(self, fleets):
+        """Seconds of a turn. All begin together and end the round they are in: of a few rounds, the last would be a
+        large part, in which some have nothing to do."""
+        for fleet in fleets:
+            self.say(f"{fleet.name}, a turn that doesn't count")
+            fleet.attempt(fleet.try_turn)
+        return max(self.args.slice, ROUNDS * max(fleet.longest_s for fleet in fleets))
+
     def _turns(self):
-        order = self.groups + ([self.floor] if self.floor else [])
-        rounds = max(1, round(self.args.seconds / self.args.slice))
-        for i in range(rounds):
-            for group in order:
-                self.say(f"{group.name}, turn {i + 1} of {rounds}")
-                group.attempt(group.turn, self.args.slice)
-            order.append(order.pop(0))  # nobody always runs after the same one
+        fleets = self.fleets + ([self.floor] if self.floor else [])
+        self.slice = self._slice(fleets)
+        turns = max(2, round(self.args.seconds / self.slice))
+        for i, order in enumerate(steps.orders(fleets, turns, self.root.name)):
+            for fleet in order:
+                self.say(f"{fleet.name}, turn {i + 1} of {turns}")
+                fleet.attempt(fleet.turn, self.slice)
         if not self.args.no_counts:
-            for group in self.groups:
-                group.count()
+            for fleet in self.fleets:
+                fleet.count()
 
     def _stop(self):
         self.say("stopping")
         handlers = {s: signal.signal(s, signal.SIG_IGN) for s in STOPPING}
         try:
-            for group in ([self.floor] if self.floor else []) + self.groups:
-                group.stop()
+            for fleet in ([self.floor] if self.floor else []) + self.fleets:
+                fleet.stop()
         finally:
             for number, handler in handlers.items():
                 signal.signal(number, handler)
@@ -383,31 +400,34 @@ class Step:
                 "mode": f"{self.root.name}, {self.containers}"}
         return head if runs == "skipped" else {**head, "runs": runs}
 
-    def _row(self, group):
-        row = {"runtime": group.name, **self._head(len(group.samples) + (group.problem is not None)),
-               "failed": int(group.problem is not None), **group.counts}
-        if group.problem is not None:
-            return {**row, "error": group.problem}
-        if group.samples:
-            row["wall_us"] = stats.summary([sum(s) for s in group.samples])
+    def _row(self, fleet):
+        row = {"runtime": fleet.name, **self._head(len(fleet.samples) + (fleet.problem is not None)),
+               "failed": int(fleet.problem is not None), **fleet.counts}
+        if fleet.problem is not None:
+            return {**row, "error": fleet.problem}
+        if fleet.samples:
+            row["wall_us"] = stats.summary([sum(s) for s in fleet.samples])
             for i, part in enumerate(PARTS):
-                row[part] = stats.summary([s[i] for s in group.samples])
-            row["per_second"] = round(len(group.samples) / group.took_ns * 1e9, 1)
-            row["cpu_us_each"] = round(group.cpu_us / len(group.samples), 1)
-            row["late"] = group.late
+                row[part] = stats.summary([s[i] for s in fleet.samples])
+            row["per_second"] = round(len(fleet.samples) / fleet.took_ns * 1e9, 1)
+            row["cpu_us_each"] = round(fleet.cpu_us / len(fleet.samples), 1)
+            row["late"] = fleet.late
+            row["turn_seconds"] = round(self.slice, 3)
             if self.args.samples:
-                row["samples_us"] = group.samples
+                row["samples_us"] = [round(sum(s), 3) for s in fleet.samples]
+                row.update({"samples_" + part: [s[i] for s in fleet.samples] for i, part in enumerate(PARTS)})
         return row
 
     @staticmethod
     def _ratios(rows):
-        """Of the rounds' time: against the first row that there is, and against the bare control group."""
-        good = [r for r in rows if "wall_us" in r]
-        for row in good:
-            row["ratio_p50"] = round(row["wall_us"]["p50"] / good[0]["wall_us"]["p50"], 3)
-            if good[-1]["runtime"] == "freezer":
+        """Of the rounds' time: against the first row, and against the bare control group, which waits until all stand
+        still: not of those who didn't."""
+        for row in rows:
+            if steps.comparable(row, rows[0]) and "wall_us" in row and "wall_us" in rows[0]:
+                row["ratio_p50"] = round(row["wall_us"]["p50"] / rows[0]["wall_us"]["p50"], 3)
+            if rows[-1]["runtime"] == "freezer" and "wall_us" in row and "wall_us" in rows[-1] and not row["late"]:
                 row["floor"] = "freezer"
-                row["ratio_floor_p50"] = round(row["wall_us"]["p50"] / good[-1]["wall_us"]["p50"], 3)
+                row["ratio_floor_p50"] = round(row["wall_us"]["p50"] / rows[-1]["wall_us"]["p50"], 3)
         return rows
 
 
@@ -416,13 +436,13 @@ def add(sub, common):
     functions.options(s)
     s.add_argument("--containers", default="1,4,24", metavar="N,...", help="how many at once (default: %(default)s)")
     s.add_argument("--seconds", type=float, default=10, help="of measuring for each row (default: %(default)s)")
-    s.add_argument("--slice", type=float, default=1, help="seconds of a turn (default: %(default)s)")
+    s.add_argument("--slice", type=float, default=1, help="seconds of a turn, at least (default: %(default)s)")
     s.add_argument("--no-inprocess", action="store_true", help="no liblean")
     s.add_argument("--no-freezer", action="store_true", help="no floor")
     s.add_argument("--no-counts", action="store_true", help="no strace")
 
 
-def _steps(args, work, kept, config, name, containers):
+def _measure(args, work, kept, config, name, containers):
     try:
         root = kept.get(name)
     except (Failure, OSError) as e:
@@ -441,10 +461,11 @@ def run(args, work):
     names = args.function or roots.NAMES
     chosen = work.configs(("default",))
     journal = results.Journal(args, work, len(chosen) * len(names) * len(counts))
+    steps.again(journal)
     with roots.Cache(args.cache, args.base) as kept:
         for config in chosen:
             for name in names:
                 for n in counts:
-                    journal.step(f"{name}, {config}, {n} containers",
-                                 lambda config=config, name=name, n=n: _steps(args, work, kept, config, name, n))
+                    measure = functools.partial(_measure, args, work, kept, config, name, n)
+                    journal.step(f"{name}, {config}, {n} containers", steps.timed(measure))
     return journal.end() + work.left_out()
