@@ -46,6 +46,8 @@ static void copy_value(const char *group, const char *file)
 static void make_groups(void)
 {
 	DIR *top = opendir("/sys/fs/cgroup");
+	/* The pid alone may be that of one in another pid namespace, or of one that was killed. */
+	unsigned long long id = (unsigned long long)now();
 	struct dirent *e;
 
 	if (!top)
@@ -59,7 +61,7 @@ static void make_groups(void)
 		snprintf(group, sizeof groups[0], "/sys/fs/cgroup/%.64s", e->d_name);
 		if (statfs(group, &sfs) < 0 || sfs.f_type != CGROUP_SUPER_MAGIC)
 			continue;
-		snprintf(group + strlen(group), 32, "/floor-%d", (int)getpid());
+		snprintf(group + strlen(group), 48, "/floor-%d-%llx", (int)getpid(), id);
 		must(mkdir(group, 0755), group);
 		if (strcmp(e->d_name, "cpuset") == 0) {
 			copy_value(group, "cpuset.cpus");
@@ -99,6 +101,8 @@ static int run_in_groups(const char *rootfs, char **argv)
 
 /* ---- measure ------------------------------------------------------------------------------ */
 
+#define TAIL_MIN 30
+
 static int n_runs, first_row = 1;
 static int64_t *samples;
 
@@ -109,14 +113,16 @@ static int compare(const void *a, const void *b)
 	return x < y ? -1 : x > y;
 }
 
-/* Takes the samples; n: how many there are. */
+/* Takes the samples; n: how many there are. As stats.py: the median, the nearest rank, no p99 of few. */
 static void report(const char *name, int n)
 {
 	qsort(samples, (size_t)n, sizeof *samples, compare);
-	printf("%s\n  {\"name\": \"%s\", \"runs\": %d, \"min_us\": %.2f, \"p50_us\": %.2f, "
-	       "\"p99_us\": %.2f}",
+	printf("%s\n  {\"name\": \"%s\", \"runs\": %d, \"min_us\": %.2f, \"p50_us\": %.2f",
 	       first_row ? "" : ",", name, n, (double)samples[0] / 1e3,
-	       (double)samples[n / 2] / 1e3, (double)samples[n * 99 / 100] / 1e3);
+	       (double)(samples[(n - 1) / 2] + samples[n / 2]) / 2e3);
+	if (n >= TAIL_MIN)
+		printf(", \"p99_us\": %.2f", (double)samples[(n * 99 + 99) / 100 - 1] / 1e3);
+	printf("}");
 	first_row = 0;
 	fflush(stdout);
 	fprintf(stderr, "\r\033[Kfloor: %s", name);

@@ -7,8 +7,8 @@
  *	                        ROW WALL_NS CPU_US WHOLE_NS, where WALL_NS is 0 for a failed run,
  *	                        CPU_US of this process and the container, and WHOLE_NS ends when
  *	                        nothing of the container is left; with TOUCH_MB of memory in use
- *	inprocess for SECONDS ROW ROOTFS ROOT BUNDLE    one row over and over; says "ready", waits for
- *	                        a line, then: RUNS OK WALL_NS
+ *	inprocess for SECONDS ROW ROOTFS ROOT BUNDLE    one row over and over; says "ready", then for
+ *	                        each line that it reads, after as many seconds: RUNS OK WALL_NS
  *
  * The program is /true of the root file system, which ends with its argument 7.
  */
@@ -45,8 +45,10 @@ static int lean_run(struct lean_template *t)
 	if (r >= 0)
 		r = lean_wait(c, -1, &status, &e);
 	reaped = now();
-	if (r < 0 || lean_delete(c, 0, &e) < 0)
+	if (r < 0 || lean_delete(c, 0, &e) < 0) {
 		fprintf(stderr, "lean-bench: %s\n", e.message);
+		return -1;
+	}
 	return status;
 }
 
@@ -113,13 +115,30 @@ static int64_t cpu_us(void)
 	return sum;
 }
 
+/* As turns.py: a random one, then the same backwards; the same ones each time. */
+static void next_order(int *order, int round)
+{
+	for (int k = ROWS - 1; k > 0; k--) {
+		int other = round % 2 ? ROWS - 1 - k : (int)(random() % (k + 1)), was = order[k];
+		if (round % 2 && other >= k)
+			break;
+		order[k] = order[other];
+		order[other] = was;
+	}
+}
+
 static int each(int rounds, long gap_us)
 {
 	struct timespec gap = {gap_us / 1000000, gap_us % 1000000 * 1000};
 
+	int order[ROWS];
+
+	for (int k = 0; k < ROWS; k++)
+		order[k] = k;
 	for (int i = 0; i < rounds; i++) {
+		next_order(order, i);
 		for (int k = 0; k < ROWS; k++) {
-			int row = (k + i) % ROWS; /* nobody always runs after the same one */
+			int row = order[k];
 			if (gap_us)
 				nanosleep(&gap, NULL);
 			int64_t cpu = cpu_us(), t = now();
@@ -137,7 +156,6 @@ static int each(int rounds, long gap_us)
 static int repeat(long seconds, const char *name)
 {
 	char line[16];
-	long runs = 0, ok = 0;
 	int row = 0;
 
 	while (row < ROWS && strcmp(rows[row].name, name) != 0)
@@ -147,12 +165,14 @@ static int repeat(long seconds, const char *name)
 	rows[row].run();
 	puts("ready");
 	fflush(stdout);
-	if (!fgets(line, sizeof(line), stdin))
-		return 1;
-	int64_t start = now(), end = start + (int64_t)seconds * 1000000000;
-	for (; now() < end; runs++)
-		ok += rows[row].run() == MARK;
-	printf("%ld %ld %lld\n", runs, ok, (long long)(now() - start));
+	while (fgets(line, sizeof(line), stdin)) {
+		int64_t start = now(), end = start + (int64_t)seconds * 1000000000;
+		long runs = 0, ok = 0;
+		for (; now() < end; runs++)
+			ok += rows[row].run() == MARK;
+		printf("%ld %ld %lld\n", runs, ok, (long long)(now() - start));
+		fflush(stdout);
+	}
 	return 0;
 }
 

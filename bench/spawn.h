@@ -4,6 +4,7 @@
 #define LEAN_BENCH_SPAWN_H
 
 #include <errno.h>
+#include <signal.h>
 #include <stdint.h>
 #include <sys/resource.h>
 #include <sys/wait.h>
@@ -18,8 +19,10 @@ static inline int64_t now(void)
 	return (int64_t)t.tv_sec * 1000000000 + t.tv_nsec;
 }
 
-/* Status as exited: 0..255; killed: 256 + signal; -1: it could not be started or waited for. */
-static inline int spawn_to(char **argv, int null_fd, int out_fd, int err_fd, struct rusage *use)
+/* Status as exited: 0..255; killed: 256 + signal; -1: it could not be started or waited for. child: its pid meanwhile,
+ * for who may kill it; NULL: nobody. */
+static inline int spawn_to(char **argv, int null_fd, int out_fd, int err_fd, struct rusage *use,
+			   volatile sig_atomic_t *child)
 {
 	extern char **environ;
 	int status = 0;
@@ -34,6 +37,8 @@ static inline int spawn_to(char **argv, int null_fd, int out_fd, int err_fd, str
 	}
 	if (pid < 0)
 		return -1;
+	if (child)
+		*child = pid;
 	while (wait4(pid, &status, 0, use) < 0)
 		if (errno != EINTR)
 			return -1;
@@ -42,7 +47,7 @@ static inline int spawn_to(char **argv, int null_fd, int out_fd, int err_fd, str
 
 static inline int spawn(char **argv, int null_fd, int err_fd, struct rusage *use)
 {
-	return spawn_to(argv, null_fd, null_fd, err_fd, use);
+	return spawn_to(argv, null_fd, null_fd, err_fd, use, NULL);
 }
 
 #endif

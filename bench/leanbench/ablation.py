@@ -1,11 +1,10 @@
 # SPDX-License-Identifier: Apache-2.0
 """ablation: what each optimisation is worth: the same `run` with it off, taking turns."""
 import os
-import random
 import shutil
 import subprocess
 
-from leanbench import machine, stats
+from leanbench import stats, turns
 from leanbench.workspace import BENCH, MARK, Failure, progress
 
 # Everyone is started through env(1) or the launcher that denies system calls, so that this costs
@@ -58,7 +57,7 @@ def _variants(args, base):
 
 def add(sub, common):
     s = sub.add_parser("ablation", parents=[common], help="what each optimisation is worth")
-    s.add_argument("--runs", type=int, default=100)
+    s.add_argument("--runs", type=int, default=200)
     s.add_argument("--glibc", metavar="PATH", help="the same program linked with glibc")
 
 
@@ -70,10 +69,9 @@ def run(args, work):
     for config in work.configs():
         variants = list(_variants(args, work.run_command(runtime, config)))
         samples = {name: [] for _, name, _, _ in variants}
-        turn = random.Random(config)  # nobody always runs after the same one
-        for i in range(args.runs + 1):
+        for i, order in enumerate(turns.orders(variants, args.runs + 1, config)):
             progress(f"ablation: {config}, {i}/{args.runs}")
-            for _, name, argv, before in turn.sample(variants, len(variants)):
+            for _, name, argv, before in order:
                 before()
                 sample = work.runner.run(argv)[0]
                 if i:  # the first one warms caches and pools
@@ -85,8 +83,7 @@ def run(args, work):
                    "runs": len(samples[name]), "failed": len(samples[name]) - len(good)}
             if good:
                 row["wall_us"] = stats.summary(good)
-                base.setdefault(group, row["wall_us"])
-                row["ratio_p50"] = round(row["wall_us"]["p50"] / base[group]["p50"], 3)
+            turns.add_ratio(row, base.setdefault(group, row)) # the first of its group is the one to divide by
             rows.append(row)
         subprocess.run([runtime.path, "--root", work.state(runtime), "pool", "drain"],
                        stdout=subprocess.DEVNULL, check=False)

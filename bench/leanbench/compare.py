@@ -2,17 +2,18 @@
 """compare: two commits or two programs, turn by turn, with a verdict for each row.
 
 What is timed is what `start` times (`run`) and what `exec` times (each step of a container's life). A verdict rests on
-a bootstrap interval of the ratio of the medians over paired turns, and on the Mann-Whitney test: both have to agree.
+a bootstrap interval of the ratio of the medians over paired turns, and on the signed-rank test of the turns: both have
+to agree.
 The confidence is shared out among the rows (Bonferroni), so that all of them together are right with --confidence."""
 import os
 import shutil
+import statistics
 
-from leanbench import builds, exec as life, results, start, stats # pylint: disable=redefined-builtin
+from leanbench import builds, life, results, start, stats, turns
+from leanbench.life import CONFIGS, VERBS
 from leanbench.workspace import MARK, Failure, Runtime, progress
 
-CONFIGS = ("default", "docker", "lean")
 RUN = {"run, isolated": True, "run, back to back": False}
-VERBS = ("run", *life.STEPS)
 COLUMNS = (("at least", "ratio_low", lambda v: f"{v:.3f}"), ("at most", "ratio_high", lambda v: f"{v:.3f}"),
            ("p", "p_value", lambda v: f"{v:.2g}"), ("", "verdict", str))
 
@@ -21,7 +22,7 @@ def add(sub, common):
     s = sub.add_parser("compare", parents=[common], help="two commits or two programs, with a verdict for each row")
     s.add_argument("old", metavar="OLD", help="a program, or a git revision, which is built (once; see --cache)")
     s.add_argument("new", metavar="NEW")
-    s.add_argument("--runs", type=int, default=100, help="turns of each row")
+    s.add_argument("--runs", type=int, default=200, help="turns of each row")
     s.add_argument("--gap-ms", type=int, default=150, help="pause before each isolated start")
     s.add_argument("--bar", type=float, default=1.05, metavar="RATIO",
                    help="exit status 1 if a row is credibly slower than so many times OLD (1.05)")
@@ -79,13 +80,14 @@ def judge(args, comparisons, config, mode, samples):
         rows.append(row)
     if any(row["failed"] or not row["runs"] for row in rows):
         return rows
-    old, new = ([s["wall_us"] for s in of] for of in samples)
+    common = min(len(of) for of in samples) # a life that was broken off has some steps of one alone
+    old, new = ([s["wall_us"] for s in of[:common]] for of in samples)
     alpha = (1 - args.confidence) / comparisons
     low, high = stats.ratio_interval(old, new, 1 - alpha)
-    p = stats.mann_whitney(old, new)
-    rows[1].update({"ratio_p50": round(rows[1]["wall_us"]["p50"] / rows[0]["wall_us"]["p50"], 3),
+    p = stats.signed_rank(old, new)
+    rows[1].update({"ratio_p50": round(statistics.median(new) / statistics.median(old), 3),
                     "ratio_low": round(low, 4), "ratio_high": round(high, 4), "p_value": float(f"{p:.3g}"),
-                    "confidence": round(1 - alpha, 5), "verdict": stats.verdict(low, high, p, alpha, args.bar)})
+                    "confidence": round(1 - alpha, 5), "verdict": stats.verdict(low, high, p, alpha, args.bar, common)})
     return rows
 
 
@@ -107,28 +109,28 @@ def _runs(args, work, pair, config, comparisons):
 
 def _lives(args, work, pair, config, comparisons):
     taken = {r.name: {step: [] for step in life.STEPS} for r in pair}
-    order, problem = list(pair), None
-    for i in range(args.runs + 1):
+    problem = None
+    for i, order in enumerate(turns.orders(pair, args.runs + 1, config)):
         progress(f"compare: {config}, life {i}/{args.runs}")
         for runtime in order:
             first = {step: [] for step in life.STEPS} # warms caches and pools
-            problem = problem or life.life(work, runtime, "default" if runtime.lean else config,
-                                           taken[runtime.name] if i else first)
-            if problem and not i: # told as a sample that failed
-                for step, samples in first.items():
-                    taken[runtime.name][step] += samples
+            problem = life.life(work, runtime, "default" if runtime.lean else config,
+                                taken[runtime.name] if i else first)
+            if problem:
+                if not i: # told as a sample that failed
+                    for step, samples in first.items():
+                        taken[runtime.name][step] += samples
+                break
         if problem:
             break
-        order.reverse()
     rows = []
     for step in life.STEPS:
-        if step in args.only:
-            rows += judge(args, comparisons, config, step, [taken[r.name][step] for r in pair])
-    if problem:
-        for row in rows:
-            row["failed"] = row["failed"] or 1
-        rows[-1]["error"] = problem
-    return rows
+        rows += judge(args, comparisons, config, step, [taken[r.name][step] for r in pair])
+    for row in rows:
+        if row["failed"]:
+            row["error"] = problem
+    # What failed is told, whether or not it is a step that was asked for.
+    return [row for row in rows if row["mode"] in args.only or row["failed"]]
 
 
 def run(args, work):

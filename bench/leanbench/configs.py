@@ -79,7 +79,7 @@ def _docker_devices():
     return rules
 
 
-def docker(args, bundle, name):
+def docker(args, bundle, name, parent="lean-bench"):
     """What dockerd writes for `docker run -m 512m --cpus 1`, root file system aside."""
     with open(os.path.join(_HERE, "docker.json"), encoding="utf-8") as f:
         data = json.load(f)
@@ -95,7 +95,7 @@ def docker(args, bundle, name):
             f.write("127.0.0.1 localhost\n" if file == "hosts" else "")
         config["mounts"].append(_mount("/etc/" + file, "bind", source, "rbind", "rprivate"))
     config["linux"].update({
-        "cgroupsPath": "/lean-bench/" + name,
+        "cgroupsPath": f"/{parent}/{name}",
         "maskedPaths": data["maskedPaths"], "readonlyPaths": data["readonlyPaths"],
         "seccomp": _docker_seccomp(data["seccompAllow"]),
         "resources": {
@@ -108,8 +108,8 @@ def docker(args, bundle, name):
     return config
 
 
-def write(config, bundle, name, args):
+def write(config, bundle, name, args, parent="lean-bench"):
     os.makedirs(bundle, exist_ok=True)
-    document = docker(args, bundle, name) if config == "docker" else default(args)
+    document = docker(args, bundle, name, parent) if config == "docker" else default(args)
     with open(os.path.join(bundle, "config.json"), "w", encoding="utf-8") as f:
         json.dump(document, f, indent=1)

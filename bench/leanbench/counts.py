@@ -17,12 +17,11 @@ import subprocess
 import tempfile
 import time
 
-from leanbench import exec as life, machine # pylint: disable=redefined-builtin
+from leanbench import life, machine, results
+from leanbench.life import CONFIGS, VERBS
 from leanbench.workspace import BENCH, MARK, Failure, Runtime, progress
 
 KEEP_CGROUP_VIEW = True # only one program is counted, and it takes every layout
-CONFIGS = ("default", "docker", "lean")
-VERBS = ("run", *life.STEPS)
 KINDS = ("syscalls", "instructions_user", "max_rss_kb")
 TABLE = os.path.join(BENCH, "counts.json")
 PR_SET_CHILD_SUBREAPER = 36
@@ -56,6 +55,7 @@ def prepare(args):
         raise Failure("counts are of lean-runtime: --runtime lean-runtime=PATH")
     if args.check or args.update:
         args.held = load(args.table, args.update)
+    results.not_below_mnt(args.output, args.table)
     _same_for_everyone()
 
 
@@ -64,8 +64,9 @@ def _same_for_everyone():
     and who reaps a container whose runtime has ended. (The mount namespace is our own.)"""
     subprocess.run(["mount", "-t", "tmpfs", "-o", "mode=755", "tmpfs", "/mnt"], check=True)
     tempfile.tempdir = "/mnt"
-    for number in (signal.SIGQUIT, signal.SIGHUP): # SIGINT has a handler, which ends with an exec
-        signal.signal(number, signal.SIG_DFL)
+    signal.signal(signal.SIGQUIT, signal.SIG_DFL)
+    if signal.getsignal(signal.SIGHUP) == signal.SIG_IGN: # nohup; a handler ends with an exec, as those of the others do
+        signal.signal(signal.SIGHUP, lambda *_: None)
     ctypes.CDLL(None).prctl(PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0)
 
 
@@ -124,14 +125,17 @@ class Trace:
         return self.process.wait(timeout=WAIT_S)
 
     def wait_first(self):
-        """Until the command itself has ended and nothing that it started makes a call any more."""
+        """Until the command itself has ended and all that it started sleeps in a call, for a while and without waking:
+        silence alone may be a busy machine's."""
         end, before, since = time.monotonic() + WAIT_S, None, 0
         while time.monotonic() < end:
             lines = self.lines()
             first = lines[0].split()[0] if lines else None
-            gone = any(m and m[1] == first for m in map(ENDED.match, lines))
-            if not gone or len(lines) != before:
-                before, since = len(lines), time.monotonic()
+            ended = {m[1] for m in map(ENDED.match, lines) if m}
+            left = {line.split()[0] for line in lines} - ended
+            now = (len(lines), [asleep(pid) for pid in sorted(left)], asleep(self.process.pid))
+            if first not in ended or now != before or None in (*now[1], now[2]):
+                before, since = now, time.monotonic()
             elif time.monotonic() - since > 0.2:
                 return
             time.sleep(0.02)
@@ -156,6 +160,16 @@ class Trace:
             for call in without_waiting(sequence):
                 found[call] = found.get(call, 0) + 1
         return found
+
+
+def asleep(pid):
+    """How often a process has gone to sleep, if it does so now; None if it runs, wants to, or is stopped by strace."""
+    try:
+        with open(f"/proc/{pid}/status", encoding="utf-8", errors="replace") as f:
+            fields = dict(line.rstrip("\n").split(":\t", 1) for line in f if ":\t" in line)
+    except OSError:
+        return None
+    return fields["voluntary_ctxt_switches"] if fields["State"][0] == "S" else None
 
 
 def without_waiting(sequence):
@@ -233,15 +247,11 @@ def _each(work, runtime, config, how):
     """{verb: what how says} of one run and one life."""
     found = {"run": how(work, work.run_command(runtime, config), MARK, "run")}
     argv, pid_file = life.commands(work, runtime, config)
-    try:
-        for verb in life.STEPS:
-            if verb == "delete":
-                life.wait_gone(pid_file)
-                _reap()
-            found[verb] = how(work, argv[verb], MARK if verb == "exec" else 0, verb)
-    except BaseException: # stopped half-way, too
-        subprocess.run(argv["delete --force"], stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL, check=False)
-        raise
+    for verb in life.STEPS:
+        if verb == "delete":
+            life.wait_gone(pid_file)
+            _reap()
+        found[verb] = how(work, argv[verb], MARK if verb == "exec" else 0, verb)
     return found
 
 
@@ -327,12 +337,7 @@ def _update(args, rows):
         lines.append(f"  {json.dumps(name)}: {{\"counts\": {{\n{of}}}}}")
     of = ",\n".join(f"  {json.dumps(kind)}: {json.dumps(value)}" for kind, value in args.held["tolerance"].items())
     text = "{\n \"tolerance\": {\n" + of + "\n },\n \"machines\": {\n" + ",\n".join(lines) + "\n }\n}\n"
-    try:
-        with open(args.table + ".new", "w", encoding="utf-8") as f:
-            f.write(text)
-        os.replace(args.table + ".new", args.table)
-    except OSError as e:
-        raise Failure(f"{args.table}: {e.strerror}") from e
+    results.replace(args.table, text)
     print(f"{args.table}: {args.like}")
     return 0
 

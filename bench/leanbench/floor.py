@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """floor: each part of a container by itself, and the cheapest whole."""
+import glob
 import json
 import os
 import subprocess
@@ -23,12 +24,13 @@ def add(sub, common):
 
 
 def run(args, work):
-    cgroup = os.path.join(_cgroup_directory(), "lean-bench-floor")
+    cgroup = os.path.join(_cgroup_directory(), work.parent + "-floor")
     os.mkdir(cgroup)
     try:
         done = subprocess.run([work.program("floor"), "measure", str(args.runs),
                                os.path.join(work.rootfs, "true"), cgroup, "/bin/true"],
                               stdout=subprocess.PIPE, check=True)
     finally:
-        os.rmdir(cgroup)
+        for path in (*glob.glob(os.path.join(cgroup, "floor-*")), cgroup):
+            os.rmdir(path)
     return json.loads(done.stdout)

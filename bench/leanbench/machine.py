@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """What the figures were taken on, and one view of cgroups for everyone."""
 import ctypes
+import errno
 import glob
 import hashlib
 import os
@@ -9,6 +10,12 @@ import signal
 import subprocess
 import sys
 
+PATH = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"
+FIXED = {"LANG": "C.UTF-8", "LC_ALL": "C.UTF-8"}
+KEPT = ("PATH", "HOME", "USER", "LOGNAME", "TMPDIR", "CC", "LIBC_CC", "CFLAGS", "LDFLAGS", "MESON_OPTIONS",
+        "XDG_CACHE_HOME", "DOCKER_CONFIG", "REQUESTS_CA_BUNDLE", "CURL_CA_BUNDLE")
+PREFIXES = ("LEAN_BENCH_", "PIP_", "SSL_CERT_")
+PLACES = ("LEAN_BENCH_TAG", "LEAN_BENCH_MIRROR")
 UNIFIED = "/sys/fs/cgroup/unified"
 NEW_MOUNTS, NEW_IPC, NEW_PIDS, NEW_NETWORK = 0x20000, 0x8000000, 0x20000000, 0x40000000
 _LIBC = ctypes.CDLL(None, use_errno=True)
@@ -50,6 +57,31 @@ def enter_own_view(keep_cgroups):
         subprocess.run(["mount", "-t", "tmpfs", "tmpfs", UNIFIED], check=True)
 
 
+def fix_environment():
+    """What everybody is started with. Variables steer runtimes (LEAN_RUNTIME_PROFILE, GODEBUG, GLIBC_TUNABLES), so only
+    those stay that somebody needs who makes a root or a program."""
+    kept = {k: v for k, v in os.environ.items() if k in KEPT or k.lower().endswith("_proxy") or k.startswith(PREFIXES)}
+    os.environ.clear()
+    os.environ.update({"PATH": PATH, **kept, **FIXED})
+
+
+def environment():
+    """What of it may matter, for the result. Places differ each time, and what has to do with the network is secret."""
+    return {k: v for k, v in sorted(os.environ.items()) if k in ("PATH", *FIXED) or k.startswith("LEAN_BENCH_")
+            and k not in PLACES}
+
+
+def filesystem(path):
+    """The type of the file system that the directory is on."""
+    done = subprocess.run(["stat", "-f", "-c", "%T", path], capture_output=True, text=True, check=False)
+    return done.stdout.strip() or None
+
+
+def below_mnt(path):
+    """/mnt is covered by a tmpfs of ours in some commands; what is to stay can't be there."""
+    return bool(path) and os.path.realpath(path).startswith("/mnt/")
+
+
 def add_mounts(wanted):
     """As on a host with many containers or volumes; gone with our mount namespace."""
     subprocess.run(["mount", "-t", "tmpfs", "tmpfs", "/mnt"], check=True)
@@ -79,12 +111,13 @@ def own_cgroups(which=None):
 
 
 def remove_empty_cgroups(name):
-    """The parent of cgroupsPath: runtimes remove their own below it."""
+    """The parent of cgroupsPath: runtimes remove their own below it. Somebody else may have some there, too."""
     for path in cgroup_directories(name):
         try:
             os.rmdir(path)
         except OSError as e:
-            print(f"lean-bench: {path}: {e.strerror}", file=sys.stderr)
+            if e.errno not in (errno.ENOENT, errno.EBUSY, errno.ENOTEMPTY):
+                print(f"lean-bench: {path}: {e.strerror}", file=sys.stderr)
 
 
 def _field(path, key):

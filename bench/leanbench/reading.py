@@ -119,7 +119,8 @@ class Result:
         self.compared = {k: ", ".join(self._texts(v).values()) if isinstance(v, dict) else clean(str(v))
                          for k, v in (doc["compared"].items() if isinstance(doc.get("compared"), dict) else ())}
         self.rows = [Row(row) for row in doc["results"]]
-        self._ratios()
+        if doc.get("turns", True) is True: # else figures of one row are another time's than those of the next
+            self._ratios()
         self._whole_labels()
 
     @staticmethod
@@ -131,10 +132,10 @@ class Result:
     def _ratios(self):
         """To the floor that took turns with the row; the command itself says it where only it knows which."""
         base = {row.where: row.spreads["wall_us"]["p50"] for row in self.rows
-                if row.label == "floor" and "wall_us" in row.spreads}
+                if row.label == "floor" and "wall_us" in row.spreads and not row.numbers.get("failed")}
         for row in self.rows:
             floor = base.get(row.where)
-            if floor and "wall_us" in row.spreads:
+            if floor and "wall_us" in row.spreads and not row.numbers.get("failed"):
                 row.numbers.setdefault("ratio_floor_p50", round(row.spreads["wall_us"]["p50"] / floor, 3))
 
     def _whole_labels(self):

@@ -7,6 +7,7 @@ import json
 import os
 import platform
 import sys
+import tempfile
 import time
 
 from leanbench import machine
@@ -25,7 +26,10 @@ def document(args, work, results):
         "machine": machine.describe(),
         "commit": machine.commit(),
         "versions": {r.name: r.version() for r in programs},
-        "programs": {r.name: machine.digest(r.path) for r in programs},
+        "programs": {**{r.name: machine.digest(r.path) for r in programs},
+                     **({"liblean.a": machine.digest(work.library)} if getattr(work, "library", None) else {})},
+        "environment": machine.environment(),
+        "turns": getattr(args, "turns", True), # whether rows took turns, so that one may be divided by another
         **({"compared": args.compared} if hasattr(args, "compared") else {}),
         "results": results,
     }
@@ -43,30 +47,39 @@ def check_output(path):
             raise Failure(f"--output {path}: can't write to {directory}")
 
 
-def write(doc, path):
-    """Whole or not at all: a reader never finds half of it."""
-    if not path:
-        return
+def not_below_mnt(*paths):
+    """Where a command covers /mnt in its namespace."""
+    for path in filter(machine.below_mnt, paths):
+        raise Failure(f"{path}: choose a place outside of /mnt, which is covered meanwhile")
+
+
+def replace(path, text):
+    """Whole or not at all: a reader never finds half of it, and who else writes it has a file of their own."""
+    new = None
     try:
-        with open(path + ".new", "w", encoding="utf-8") as f:
-            json.dump(doc, f, indent=1)
-            f.write("\n")
-        os.replace(path + ".new", path)
+        fd, new = tempfile.mkstemp(prefix=os.path.basename(path) + ".", dir=os.path.dirname(path) or ".")
+        with open(fd, "w", encoding="utf-8") as f:
+            os.fchmod(fd, 0o644)
+            f.write(text)
+        os.replace(new, path)
     except OSError as e:
-        try:
-            os.unlink(path + ".new")
-        except FileNotFoundError:
-            pass
+        if new and os.path.exists(new):
+            os.unlink(new)
         raise Failure(f"{path}: {e.strerror}") from e
+
+
+def write(doc, path):
+    if path:
+        replace(path, json.dumps(doc, indent=1) + "\n")
 
 
 def _bench_digest():
     """The commit doesn't tell two changed trees apart."""
     digest = hashlib.sha256()
-    for path in sorted(glob.glob(os.path.join(BENCH, "*.[ch]")) + glob.glob(os.path.join(BENCH, "leanbench", "*.py"))
-                       + glob.glob(os.path.join(BENCH, "leanbench", "*.json"))):
-        with open(path, "rb") as f:
-            digest.update(f.read())
+    for path in sorted(glob.glob(os.path.join(BENCH, "**"), recursive=True)):
+        if os.path.isfile(path) and not path.endswith((".md", "counts.json", ".pyc")):
+            with open(path, "rb") as f:
+                digest.update(os.path.relpath(path, BENCH).encode() + b"\0" + f.read())
     return digest.hexdigest()
 
 
@@ -89,7 +102,7 @@ class Journal:
             except OSError as e:
                 raise Failure(f"{self.path}: {e.strerror}") from e
             self._begin(self._head(args, work))
-            args.journal = self.path # finish removes it
+            args.journal = self # finish removes it
 
     @staticmethod
     def _head(args, work):
@@ -100,6 +113,7 @@ class Journal:
         head["machine"] = {k: v for k, v in head["machine"].items() if k != "host_mounts"}
         head["host"] = platform.node()
         head["bench"] = _bench_digest()
+        head["filesystem"] = machine.filesystem(tempfile.gettempdir()) # of bundles and roots
         return json.loads(json.dumps(head))
 
     def _begin(self, head):
@@ -173,16 +187,18 @@ class Journal:
         return self.done[name]
 
     def end(self):
-        """All rows. FILE.partial goes when FILE is there: see finish."""
-        if self.file:
-            self.file.close()
+        """All rows. FILE.partial goes, and is nobody else's, when FILE is there: see finish."""
         return self.rows
+
+    def remove(self):
+        os.unlink(self.path)
+        self.file.close()
 
 
 def finish(args):
     """After write: what was kept on the way isn't needed any more. Another command's stays."""
     if getattr(args, "journal", None):
-        os.unlink(args.journal)
+        args.journal.remove()
 
 
 def _columns(benchmark):

@@ -71,6 +71,7 @@ def _marks(text):
 def add(sub, common):
     s = sub.add_parser("stages", parents=[common], help="where the time of a `run` goes (perf)")
     s.add_argument("--runs", type=int, default=200)
+    s.set_defaults(turns=False) # perf records one at a time
 
 
 def run(args, work):

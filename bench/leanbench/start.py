@@ -4,8 +4,8 @@ import os
 import re
 import subprocess
 
-from leanbench import inprocess, results, stats
-from leanbench.workspace import MARK, progress
+from leanbench import inprocess, results, stats, turns
+from leanbench.workspace import KILLED, MARK, progress
 
 BATCH = 5  # back-to-back runs of one runtime before the next has its turn
 
@@ -65,30 +65,21 @@ def _row(args, runtime, config, mode, samples, counts):
 def measure(args, work, commands, isolated):
     """{name: samples}: the nth of each were taken in the nth turn."""
     samples = {name: [] for name in commands}
-    order = list(commands)
     rounds = args.runs if isolated else (args.runs + BATCH - 1) // BATCH
-    for i in range(rounds):
+    for i, order in enumerate(turns.orders(commands, rounds, isolated)):
         progress(f"start: {'isolated' if isolated else 'back to back'} {i + 1}/{rounds}")
         for name in order:
-            samples[name] += (work.runner.run(commands[name], 1, args.gap_ms * 1000) if isolated
-                              else work.runner.run(commands[name], BATCH))
-        order.append(order.pop(0))  # nobody always runs after the same one
+            taken = (work.runner.run(commands[name], 1, args.gap_ms * 1000) if isolated
+                     else work.runner.run(commands[name], BATCH))
+            if any(s["status"] == KILLED for s in taken):
+                work.remove_containers() # or the next would find its name taken
+            samples[name] += taken
     return samples
-
-
-def _add_ratios(rows, base):
-    """Each against the first runtime of its group, from the same turns."""
-    for row in rows:
-        for other in rows:
-            if (other["runtime"] == base and "wall_us" in row and "wall_us" in other
-                    and (other["config"], other["mode"]) == (row["config"], row["mode"])):
-                row["ratio_p50"] = round(row["wall_us"]["p50"] / other["wall_us"]["p50"], 3)
-                row["ratio_min"] = round(row["wall_us"]["min"] / other["wall_us"]["min"], 3)
 
 
 def add(sub, common):
     s = sub.add_parser("start", parents=[common], help="a whole `run`, isolated and back to back")
-    s.add_argument("--runs", type=int, default=40)
+    s.add_argument("--runs", type=int, default=200)
     s.add_argument("--gap-ms", type=int, default=150, help="pause before each isolated start")
     s.add_argument("--touch-mb", type=int, default=1024, metavar="N",
                    help="liblean also out of a process that uses N MB (0: not)")
@@ -121,7 +112,7 @@ def run(args, work):
                              samples[r.name], counts[r.name])
                         for r in work.runtimes if r.name in samples]
             if measured:
-                _add_ratios(measured, work.runtimes[0].name)
+                turns.add_ratios(measured, work.runtimes[0].name)
                 results.so_far("start", measured)
             rows += measured
     if work.library and not args.no_inprocess:

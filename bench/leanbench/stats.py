@@ -7,16 +7,24 @@ import statistics
 VERDICTS = ("faster", "slower", "same", "can't tell")
 
 
+TAIL_MIN = 30  # of fewer samples a p99 would only be their greatest
+EXACT_MAX = 40
+SAME_MIN = 30  # of fewer turns an interval is too narrow to say that nothing is the matter
+
+
 def quantile(ordered, q):
-    """Nearest rank: a value that was measured."""
-    return ordered[min(len(ordered) - 1, int(q * len(ordered)))]
+    """Nearest rank: a value that was measured, the least that so many of all don't exceed."""
+    return ordered[max(0, math.ceil(q * len(ordered) - 1e-9) - 1)]
 
 
 def summary(values, digits=1):
+    """p50 is the median: of an even number, between the middle two. No p99 of few."""
     ordered = sorted(values)
-    return {"min": round(ordered[0], digits), "p50": round(quantile(ordered, 0.5), digits),
-            "p99": round(quantile(ordered, 0.99), digits),
-            "mean": round(sum(ordered) / len(ordered), digits)}
+    found = {"min": ordered[0], "p50": statistics.median(ordered), "p99": quantile(ordered, 0.99),
+             "mean": sum(ordered) / len(ordered)}
+    if len(ordered) < TAIL_MIN:
+        del found["p99"]
+    return {part: round(value, digits) for part, value in found.items()}
 
 
 def ratio_interval(old, new, confidence, resamples=None):
@@ -44,31 +52,39 @@ def ratio_interval(old, new, confidence, resamples=None):
     return ratios[at], ratios[-1 - at]
 
 
-def mann_whitney(old, new):
-    """How likely samples that differ so much in rank would be, if both came from the same (two-sided p; normal
-    approximation with ties and continuity)."""
-    n, m = len(old), len(new)
-    ordered = sorted([(value, 0) for value in old] + [(value, 1) for value in new])
-    ranks, ties, i = 0.0, 0, 0
-    while i < n + m:
+def signed_rank(old, new):
+    """How likely pairs that differ so much would be, if either could as well have been the other (two-sided p of
+    Wilcoxon's test of the logarithms of the ratios). The nth of both were taken in the same turn: what loads the machine
+    has both, and isn't in their ratio. Exact for few turns, a normal approximation for many."""
+    logs = [math.log(b / a) for a, b in zip(old, new) if a != b]
+    count = len(logs)
+    logs.sort(key=abs)
+    ranks, i = [], 0 # doubled, so that ties have whole ones
+    while i < count:
         j = i
-        while j < n + m and ordered[j][0] == ordered[i][0]:
+        while j < count and abs(logs[j]) == abs(logs[i]):
             j += 1
-        ranks += sum(which for _, which in ordered[i:j]) * (i + 1 + j) / 2
-        ties += (j - i) ** 3 - (j - i)
+        ranks += [i + 1 + j] * (j - i)
         i = j
-    u = ranks - m * (m + 1) / 2
-    variance = n * m / 12 * (n + m + 1 - ties / ((n + m) * (n + m - 1)))
-    if variance <= 0:
+    total = sum(ranks)
+    far = abs(2 * sum(rank for rank, log in zip(ranks, logs) if log > 0) - total)
+    if count == 0:
         return 1.0
-    z = max(0.0, abs(u - n * m / 2) - 0.5) / math.sqrt(variance)
-    return math.erfc(z / math.sqrt(2))
+    if count <= EXACT_MAX:
+        ways = [1] + [0] * total
+        for rank in ranks:
+            for at in range(total, rank - 1, -1):
+                ways[at] += ways[at - rank]
+        return sum(of for at, of in enumerate(ways) if abs(2 * at - total) >= far) / 2 ** count
+    spread = math.sqrt(sum(rank * rank for rank in ranks))
+    return math.erfc(max(0.0, far - 2) / spread / math.sqrt(2))
 
 
-def verdict(low, high, p, alpha, bar):
-    """slower or faster only if interval and p both say so, same only if all of the interval is within the bar."""
+def verdict(low, high, p, alpha, bar, turns):
+    """slower or faster only if interval and p both say so, same only if all of the interval is within the bar, and that
+    of enough turns. same needs no p: a test that finds nothing proves nothing."""
     if p < alpha and low > 1:
         return "slower"
     if p < alpha and high < 1:
         return "faster"
-    return "same" if 1 / bar <= low and high <= bar else "can't tell"
+    return "same" if turns >= SAME_MIN and 1 / bar <= low and high <= bar else "can't tell"

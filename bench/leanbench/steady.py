@@ -27,6 +27,7 @@ def _host():
 def add(sub, common):
     s = sub.add_parser("steady", parents=[common], help="one start after the other, for minutes")
     s.add_argument("--minutes", type=int, default=10)
+    s.set_defaults(turns=False) # one after the other, minutes apart
 
 
 def run(args, work):

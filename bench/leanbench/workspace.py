@@ -1,7 +1,10 @@
 # SPDX-License-Identifier: Apache-2.0
 """The programs, bundles and runtimes of one benchmark run, in a directory that goes away."""
 import os
+import re
+import secrets
 import shutil
+import signal
 import subprocess
 import sys
 import tempfile
@@ -15,6 +18,11 @@ DIRECTORIES = ("proc", "sys", "dev", "etc", "tmp", "run")
 FLOORS = {"floor": [], "floor-host-net": ["--host-net"], "floor-cgroups": ["--cgroups"]}
 NOT_OCI = (*FLOORS, *neighbours.NAMES)
 RUNTIMES = ("lean-runtime", "lean", "crun", "runc", "youki")
+NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9_.-]{0,40}")  # becomes a part of paths, ids and control groups
+AWKWARD = re.compile(r"[^A-Za-z0-9/_.+@=-]")  # in paths: mount options and configurations take these for their own
+TIMEOUT_S = 60
+CLOSE_S = 10
+KILLED = 256 + signal.SIGKILL  # a status, if a command took too long
 
 
 class Failure(Exception):
@@ -38,14 +46,16 @@ def progress(text, step=False):
 class Runner:
     """The timing program: see runner.c for the protocol."""
 
-    def __init__(self, program, errors, output=None):
-        """output: a file that holds what the last command wrote, which else goes to /dev/null."""
-        self.errors = errors
+    def __init__(self, program, errors, output=None, limit_s=0):
+        """output: a file that holds what the last command wrote, which else goes to /dev/null. limit_s: a command that
+        takes longer is killed, and has status 256 + SIGKILL (0: it may take for ever)."""
+        self.errors, self.limit_s = errors, limit_s
+        # A session of its own: a terminal's ^C comes to us alone, and what is begun can be taken away.
         self.process = subprocess.Popen([program, errors, *([output] if output else [])], stdin=subprocess.PIPE,
-                                        stdout=subprocess.PIPE)
+                                        stdout=subprocess.PIPE, start_new_session=True)
 
     def _ask(self, argv, *numbers):
-        head = " ".join(str(n) for n in (*numbers, len(argv))) + "\n"
+        head = " ".join(str(n) for n in (*numbers, self.limit_s, len(argv))) + "\n"
         self.process.stdin.write(head.encode() + b"".join(a.encode() + b"\0" for a in argv))
         self.process.stdin.flush()
 
@@ -81,8 +91,13 @@ class Runner:
             return []
 
     def close(self):
+        """What it is at may end, but not take for ever."""
         self.process.stdin.close()
-        self.process.wait()
+        try:
+            self.process.wait(CLOSE_S)
+        except subprocess.TimeoutExpired:
+            os.killpg(self.process.pid, signal.SIGKILL)
+            self.process.wait()
 
 
 def _built(name):
@@ -117,12 +132,19 @@ class Runtime:
 class Workspace:
     def __init__(self, args):
         self.args = args
-        self.runners = []
+        self.runners, self.idents = [], {}
         self.tools = []  # what else is measured with, as Runtime
         self.library = None
         self.missing, self.traces = [], None
 
     def __enter__(self):
+        if AWKWARD.search(os.path.realpath(tempfile.gettempdir())):
+            raise Failure(f"TMPDIR {tempfile.gettempdir()}: mount options have no room for such a name, choose another")
+        # Of all that is made on the machine: two at once don't meet, and what a killed one left is in nobody's way.
+        self.tag = os.environ.get("LEAN_BENCH_TAG") or secrets.token_hex(4)
+        if not NAME.fullmatch(self.tag):
+            raise Failure(f"LEAN_BENCH_TAG {self.tag!r}: letters, digits and _.- alone")
+        self.parent = f"lean-bench-{self.tag}"
         self.path = tempfile.mkdtemp(prefix="lean-bench-")
         try:
             # Runtimes keep their state in /run, which is a tmpfs, but not on every machine.
@@ -137,24 +159,27 @@ class Workspace:
             for name in ("resolv.conf", "hostname", "hosts"):
                 open(os.path.join(self.rootfs, "etc", name), "w", encoding="utf-8").close()
             shutil.copy(self.program("true"), self.rootfs)
-            self.runner = self.new_runner()
+            self.runner = self.new_runner(limit_s=self.args.timeout)
             self.runtimes = self._find(self.args.runtime)
             self.traces = neighbours.Traces(self.runtimes)
         except BaseException:
-            self.__exit__()
+            self.__exit__(*sys.exc_info())
             raise
         return self
 
-    def __exit__(self, *_):
+    def __exit__(self, stopped_by, *_):
         for runner in self.runners:
             runner.close()
+        if stopped_by: # else everything has ended, and was looked at
+            self.remove_containers()
         # Never into a mount that a failed runtime left behind.
         self._drain()
         subprocess.run(["umount", "-l", self.run_dir], check=False)
         subprocess.run(["rm", "-rf", "--one-file-system", self.path], check=False)
         if self.traces:
             self.traces.remove()
-        machine.remove_empty_cgroups("lean-bench")
+        for parent in (self.parent, "lean-bench"):
+            machine.remove_empty_cgroups(parent)
         if sys.stderr.isatty():
             sys.stderr.write("\r\033[K")
 
@@ -191,9 +216,9 @@ class Workspace:
     def compile_warm(self):
         self._compile_one("warm", *(["-DWITH_LIBLEAN", *self._with_library()] if self.library else ["-O2", "-static"]))
 
-    def new_runner(self, output=None):
+    def new_runner(self, output=None, limit_s=0):
         runner = Runner(self.program("runner"),
-                        os.path.join(self.path, f"stderr{len(self.runners)}"), output)
+                        os.path.join(self.path, f"stderr{len(self.runners)}"), output, limit_s)
         self.runners.append(runner)
         return runner
 
@@ -210,6 +235,10 @@ class Workspace:
         found = []
         for name in wanted or self._default():
             name, _, path = name.partition("=")
+            if not NAME.fullmatch(name):
+                raise Failure(f"--runtime {name!r}: a name is of letters, digits and _.- (NAME=PATH)")
+            if name in (r.name for r in found):
+                raise Failure(f"--runtime {name}: there are two of that name; NAME=PATH gives it another")
             path = path or places.get(name) or shutil.which(name)
             if path:
                 found.append(Runtime(name, os.path.realpath(path)))
@@ -233,7 +262,7 @@ class Workspace:
     def bundle(self, config, args, name):
         """A bundle of its own for each name, over the one root file system."""
         path = os.path.join(self.path, f"bundle-{config}-{name}")
-        configs.write(config, path, name, args)
+        configs.write(config, path, name, args, self.parent)
         link = os.path.join(path, "rootfs")
         if not os.path.isdir(link):
             shutil.copytree(self.rootfs, link)
@@ -254,12 +283,31 @@ class Workspace:
     def library_state(self):
         return os.path.join(self.run_dir, "liblean")
 
+    def ident(self, runtime, name):
+        """Of a container."""
+        ident = f"{runtime.name}-{name}-{self.tag}"
+        self.idents[ident] = runtime
+        return ident
+
+    def remove_containers(self):
+        """What was stopped or killed half-way, in whatever state it is."""
+        for ident, runtime in self.idents.items():
+            try:
+                if runtime.oci:
+                    subprocess.run([runtime.path, *runtime.options, "--root", self.state(runtime), "delete", "--force",
+                                    ident], stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL,
+                                   stderr=subprocess.DEVNULL, timeout=CLOSE_S, check=False)
+                else:
+                    neighbours.stop(self, runtime, ident)
+            except (OSError, subprocess.TimeoutExpired):
+                pass
+
     def run_command(self, runtime, config, name="run"):
         """argv of a whole `run`: exits with MARK."""
         what = ["/true", str(MARK)]
         if runtime.name in FLOORS:
             return [runtime.path, "run", *FLOORS[runtime.name], self.rootfs, *what]
-        ident = f"{runtime.name}-{name}"
+        ident = self.ident(runtime, name)
         if not runtime.oci:
             return neighbours.command(self, runtime, ident, self._root_of(ident), what)
         return [runtime.path, *runtime.options, "--root", self.state(runtime), "run", "--bundle",

@@ -16,11 +16,7 @@ begin_and_kill() {
 	shift 2
 	python3 "$JOURNAL" "$steps" out.json --wait "$wait" "$@" >first.txt 2>/dev/null 3>&- &
 	pid=$!
-	for _ in $(seq 200); do
-		! grep -q "^step $wait$" first.txt || break
-		sleep 0.05
-	done
-	grep -q "^step $wait$" first.txt
+	wait_until grep -q "^step $wait$" first.txt
 	kill -KILL "$pid"
 	wait "$pid" || true
 }
@@ -143,10 +139,7 @@ begin_and_kill() {
 	local pid
 	python3 "$JOURNAL" 2 out.json --wait 1 >first.txt 2>/dev/null 3>&- &
 	pid=$!
-	for _ in $(seq 200); do
-		! grep -q "^step 1$" first.txt || break
-		sleep 0.05
-	done
+	wait_until grep -q "^step 1$" first.txt
 	journal 2 out.json
 	kill -KILL "$pid"
 	wait "$pid" || true
@@ -164,36 +157,32 @@ begin_and_kill() {
 	local pid
 	"$BENCH" start --runs 10000 --no-counts --config default --runtime lean-runtime --runtime lean >out.txt 2>&1 3>&- &
 	pid=$!
-	for _ in $(seq 400); do
-		[ -z "$(find . -path './lean-bench-*/bundle-default-lean-run' -type d)" ] || break
-		sleep 0.05
-	done
-	[ -n "$(find . -path './lean-bench-*/bundle-default-lean-run' -type d)" ]
+	wait_until eval 'find . -path "./lean-bench-*/bundle-default-lean-run-*" -type d | grep -q .'
 	kill -TERM "$pid"
 	wait "$pid" || true
 	grep -q '^lean-bench: stopped' out.txt
 	# teardown looks for what is left
 }
 
-@test "stopped by SIGTERM within a life, no container is left" {
-	local command pid seen
-	for command in "exec --runs 10000" "counts --runs 10000 --config default"; do
+# container_runs: one of this test's, which its control groups have the tag of.
+container_runs() {
+	find /sys/fs/cgroup -type d -name "*$LEAN_BENCH_TAG*" -exec cat {}/cgroup.procs \; 2>/dev/null | grep -q .
+}
+
+@test "stopped within a life, no container and no control group is left" {
+	local command pid
+	# The program: there is no revision to build.
+	local program=${LEAN_RUNTIME:-$(dirname "$BENCH")/../build/src/cli/lean-runtime}
+	for command in "TERM exec --runs 10000 --config docker --runtime lean-runtime" \
+		"HUP counts --runs 10000 --config docker --runtime lean-runtime" \
+		"INT compare $program $program --runs 10000 --only state --config docker"; do
 		# shellcheck disable=SC2086 # words
-		"$BENCH" $command --runtime lean-runtime >out.txt 2>&1 3>&- &
+		"$BENCH" ${command#* } >out.txt 2>&1 3>&- &
 		pid=$!
-		seen=
-		for _ in $(seq 1000); do
-			! pgrep -f '^/true pause' >/dev/null || { seen=yes; break; }
-			sleep 0.01
-		done
-		[ "$seen" = yes ]
-		kill -TERM "$pid"
+		wait_until container_runs
+		kill -"${command%% *}" "$pid"
 		wait "$pid" || true
 		grep -q '^lean-bench: stopped' out.txt
-		for _ in $(seq 50); do
-			pgrep -f '^/true pause' >/dev/null || break
-			sleep 0.1
-		done
-		run ! pgrep -f '^/true pause'
+		wait_until eval '[ -z "$(left_running)" ]'
 	done
 }
