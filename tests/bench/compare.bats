@@ -117,5 +117,6 @@ repository() {
 	compare same text
 	[ "$stderr" = "lean-bench: text: is no program" ]
 	compare --output=x -- same --upload-pack=touch
-	[ "$status" != 0 ]
+	[ "$status" = 1 ]
+	[[ $stderr == "lean-bench: --upload-pack=touch: neither a program nor a git revision" ]]
 }

@@ -18,8 +18,8 @@ counts() {
 
 @test "no verb makes more system calls or takes more memory than bench/counts.json has" {
 	case $(cat "$BATS_FILE_TMPDIR/status") in
-	0) ;;
-	3) skip "no counts of a machine like this" ;;
+	0) sed -n 's/^less than the table/# &/p' "$BATS_FILE_TMPDIR/said" >&3 ;; # the table may come down
+	3) grep -q 'has no counts of a machine like this: ' "$BATS_FILE_TMPDIR/said" && skip "no counts of a machine like this" ;;
 	*) cat "$BATS_FILE_TMPDIR/said" "$BATS_FILE_TMPDIR/errors" >&2; false ;;
 	esac
 }

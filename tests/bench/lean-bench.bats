@@ -39,13 +39,6 @@ program() {
 	jq -e '.environment.LANG == "C.UTF-8" and (.environment | has("GODEBUG") | not)' out.json
 }
 
-@test "what an earlier lean-bench put into the environment doesn't bring its mounts to the host" {
-	grep -v ' /proc' /proc/self/mounts >before
-	LEAN_BENCH_NAMESPACE=1 bench floor --runs 1
-	LEAN_BENCH_NAMESPACE=1 bench start --runs 1 --gap-ms 1 --config default --no-inprocess --no-counts --host-mounts 60 --runtime floor
-	grep -v ' /proc' /proc/self/mounts | diff before -
-}
-
 @test "the digest of the library is in the result, and what is no program's name is refused" {
 	bench start --runs 1 --gap-ms 1 --touch-mb 0 --config default --runtime floor
 	local library

@@ -49,6 +49,20 @@ refuse() {
 	done
 }
 
+@test "nothing is divided by a floor that failed or took no turns" {
+	result alone.json steady "$START" '.turns = false'
+	report alone.json --no-plots
+	[ "$status" = 0 ]
+	grep -qF '5,678' out/report.md
+	run ! grep -F '5,678 | 9,000 | 9.20 |' out/report.md
+	result failed.json start "$START" '.results[2].failed = 1'
+	report failed.json --no-plots
+	[ "$status" = 0 ]
+	grep -qF '5,678' out/report.md
+	# The seed's own 9.20 is in another table.
+	run ! grep -F '5,678 | 9,000 | 9.20 |' out/report.md
+}
+
 @test "samples become a distribution" {
 	result start.json start "$START" '.results |= map(.samples_us = [range(50) | 1000 + 7 * .])'
 	report start.json
