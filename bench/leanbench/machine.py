@@ -72,9 +72,11 @@ def environment():
 
 
 def filesystem(path):
-    """The type of the file system that the directory is on."""
-    done = subprocess.run(["stat", "-f", "-c", "%T", path], capture_output=True, text=True, check=False)
-    return done.stdout.strip() or None
+    """The type of the file system that the directory is on, as far as that can be told."""
+    device = os.stat(path).st_dev
+    with open("/proc/self/mountinfo", encoding="utf-8", errors="replace") as f:
+        found = {words[2]: words[words.index("-") + 1] for words in map(str.split, f)}
+    return found.get(f"{os.major(device)}:{os.minor(device)}")
 
 
 def below_mnt(path):
