@@ -198,7 +198,7 @@ int lr_mount_bind_apply(struct lr_mount_plan *plan, struct lr_mount_op *op,
 		op->tree = r < 0 ? lr_close(op->tree) : lr_close_late(op->tree);
 		if (!unavailable)
 			return r;
-	} else if (!plan->no_new_api && !lr_mount_no_new_api) {
+	} else if (!lr_mount_no_new_api) {
 		LR_CLEANUP_FD int tree = open_source(op, env);
 		if (tree < 0 && !lr_not_offered(tree))
 			return fail_source(op, tree, err);

@@ -79,11 +79,11 @@ int lr_mount_fs_make(struct lr_mount_plan *plan, const struct lr_mount_fs *fs, b
 		     struct lr_err *err)
 {
 	*unavailable = true;
-	if (plan->no_new_api || lr_mount_no_new_api)
+	if (plan->no_fsopen || lr_mount_no_new_api)
 		return -ENOSYS;
 	LR_CLEANUP_FD_LATE int ctx = lr_fsopen(fs->type, FSOPEN_CLOEXEC);
 	if (lr_not_offered(ctx)) {
-		plan->no_new_api = true;
+		plan->no_fsopen = true;
 		return ctx;
 	}
 	*unavailable = false;
@@ -331,7 +331,7 @@ int lr_mount_fs_apply(struct lr_mount_plan *plan, struct lr_mount_op *op,
 		lr_debug("mount: mounts[%zu]: errno %d, once more by fsopen", op->index, -r);
 	}
 	plan->at = -1;
-	bool unavailable = op->o.only_mount2 || plan->no_new_api || lr_mount_no_new_api;
+	bool unavailable = op->o.only_mount2 || plan->no_fsopen || lr_mount_no_new_api;
 	int r = unavailable ? -ENOSYS : fresh(plan, op, env, &unavailable, err);
 
 	if (r < 0 && unavailable) {

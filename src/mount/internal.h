@@ -134,7 +134,7 @@ struct lr_mount_plan {
 	ssize_t at;              /* the working directory is the root of ops[at], or -1: anywhere */
 	int root;                /* what apply has mounted on "/", or LR_NOFD */
 	const char *context;     /* key of the SELinux option */
-	bool no_new_api;         /* a detached-mount call was refused: do not try again */
+	bool no_fsopen;          /* it was refused: do not try again */
 };
 
 /* ---- idmap.c ------------------------------------------------------------------------------- */

@@ -11,7 +11,7 @@ static int by_setattr(const struct lr_mount_plan *plan, int fd, const struct lr_
 {
 	struct mount_attr attr = {.attr_set = c->set, .attr_clr = c->clear, .propagation = c->prop};
 
-	if (plan->no_new_api || lr_mount_no_new_api)
+	if (lr_mount_no_new_api)
 		return -ENOSYS;
 	return lr_mount_setattr(fd, "", AT_EMPTY_PATH | (c->rec ? AT_RECURSIVE : 0), &attr);
 }
