@@ -285,7 +285,11 @@ static int fresh(struct lr_mount_plan *plan, struct lr_mount_op *op, const struc
 	char mode[8];
 	int r;
 
-	*unavailable = false;
+	/* What is copied up is charged to the container: not once more, because it can't be
+	 * attached. */
+	*unavailable = op->o.copyup && lr_not_offered(lr_move_mount(LR_NOFD, "", LR_NOFD, "", 0));
+	if (*unavailable)
+		return -ENOSYS;
 	if (!lr_mount_dest_near(plan, op, env, &d) &&
 	    (r = lr_mount_dest_open(plan, op, env, LR_NOFD, &d, err)) < 0)
 		return r;

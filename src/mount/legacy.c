@@ -9,6 +9,7 @@
 #include <errno.h>
 #include <limits.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 #include <sys/statfs.h>
 #include <sys/statvfs.h>
@@ -87,8 +88,25 @@ int lr_mount_legacy(const struct lr_mount_env *env, int fd, const char *source, 
 	return r;
 }
 
-static int remount_line(char *line, const char *base, size_t base_len,
-			const struct lr_mount_change *c)
+/* 1: fd is the root of that mount; 0: it is not; -ENOSYS: before Linux 5.8 the kernel does not
+ * tell. */
+static int is_mount(int fd, const char *id)
+{
+	struct statx st;
+
+	if (lr_statx(fd, "", AT_EMPTY_PATH, STATX_MNT_ID, &st) < 0 || !(st.stx_mask & STATX_MNT_ID))
+		return -ENOSYS;
+	return st.stx_mnt_id == strtoull(id, NULL, 10) &&
+	       (st.stx_attributes & STATX_ATTR_MOUNT_ROOT);
+}
+
+/*
+ * `base` is where the mount `top` is seen; what is mounted below is looked up from there, since the
+ * same path from our root may lead to a mount of the host's: a root that nobody may search the way
+ * to has been put over "/". For the same reason a line may be about a mount of the host's.
+ */
+static int remount_line(char *line, const struct lr_mount_env *env, int top, const char *base,
+			size_t base_len, const struct lr_mount_change *c)
 {
 	/* id parent major:minor root mountpoint ... */
 	char *p = line;
@@ -103,17 +121,21 @@ static int remount_line(char *line, const char *base, size_t base_len,
 	if (strncmp(p, base, base_len) != 0 || (p[base_len] && p[base_len] != '/'))
 		return 0;
 
-	LR_CLEANUP_FD int fd = lr_open(p, O_PATH | O_NOFOLLOW | O_CLOEXEC);
+	const char *below = p + base_len + strspn(p + base_len, "/");
+	LR_CLEANUP_FD int fd = openat(top, *below ? below : ".", O_PATH | O_NOFOLLOW | O_CLOEXEC);
 	uint64_t attr;
-	if (fd < 0) /* hidden below another mount: nobody reaches it either */
+	if (fd < 0)
 		return errno == ENOENT || errno == ENOTDIR ? 0 : -errno;
+	int is = is_mount(fd, line);
+	if (is == 0) /* or hidden below another one: nobody reaches it either */
+		return 0;
 	int r = lr_mount_attr_of(fd, &attr);
 	if (r < 0)
 		return r;
 	attr = (attr & ~c->clear) | c->set;
-	return mount(NULL, p, NULL, MS_REMOUNT | MS_BIND | lr_mount_ms_flags(attr), NULL) < 0
-		       ? -errno
-		       : 0;
+	r = lr_mount_legacy(env, fd, NULL, NULL, MS_REMOUNT | MS_BIND | lr_mount_ms_flags(attr),
+			    NULL);
+	return r == -EINVAL && is < 0 && *below ? 0 : r; /* no mount */
 }
 
 int lr_mount_path_of(const struct lr_mount_env *env, int fd, char *buf, size_t size)
@@ -137,6 +159,7 @@ int lr_mount_legacy_recursive(const struct lr_mount_env *env, int fd,
 
 	if (r < 0)
 		return r;
+	size_t base_len = lr_streq(base, "/") ? 0 : strlen(base);
 	LR_CLEANUP_FD int in = env->procfd >= 0
 				       ? lr_procfs_openat(env->procfd, "self/mountinfo", O_RDONLY)
 				       : lr_open("/proc/self/mountinfo", O_RDONLY | O_CLOEXEC);
@@ -153,7 +176,7 @@ int lr_mount_legacy_recursive(const struct lr_mount_env *env, int fd,
 		char *line = buf, *end;
 		while ((end = strchr(line, '\n'))) {
 			*end = '\0';
-			if ((r = remount_line(line, base, strlen(base), c)) < 0)
+			if ((r = remount_line(line, env, fd, base, base_len, c)) < 0)
 				return r;
 			line = end + 1;
 		}

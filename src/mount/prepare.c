@@ -174,14 +174,16 @@ static int detach(struct lr_mount_plan *plan, struct lr_mount_op *op, int *procf
 	if (r < 0)
 		return r;
 	r = cut_propagation(plan, op);
-	if (r == -ENOSYS && op->map < 0 &&
-	    !plan->opts.elsewhere) { /* 5.2 to 5.11: leave it to the child */
+	if (lr_not_offered(r) && op->map < 0 &&
+	    !plan->opts.elsewhere) { /* 5.2 to 5.11, or a filter: leave it to the child */
 		op->tree = lr_close(op->tree);
 		return 0;
 	}
 	if (r < 0) {
 		lr_fail(err, -r, "set the propagation of %s", op->source);
 		lr_err_at(err, "mounts[%zu]", op->index);
+		if (lr_not_offered(r))
+			lr_err_hint(err, "mount_setattr(2) (Linux 5.12) is needed here");
 		return r;
 	}
 	return 0;

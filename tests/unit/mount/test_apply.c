@@ -64,6 +64,26 @@ IN_NS(flags_both_ways, CLONE_NEWIPC)
 	CHECK_HAS(fx_lines[0], "/h / ro,relatime  proc proc ro,hidepid=invisible");
 }
 
+/* The root may have been put over "/", where paths lead to the host's mounts that it covers. */
+IN_NS(attributes_below_a_root_over_the_hosts, 0)
+{
+	struct lr_mount_change ro = {.set = MOUNT_ATTR_RDONLY, .rec = true};
+
+	CHECK_INT(mkdir(ROOT "/sub", 0755), 0);
+	CHECK_INT(mkdir(ROOT "/tmp", 0755), 0); /* a mount of the host's, no mount here */
+	CHECK_INT(mount("sub", ROOT "/sub", "tmpfs", 0, NULL), 0);
+	LR_CLEANUP_FD int tree =
+		lr_open_tree(AT_FDCWD, ROOT, OPEN_TREE_CLONE | OPEN_TREE_CLOEXEC | AT_RECURSIVE);
+	REQUIRE(tree >= 0);
+	REQUIRE(lr_move_mount(tree, "", AT_FDCWD, "/", MOVE_MOUNT_F_EMPTY_PATH) == 0);
+	CHECK_INT(lr_mount_legacy_recursive(&fx->env, tree, &ro), 0);
+	errno = 0;
+	CHECK(mkdirat(tree, "x", 0755) < 0 && errno == EROFS);
+	errno = 0;
+	CHECK(mkdirat(tree, "sub/x", 0755) < 0 && errno == EROFS);
+	CHECK_INT(mkdir("/tmp/writable", 0755), 0);
+}
+
 IN_NS(without_private_procfs, 0)
 {
 	fx->env.procfd = lr_close(fx->env.procfd);
