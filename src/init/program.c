@@ -5,13 +5,25 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <linux/capability.h>
 #include <string.h>
 #include <sys/stat.h>
+#include <sys/syscall.h>
 #include <unistd.h>
 
 #include "src/base/str.h"
+#include "src/sys/syscalls.h"
 
 #define DEFAULT_PATH "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"
+
+static bool overrides_modes(void)
+{
+	struct __user_cap_header_struct head = {.version = _LINUX_CAPABILITY_VERSION_3};
+	struct __user_cap_data_struct sets[2] = {0};
+
+	return syscall(SYS_capget, &head, sets) == 0 &&
+	       sets[0].effective & (1 << CAP_DAC_OVERRIDE | 1 << CAP_DAC_READ_SEARCH);
+}
 
 /* 0, or what keeps it from being executed: ENOENT, EISDIR, EACCES, ... */
 static int executable(const char *path)
@@ -24,11 +36,14 @@ static int executable(const char *path)
 		return EISDIR;
 	if (!S_ISREG(st.st_mode))
 		return EACCES;
-	if (faccessat(AT_FDCWD, path, X_OK, AT_EACCESS) == 0)
+	int r = lr_faccessat2(AT_FDCWD, path, X_OK, AT_EACCESS);
+	if (r == 0 || !lr_not_offered(r))
+		return -r;
+	/* Before Linux 5.8, and in sandboxes. Real and effective ids are the same here, but
+	 * access(2) knows nothing of an ordinary user's capabilities. */
+	if (access(path, X_OK) == 0)
 		return 0;
-	/* Sandboxes answer EPERM to faccessat2 (Linux 5.8), which libc takes for the truth. Real
-	 * and effective ids are the same here. */
-	return errno != EPERM ? errno : access(path, X_OK) < 0 ? errno : 0;
+	return errno == EACCES && (st.st_mode & 0111) && overrides_modes() ? 0 : errno;
 }
 
 static int refuse(const char *name, int code, struct lr_err *err)

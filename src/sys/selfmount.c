@@ -18,6 +18,7 @@
 #include <sys/auxv.h>
 #include <sys/stat.h>
 #include <sys/statvfs.h>
+#include <sys/sysmacros.h>
 #include <unistd.h>
 
 #include "src/base/fd.h"
@@ -74,13 +75,18 @@ void lr_selfexe_let_go(void)
 	holder = lr_close(holder);
 }
 
-/* Another mount may cover the file, or the file have another name by now. */
+/*
+ * Another mount may cover the file, or the file have another name by now. Without statx(2) and its
+ * numbers of mounts, the new program would not know what it was given, and leave it open.
+ */
 static bool is_self(int tree, const char *name)
 {
-	struct stat a, b;
+	struct statx a;
+	struct stat b;
 
-	return fstatat(tree, name, &a, AT_SYMLINK_NOFOLLOW) == 0 && stat(SELF, &b) == 0 &&
-	       a.st_dev == b.st_dev && a.st_ino == b.st_ino;
+	return lr_statx(tree, name, AT_SYMLINK_NOFOLLOW, STATX_INO | STATX_MNT_ID, &a) == 0 &&
+	       a.stx_mask & STATX_MNT_ID && stat(SELF, &b) == 0 &&
+	       makedev(a.stx_dev_major, a.stx_dev_minor) == b.st_dev && a.stx_ino == b.st_ino;
 }
 
 bool lr_selfexe_mounted(char **argv, char **envp)

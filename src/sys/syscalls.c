@@ -63,6 +63,11 @@ int lr_statx(int dirfd, const char *path, int flags, unsigned mask, struct statx
 	return ret(syscall(SYS_statx, dirfd, path, flags, mask, st));
 }
 
+int lr_faccessat2(int dirfd, const char *path, int mode, int flags)
+{
+	return ret(syscall(SYS_faccessat2, dirfd, path, mode, flags));
+}
+
 int lr_pidfd_open(pid_t pid, unsigned flags)
 {
 	return ret(syscall(SYS_pidfd_open, pid, flags));
