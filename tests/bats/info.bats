@@ -51,7 +51,7 @@ $second"
 @test "ps: table and json" {
 	sh_cfg 'sleep 301 & wait'
 	rt_bg run -d -b "$BUNDLE" "$ID"
-	wait_until eval 'rt ps "$ID" | grep -q 301'
+	wait_until eval 'rt ps "$ID" | grep -q "[0-9] sleep 301"'
 	run -0 rt ps "$ID"
 	assert_has "${lines[0]}" PID
 	assert_eq "${#lines[@]}" 3
