@@ -89,8 +89,11 @@ lean-runtime
 	run -0 as_user exec "$ID" ps
 	assert_has "$output" "sleep 50"
 	assert_eq "$(stat -c %u "/proc/$(cat "$HOMEDIR/pid")")" 1234
+	local init
+	init=$(as_user state "$ID" | jq .pid)
 	run -0 as_user kill "$ID" KILL
-	wait_until sh -c "! kill -0 $(cat "$HOMEDIR/pid")"
+	wait_until sh -c "! kill -0 $init"
+	run ! kill -0 "$(cat "$HOMEDIR/pid")" # what init left in its pid namespace ended before it
 	run -0 as_user delete "$ID"
 }
 
