@@ -6,7 +6,7 @@ load ../lib/bench
 
 setup_file() {
 	local status=0
-	"$BATS_TEST_DIRNAME/../../bench/lean-bench" counts --check --output "$BATS_FILE_TMPDIR/counted.json" \
+	"$BATS_TEST_DIRNAME/../../bench/lean-bench" counts --check --runs 12 --output "$BATS_FILE_TMPDIR/counted.json" \
 		${LEAN_RUNTIME:+--runtime "lean-runtime=$LEAN_RUNTIME"} >"$BATS_FILE_TMPDIR/said" 2>"$BATS_FILE_TMPDIR/errors" || status=$?
 	echo "$status" >"$BATS_FILE_TMPDIR/status"
 }
