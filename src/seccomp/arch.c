@@ -3,11 +3,17 @@
 #include "src/seccomp/internal.h"
 
 #include <endian.h>
-#include <seccomp.h>
+#include <seccomp.h> /* its names of architectures; the library is not linked */
+#include <stdlib.h>
+#include <string.h>
+
+#include "src/seccomp/numbers.h"
 
 /* Values follow <linux/audit.h>: bit 31 is "64 bit", bit 30 "little endian". */
 #define AUDIT_64      0x80000000u
 #define AUDIT_LE      0x40000000u
+
+#define ARM_PRIVATE   0x0f0000 /* __ARM_NR_BASE */
 
 #define MIPS_O32_BASE 4000
 #define MIPS_N64_BASE 5000
@@ -76,7 +82,23 @@ uint32_t lr_seccomp_arch_token(const char *name)
 
 uint32_t lr_seccomp_arch_native(void)
 {
-	return seccomp_arch_native();
+#if defined(__x86_64__)
+	return SCMP_ARCH_X86_64;
+#elif defined(__i386__)
+	return SCMP_ARCH_X86;
+#elif defined(__aarch64__)
+	return SCMP_ARCH_AARCH64;
+#elif defined(__arm__)
+	return SCMP_ARCH_ARM;
+#elif defined(__riscv) && __riscv_xlen == 64
+	return SCMP_ARCH_RISCV64;
+#elif defined(__powerpc64__) && __BYTE_ORDER == __LITTLE_ENDIAN
+	return SCMP_ARCH_PPC64LE;
+#elif defined(__s390x__)
+	return SCMP_ARCH_S390X;
+#else
+#error "SCMP_ARCH_* of this architecture is to be named here"
+#endif
 }
 
 uint32_t lr_seccomp_arch_audit(uint32_t token)
@@ -102,7 +124,7 @@ bool lr_seccomp_arch_same_endian(uint32_t token)
 
 bool lr_seccomp_arch_private(uint32_t token, int64_t nr)
 {
-	return token == SCMP_ARCH_ARM && nr >= 0x0f0000; /* __ARM_NR_BASE */
+	return token == SCMP_ARCH_ARM && nr >= ARM_PRIVATE;
 }
 
 /*
@@ -154,16 +176,50 @@ static int64_t newer_number(uint32_t token, const char *name)
 	}
 }
 
+static int compare_name(const void *name, const void *row)
+{
+	return strcmp(name, row); /* which begins with it */
+}
+
+/* libseccomp's: those of one call in all architectures; NULL: it doesn't know that name. */
+static const uint16_t *row_of(const char *name)
+{
+	const char *row =
+		bsearch(name, numbers, LR_ARRAY_SIZE(numbers), sizeof(numbers[0]), compare_name);
+
+	return row ? numbers[(row - (const char *)numbers) / sizeof(numbers[0])].nr : NULL;
+}
+
+/* -1: that architecture has no such call. */
+static int64_t number_in(const uint16_t *row, uint32_t token)
+{
+	size_t i = 0;
+
+	while (i < LR_ARRAY_SIZE(numbers_archs) && numbers_archs[i] != token)
+		i++;
+	if (i == LR_ARRAY_SIZE(numbers_archs) || row[i] == NUMBERS_NONE)
+		return -1;
+	if (row[i] & NUMBERS_PRIVATE)
+		return ARM_PRIVATE | (row[i] & ~NUMBERS_PRIVATE);
+	return token == SCMP_ARCH_X32 ? row[i] | (int64_t)LR_SECCOMP_X32_BIT : row[i];
+}
+
 bool lr_seccomp_is_syscall(const char *name)
 {
-	return seccomp_syscall_resolve_name(name) != __NR_SCMP_ERROR ||
-	       newer_number(SCMP_ARCH_X86_64, name) >= 0;
+	return row_of(name) || newer_number(SCMP_ARCH_X86_64, name) >= 0;
+}
+
+void lr_seccomp_numbers_version(uint32_t ret[3])
+{
+	static const uint32_t version[] = NUMBERS_VERSION;
+
+	memcpy(ret, version, sizeof(version));
 }
 
 /*
  * Calls behind socketcall(2) (first argument: <linux/net.h>) and ipc(2) (<linux/ipc.h>), with the
  * numbers of the direct ones that came later (sockets: 4.3, IPC: 5.1). libseccomp keeps these for
- * itself: it resolves the names to its pseudo numbers.
+ * itself, so its table says that there are none.
  */
 static const struct multiplexed {
 	const char *name;
@@ -266,11 +322,10 @@ static int64_t direct_number(uint32_t token, const char *name)
 
 int64_t lr_seccomp_number(uint32_t token, const char *name)
 {
-	int nr = seccomp_syscall_resolve_name_arch(token, name);
+	const uint16_t *row = row_of(name);
 
-	if (nr == __NR_SCMP_ERROR)
+	if (!row)
 		return newer_number(token, name);
-	if (nr < 0) /* libseccomp's pseudo number: known, but multiplexed or elsewhere */
-		return direct_number(token, name);
-	return token == SCMP_ARCH_X32 ? nr | (int64_t)LR_SECCOMP_X32_BIT : nr;
+	int64_t nr = number_in(row, token);
+	return nr >= 0 ? nr : direct_number(token, name); /* multiplexed, or elsewhere */
 }

@@ -12,7 +12,6 @@
 #include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
-#include <seccomp.h>
 #include <stdio.h>
 #include <string.h>
 #include <sys/stat.h>
@@ -46,10 +45,12 @@ static void put_u64(struct bytes *b, uint64_t x)
 
 static void put_all(struct bytes *b, const struct lr_seccomp_plan *p)
 {
-	const struct scmp_version *v = seccomp_version();
+	uint32_t numbers[3];
 
+	lr_seccomp_numbers_version(numbers);
 	put_u64(b, COMPILER);
-	put_u64(b, (uint64_t)v->major << 40 | (uint64_t)v->minor << 20 | v->micro);
+	for (size_t i = 0; i < LR_ARRAY_SIZE(numbers); i++)
+		put_u64(b, numbers[i]);
 	put_u64(b, p->default_action);
 	put_u64(b, p->flags);
 	put_u64(b, (uint64_t)p->fail_unknown << 1 | p->notify);
