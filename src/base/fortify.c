@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * base: what static libraries that were compiled for glibc with _FORTIFY_SOURCE call, for a libc
- * without it (musl). Debian's libyajl_s.a and libseccomp.a are such. The checks are kept: a size
- * that does not fit ends the program.
+ * without it (musl): Debian's libyajl_s.a (tests/house/yajl-symbols has all that it takes of libc)
+ * and, in tests alone, libseccomp.a. The checks are kept: a size that does not fit ends the
+ * program.
  */
 #include <stdarg.h>
 #include <stddef.h>
