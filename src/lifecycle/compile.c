@@ -1,136 +1,44 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* lifecycle: config.json to plans. Reads the bundle and probes the host; makes nothing. */
+/*
+ * lifecycle: config.json to plans, as a table of sections (below). Probes the host; makes nothing.
+ */
 #define LR_ROOM "config"
 #include "src/lifecycle/compile.h"
 
 #include <errno.h>
-#include <fcntl.h>
-#include <limits.h>
+#include <sched.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
 
 #include "libocispec/ocispec.h"
-#include "src/base/fd.h"
 #include "src/base/log.h"
 #include "src/base/str.h"
 #include "src/lifecycle/notify.h"
-#include "src/sys/syscalls.h"
 
-int lr_compile_bundle(const struct lr_create_opts *o, struct lr_arena *a, const char **ret,
-		      struct lr_err *err)
+/* What a section works with. */
+struct work {
+	const struct lr_runtime *rt;
+	const struct lr_create_opts *o;
+	const char *root; /* of the store, absolute */
+	struct lr_ns_caller caller;
+	const struct oci_linux *l; /* of c->config, also if that has none */
+	struct lr_compiled *c;
+	struct lr_arena *a;
+};
+
+static void set_config(struct work *w, const struct oci_config *config)
 {
-	char real[PATH_MAX];
+	static const struct oci_linux nothing;
 
-	/* Without a slash at the end: libc asks faccessat2 about it, which sandboxes refuse. */
-	char *dir = lr_strdup(a, o->bundle ? o->bundle : ".");
-	for (size_t n = dir ? strlen(dir) : 0; n > 1 && dir[n - 1] == '/'; n--)
-		dir[n - 1] = '\0';
-	if (!dir || !realpath(dir, real)) {
-		lr_fail(err, errno, "bundle %s", o->bundle ? o->bundle : ".");
-		return lr_err_hint(err, "--bundle names a directory with a config.json");
-	}
-	*ret = lr_strdup(a, real);
-	return *ret ? 0 : lr_fail(err, ENOMEM, "read the bundle");
-}
-
-/* No component is empty, "." or "..". */
-static bool is_straight(const char *path)
-{
-	if (path[0] != '/')
-		return false;
-	for (const char *p = path; *p; p += strcspn(p, "/")) {
-		size_t n = strcspn(++p, "/");
-		if (n == 0 || (n <= 2 && memcmp(p, "..", n) == 0))
-			return false;
-	}
-	return true;
-}
-
-/*
- * The usual bundle has no symbolic link on the way to its config.json, which can be told by opening
- * that, and then its path is what realpath(3) would find with a call for each directory. Any
- * failure: the slow way, which knows what to say.
- */
-static int open_straight(const struct lr_create_opts *o, struct lr_arena *a)
-{
-	const struct open_how how = {
-		.flags = O_RDONLY | O_CLOEXEC | O_NOCTTY | O_NONBLOCK,
-		.resolve = RESOLVE_NO_SYMLINKS,
-	};
-
-	if (!o->bundle || !is_straight(o->bundle) || o->config)
-		return -ELOOP;
-	const char *path = lr_concat(a, o->bundle, "/config.json", NULL);
-	return path ? lr_openat2(AT_FDCWD, path, &how) : -ENOMEM;
-}
-
-static int do_without_process(const struct oci_config **config, struct lr_arena *a,
-			      struct lr_err *err)
-{
-	struct oci_config *own = lr_new(a, struct oci_config);
-
-	if (!own)
-		return lr_fail(err, ENOMEM, "read the bundle");
-	*own = **config;
-	own->process = &lr_no_process;
-	*config = own;
-	return 0;
-}
-
-int lr_compile_read(const struct lr_create_opts *o, struct lr_arena *a, const char **bundle,
-		    const struct oci_config **config, struct lr_err *err)
-{
-	LR_CLEANUP_FD int straight = open_straight(o, a);
-	char *text;
-	size_t len;
-	int r = 0;
-
-	if (straight < 0)
-		r = lr_compile_bundle(o, a, bundle, err);
-	else if (!(*bundle = lr_strdup(a, o->bundle)))
-		r = lr_fail(err, ENOMEM, "read the bundle");
-	if (r < 0)
-		return r;
-	const char *path =
-		o->config && o->config[0] == '/'
-			? o->config
-			: lr_strf(a, "%s/%s", *bundle, o->config ? o->config : "config.json");
-	if (!path)
-		return lr_fail(err, ENOMEM, "read the bundle");
-	r = straight >= 0 ? oci_read_fd(straight, path, a, &text, &len, err)
-			  : oci_read_file(AT_FDCWD, path, a, &text, &len, err);
-	if (r == -ENOENT)
-		lr_err_hint(err, "a bundle is a directory with a config.json; `lean-runtime spec` "
-				 "makes one");
-	if (r >= 0)
-		r = oci_config_decode(text, len, a, config, err);
-	if (r >= 0 && o->two_phase && !(*config)->process)
-		r = do_without_process(config, a, err);
-	return r < 0 ? r : lr_compile_check(*config, err);
-}
-
-int lr_compile_no_process(struct lr_err *err)
-{
-	lr_refuse(err, EINVAL, "the process is missing");
-	lr_err_hint(err, "config.json has no program to start: add one, with args and cwd");
-	return lr_err_at(err, "process");
-}
-
-int lr_compile_check(const struct oci_config *c, struct lr_err *err)
-{
-	if (!c->root || !c->root->path)
-		return lr_err_at((lr_refuse(err, EINVAL, "the root file system is missing"), err),
-				 "root.path");
-	if (!c->process)
-		return lr_compile_no_process(err);
-	return lr_hook_check(c->hooks, err);
+	w->c->config = config;
+	w->l = config->linux_ ? config->linux_ : &nothing;
 }
 
 /* The mounts of config.json, and the one for readiness messages. */
-static int all_mounts(const struct lr_compiled *c, const char *root, const char *id,
-		      struct lr_arena *a, struct oci_mounts *ret, struct lr_err *err)
+static int all_mounts(const struct work *w, struct oci_mounts *ret, struct lr_err *err)
 {
+	const struct lr_compiled *c = w->c;
 	static const char *options[] = {"bind", "ro", "nosuid", "nodev", "noexec", NULL};
 	const struct oci_mounts *given = c->lean.template_ ? &c->lean.own : &c->config->mounts;
 	size_t n = given->n;
@@ -138,8 +46,8 @@ static int all_mounts(const struct lr_compiled *c, const char *root, const char 
 	*ret = *given;
 	if (!c->notify)
 		return 0;
-	struct oci_mount *v = lr_new_n(a, n + 1, struct oci_mount);
-	char *source = lr_strf(a, "%s/%s/" LR_NOTIFY_DIR, root, id);
+	struct oci_mount *v = lr_new_n(w->a, n + 1, struct oci_mount);
+	char *source = lr_strf(w->a, "%s/%s/" LR_NOTIFY_DIR, w->root, w->o->id);
 	if (!v || !source)
 		return lr_fail(err, ENOMEM, "plan");
 	if (n)
@@ -154,10 +62,11 @@ static int all_mounts(const struct lr_compiled *c, const char *root, const char 
 	return 0;
 }
 
-static int compile_files(struct lr_compiled *c, const struct oci_linux *l,
-			 const struct lr_create_opts *o, const char *root, struct lr_arena *a,
-			 struct lr_err *err)
+static int compile_files(struct work *w, struct lr_err *err)
 {
+	struct lr_compiled *c = w->c;
+	const struct oci_linux *l = w->l;
+	const struct lr_create_opts *o = w->o;
 	struct lr_init_plan *p = &c->init;
 	bool userns = lr_ns_private(&p->ns, LR_NS_USER);
 	const struct lr_rootfs_opts root_opts = {
@@ -190,12 +99,12 @@ static int compile_files(struct lr_compiled *c, const struct oci_linux *l,
 	int r = lr_lsm_check_mount_label(l->mount_label, err);
 	if (r >= 0)
 		r = lr_rootfs_plan(c->config->root, l->rootfs_propagation, &l->masked_paths,
-				   &l->readonly_paths, &root_opts, a, &p->rootfs, err);
+				   &l->readonly_paths, &root_opts, w->a, &p->rootfs, err);
 	if (r >= 0)
-		r = all_mounts(c, root, o->id, a, &mounts, err);
+		r = all_mounts(w, &mounts, err);
 	mount_opts.root = r < 0 ? NULL : p->rootfs->path;
 	if (r >= 0)
-		r = lr_mount_plan(&mounts, &mount_opts, a, &p->mounts, err);
+		r = lr_mount_plan(&mounts, &mount_opts, w->a, &p->mounts, err);
 	if (r < 0)
 		return r;
 	p->dev_is_ours = !ready && lr_device_needs_dev(&mounts);
@@ -203,12 +112,12 @@ static int compile_files(struct lr_compiled *c, const struct oci_linux *l,
 						.needs_dev = p->dev_is_ours,
 						.uid_map = &l->uid_mappings,
 						.gid_map = &l->gid_mappings};
-	return lr_device_plan(&l->devices, &dev_opts, a, &p->devices, err);
+	return lr_device_plan(&l->devices, &dev_opts, w->a, &p->devices, err);
 }
 
-static int compile_sysctl(struct lr_compiled *c, const struct oci_linux *l, struct lr_arena *a,
-			  struct lr_err *err)
+static int compile_names(struct work *w, struct lr_err *err)
 {
+	struct lr_compiled *c = w->c;
 	struct lr_init_plan *p = &c->init;
 	const struct {
 		enum lr_ns_kind kind;
@@ -230,7 +139,7 @@ static int compile_sysctl(struct lr_compiled *c, const struct oci_linux *l, stru
 	}
 	p->hostname = c->config->hostname;
 	p->domainname = c->config->domainname;
-	return lr_sysctl_plan(&l->sysctl, own, a, &p->sysctl, err);
+	return lr_sysctl_plan(&w->l->sysctl, own, w->a, &p->sysctl, err);
 }
 
 /* What the cgroup mount shows; computed only for configs that have one. */
@@ -257,29 +166,28 @@ static int cgroup_view(const struct lr_cgroup_layout *layout, const struct lr_cg
 	return 0;
 }
 
-/* What the lean profile makes of the config; the rest is compiled from what is left of it. */
-static int compile_lean(const struct lr_runtime *rt, const struct lr_create_opts *o,
-			const char *root, struct lr_compiled *c, struct lr_arena *a,
-			struct lr_err *err)
+/* The rest is compiled from what the lean profile leaves of the config. */
+static int compile_lean(struct work *w, struct lr_err *err)
 {
 	struct lr_lean_profile profile;
+	struct lr_compiled *c = w->c;
 
-	int r = lr_lean_profile(rt->lean, &c->config->annotations, &profile, err);
+	int r = lr_lean_profile(w->rt->lean, &c->config->annotations, &profile, err);
 	if (r < 0 || !profile.on)
 		return r;
 	const struct lr_lean_facts facts = {
-		.id = o->id,
+		.id = w->o->id,
 		.bundle = c->bundle,
-		.store_path = root,
-		.two_phase = o->two_phase,
-		.no_pivot = o->no_pivot,
-		.rootless = lr_is_rootless(rt),
-		.manager_is_fs = rt->manager == LR_CGROUP_CGROUPFS,
+		.store_path = w->root,
+		.two_phase = w->o->two_phase,
+		.no_pivot = w->o->no_pivot,
+		.rootless = lr_is_rootless(w->rt),
+		.manager_is_fs = w->rt->manager == LR_CGROUP_CGROUPFS,
 		.cgroup_v2 = lr_cgroup_is_v2(),
 	};
-	r = lr_lean_plan(&profile, c->config, &facts, a, &c->lean, err);
+	r = lr_lean_plan(&profile, c->config, &facts, w->a, &c->lean, err);
 	if (r >= 0)
-		c->config = c->lean.config;
+		set_config(w, c->lean.config);
 	return r;
 }
 
@@ -345,36 +253,36 @@ int lr_compile_warm(const struct lr_runtime *rt, const struct lr_create_opts *o,
 	return lr_lean_warm(&c->lean, &env, n, a, err);
 }
 
-static int compile_cgroup(const struct lr_runtime *rt, const struct lr_create_opts *o,
-			  struct lr_compiled *c, const struct oci_linux *l, struct lr_arena *a,
-			  struct lr_err *err)
+static int compile_cgroup(struct work *w, struct lr_err *err)
 {
-	struct lr_cgroup_layout *layout = o->given ? o->given->layout : NULL;
-	const struct lr_cgroup_opts opts = cgroup_opts(rt, o, c);
+	struct lr_compiled *c = w->c;
+	struct lr_cgroup_layout *layout = w->o->given ? w->o->given->layout : NULL;
+	const struct lr_cgroup_opts opts = cgroup_opts(w->rt, w->o, c);
 
 	if (c->lean.pool)
 		return 0; /* lr_compile_take */
-	int r = layout ? 0 : lr_cgroup_probe(a, &layout, err);
+	int r = layout ? 0 : lr_cgroup_probe(w->a, &layout, err);
 	c->layout = layout;
 	if (r >= 0)
-		r = lr_cgroup_plan(l->cgroups_path, l->resources, layout, &opts, a, &c->init.cgroup,
-				   err);
+		r = lr_cgroup_plan(w->l->cgroups_path, w->l->resources, layout, &opts, w->a,
+				   &c->init.cgroup, err);
 	if (r < 0)
 		return r;
 	const struct lr_cgroup_ref *ref = lr_cgroup_plan_ref(c->init.cgroup);
 	if (lr_mount_wants_cgroup(c->init.mounts)) {
-		r = cgroup_view(layout, ref, a, &c->init.cgroup_view, err);
+		r = cgroup_view(layout, ref, w->a, &c->init.cgroup_view, err);
 		if (r < 0)
 			return r;
 	}
-	return lr_cgroup_to_record(ref, a, &c->record, err);
+	return lr_cgroup_to_record(ref, w->a, &c->record, err);
 }
 
 /* Annotations are wishes; one that cannot be granted is told, and no error. But a program for
  * another kind of machine had better not be executed on this one. */
-static int check_annotations(const struct lr_runtime *rt, const struct oci_config *c,
-			     struct lr_err *err)
+static int check_annotations(struct work *w, struct lr_err *err)
 {
+	const struct oci_config *c = w->c->config;
+	bool systemd = w->rt->manager == LR_CGROUP_SYSTEMD;
 	static const char *const ignored[][2] = {
 		{"run.oci.seccomp.plugins", "have an agent listen at linux.seccomp.listenerPath"},
 		{"run.oci.systemd.force_cgroup_v1", "it is not supported"},
@@ -385,13 +293,12 @@ static int check_annotations(const struct lr_runtime *rt, const struct oci_confi
 	for (size_t i = 0; i < LR_ARRAY_SIZE(ignored); i++)
 		if (lr_annotation(&c->annotations, ignored[i][0]))
 			lr_warn("annotation %s is ignored: %s", ignored[i][0], ignored[i][1]);
-	if (rt->manager != LR_CGROUP_SYSTEMD && lr_annotation(&c->annotations, subgroup))
+	if (!systemd && lr_annotation(&c->annotations, subgroup))
 		lr_warn("annotation %s is ignored: it is for the systemd cgroup manager "
 			"(--systemd-cgroup)",
 			subgroup);
 	for (size_t i = 0; i < c->annotations.n; i++)
-		if (rt->manager != LR_CGROUP_SYSTEMD &&
-		    lr_has_prefix(c->annotations.v[i].key, "org.systemd.property."))
+		if (!systemd && lr_has_prefix(c->annotations.v[i].key, "org.systemd.property."))
 			lr_debug("annotation %s is for the systemd cgroup manager: ignored",
 				 c->annotations.v[i].key);
 	const char *const handler = lr_annotation(&c->annotations, "run.oci.handler");
@@ -404,8 +311,9 @@ static int check_annotations(const struct lr_runtime *rt, const struct oci_confi
 	return lr_err_at(err, "annotations[\"run.oci.handler\"]");
 }
 
-static int compile_hooks(struct lr_compiled *c, struct lr_err *err)
+static int compile_hooks(struct work *w, struct lr_err *err)
 {
+	struct lr_compiled *c = w->c;
 	const struct oci_hooks *h = c->config->hooks;
 	struct lr_hook_opts *opts = &c->init.hook_opts;
 
@@ -420,9 +328,10 @@ static int compile_hooks(struct lr_compiled *c, struct lr_err *err)
 }
 
 /* What later verbs need of config.json: the process for exec, hooks of start and delete. */
-static int keep_config(struct lr_compiled *c, const struct oci_linux *l, struct lr_arena *a,
-		       struct lr_err *err)
+static int keep_config(struct work *w, struct lr_err *err)
 {
+	struct lr_compiled *c = w->c;
+	const struct oci_linux *l = w->l;
 	bool has_process = c->config->process != &lr_no_process;
 	const struct oci_hooks hooks = {
 		.poststart =
@@ -444,22 +353,22 @@ static int keep_config(struct lr_compiled *c, const struct oci_linux *l, struct 
 		.linux_ = &kept_linux,
 	};
 
-	c->kept = oci_config_encode(&kept, false, a, &c->kept_len);
+	c->kept = oci_config_encode(&kept, false, w->a, &c->kept_len);
 	return c->kept ? 0 : lr_fail(err, ENOMEM, "plan");
 }
 
-static int fill_record(struct lr_compiled *c, const struct lr_create_opts *o, struct lr_arena *a,
-		       struct lr_err *err)
+static int fill_record(struct work *w, struct lr_err *err)
 {
+	struct lr_compiled *c = w->c;
 	char now[40];
 
 	lr_timestamp(now);
 	struct lr_record *r = &c->record;
-	r->id = o->id;
+	r->id = w->o->id;
 	r->oci_version = OCI_VERSION;
 	r->bundle = c->bundle;
 	r->rootfs = c->init.rootfs->path;
-	r->created = lr_strdup(a, now);
+	r->created = lr_strdup(w->a, now);
 	r->annotations = c->config->annotations;
 	r->flags = LR_RECORD_CREATING;
 	if (c->config->process == &lr_no_process)
@@ -473,23 +382,34 @@ static int fill_record(struct lr_compiled *c, const struct lr_create_opts *o, st
 	return r->created ? 0 : lr_fail(err, ENOMEM, "plan");
 }
 
-static int compile_process(const struct lr_runtime *rt, const struct lr_create_opts *o,
-			   struct lr_compiled *c, const struct oci_linux *l, struct lr_arena *a,
-			   struct lr_err *err)
+/* Of socket activation, which is the caller's affair; a library's caller has none for us. */
+static int take_environment(struct work *w, struct lr_err *err)
 {
+	struct lr_compiled *c = w->c;
+
+	if (w->o->given)
+		return 0;
+	c->notify = getenv("NOTIFY_SOCKET") != NULL;
+	c->listen_fds = lr_listen_fds(err);
+	return c->listen_fds;
+}
+
+static int compile_process(struct work *w, struct lr_err *err)
+{
+	struct lr_compiled *c = w->c;
 	const struct lr_process_opts opts = {
 		.annotations = &c->config->annotations,
-		.personality = l->personality,
-		.mempolicy = l->memory_policy,
-		.rootless = lr_is_rootless(rt),
-		.preserve_fds = o->preserve_fds,
+		.personality = w->l->personality,
+		.mempolicy = w->l->memory_policy,
+		.rootless = lr_is_rootless(w->rt),
+		.preserve_fds = w->o->preserve_fds,
 		.listen_fds = c->listen_fds,
-		.keyring = o->no_new_keyring ? NULL : lr_strf(a, "_ses.%s", o->id),
+		.keyring = w->o->no_new_keyring ? NULL : lr_strf(w->a, "_ses.%s", w->o->id),
 	};
 	struct oci_process process = *c->config->process;
 
 	if (c->notify) {
-		const char **env = lr_new_n(a, process.env.n + 2, const char *);
+		const char **env = lr_new_n(w->a, process.env.n + 2, const char *);
 		if (!env)
 			return lr_fail(err, ENOMEM, "plan");
 		for (size_t i = 0; i < process.env.n; i++)
@@ -497,137 +417,146 @@ static int compile_process(const struct lr_runtime *rt, const struct lr_create_o
 		env[process.env.n++] = LR_NOTIFY_ENV;
 		process.env.v = env;
 	}
-	int r = lr_compile_process(&process, &opts, a, &c->init.process, err);
+	int r = lr_compile_process(&process, &opts, w->a, &c->init.process, err);
 	c->init.process.tty.mount = true;
-	return r;
-}
-
-/* What has the container's own name in it: its cgroup and its record. */
-static int compile_place(const struct lr_runtime *rt, const struct lr_create_opts *o,
-			 struct lr_compiled *c, const struct oci_linux *l, struct lr_arena *a,
-			 struct lr_err *err)
-{
-	int r = compile_cgroup(rt, o, c, l, a, err);
-
-	if (r >= 0)
-		r = compile_hooks(c, err);
-	return r < 0 ? r : fill_record(c, o, a, err);
-}
-
-/*
- * What was compiled for a template, with the parts that are a container's own: the process (its
- * arguments may be, too), the cgroup, the record, and what applying it will change.
- */
-static int compile_again(const struct lr_runtime *rt, const struct lr_create_opts *o,
-			 struct lr_arena *a, struct lr_compiled *ret, struct lr_err *err)
-{
-	static const struct oci_linux nothing;
-	const struct lr_given *g = o->given;
-	struct oci_config *config = lr_new(a, struct oci_config);
-	struct lr_compiled c = *g->master;
-
-	if (!config)
-		return lr_fail(err, ENOMEM, "plan");
-	*config = *c.config; /* the lean profile may have changed it */
-	config->process = g->config->process;
-	c.config = config;
-	c.record = (struct lr_record){0};
-	c.kept = g->kept;
-	c.kept_len = g->kept_len;
-	c.init.arena = a;
-	c.init.mounts = lr_mount_copy(g->master->init.mounts, a);
-	if (!c.init.mounts)
-		return lr_fail(err, ENOMEM, "plan");
-	const struct oci_linux *l = config->linux_ ? config->linux_ : &nothing;
-	int r = compile_process(rt, o, &c, l, a, err);
-	c.init.process.keep_bounding = c.lean.keep_bounding;
-	if (r >= 0)
-		r = lr_process_given(config->process, g, a, &c.init.process, err);
-	if (r >= 0)
-		r = lr_rdt_plan(l->intel_rdt, o->id, a, &c.rdt, err);
-	if (r >= 0)
-		r = compile_place(rt, o, &c, l, a, err);
-	if (r >= 0)
-		*ret = c;
+	c->init.process.keep_bounding = c->lean.keep_bounding;
+	if (r >= 0 && w->o->given)
+		r = lr_process_given(c->config->process, w->o->given, w->a, &c->init.process, err);
 	return r;
 }
 
 /* Every room takes the id mappings from the config. */
-static int fill_id_maps(const struct lr_ns_caller *caller, struct lr_compiled *c,
-			struct lr_arena *a, struct lr_err *err)
+static int fill_id_maps(struct work *w, struct lr_err *err)
 {
-	const struct oci_linux *l = c->config->linux_, *mapped = l;
-	int r = l ? lr_ns_default_maps(l, caller, a, &mapped, err) : 0;
+	const struct oci_linux *l = w->c->config->linux_, *mapped = l;
+	int r = l ? lr_ns_default_maps(l, &w->caller, w->a, &mapped, err) : 0;
 
 	if (r < 0 || mapped == l)
 		return r;
-	struct oci_config *config = lr_new(a, struct oci_config);
+	struct oci_config *config = lr_new(w->a, struct oci_config);
 	if (!config)
 		return lr_fail(err, ENOMEM, "plan");
-	*config = *c->config;
+	*config = *w->c->config;
 	config->linux_ = mapped;
-	c->config = config;
+	set_config(w, config);
+	return 0;
+}
+
+static int compile_namespaces(struct work *w, struct lr_err *err)
+{
+	return lr_ns_plan(w->l, &w->caller, w->a, &w->c->init.ns, err);
+}
+
+static int compile_netdev(struct work *w, struct lr_err *err)
+{
+	return lr_netdev_plan(&w->l->net_devices, &w->l->namespaces, w->a, &w->c->netdev, err);
+}
+
+static int compile_rdt(struct work *w, struct lr_err *err)
+{
+	return lr_rdt_plan(w->l->intel_rdt, w->o->id, w->a, &w->c->rdt, err);
+}
+
+static int compile_seccomp(struct work *w, struct lr_err *err)
+{
+	return lr_seccomp_plan(w->l->seccomp, &w->c->config->annotations, w->a, &w->c->seccomp,
+			       err);
+}
+
+/*
+ * In this order, since one takes what those above it have found. A template goes through them ONCE,
+ * and for EACH of its containers through those that depend on more than its config.
+ */
+static const struct {
+	int (*run)(struct work *w, struct lr_err *err);
+	enum { ONCE, EACH } when;
+} sections[] = {
+	{take_environment, ONCE}, /* the caller's */
+	{compile_lean, ONCE},     /* changes the config */
+	{fill_id_maps, ONCE},     /* so does this */
+	{check_annotations, ONCE},
+	{compile_namespaces, ONCE}, /* which are private decides much below */
+	{compile_files, ONCE},      /* root, mounts, /dev */
+	{compile_names, ONCE},      /* host name and sysctl */
+	{compile_process, EACH},    /* its arguments are the container's own */
+	{compile_netdev, ONCE},
+	{compile_rdt, EACH}, /* named by the id */
+	{compile_seccomp, ONCE},
+	{compile_cgroup, EACH}, /* named by the id; asks for the mounts */
+	{compile_hooks, EACH},  /* opens files for their output */
+	{fill_record, EACH},    /* from all of the above */
+	{keep_config, ONCE},    /* and what the record keeps */
+};
+
+static int run_sections(struct work *w, bool again, struct lr_err *err)
+{
+	int r = 0;
+
+	for (size_t i = 0; i < LR_ARRAY_SIZE(sections) && r >= 0; i++)
+		if (!again || sections[i].when == EACH)
+			r = sections[i].run(w, err);
+	return r < 0 ? r : 0;
+}
+
+/* What the template has, but for what is changed when it is applied. */
+static int begin_again(struct work *w, struct lr_err *err)
+{
+	const struct lr_given *g = w->o->given;
+	struct oci_config *config = lr_new(w->a, struct oci_config);
+
+	if (!config)
+		return lr_fail(err, ENOMEM, "plan");
+	*w->c = *g->master;
+	*config = *w->c->config; /* the lean profile may have changed it */
+	config->process = g->config->process;
+	set_config(w, config);
+	w->c->record = (struct lr_record){0};
+	w->c->kept = g->kept;
+	w->c->kept_len = g->kept_len;
+	w->c->init.arena = w->a;
+	w->c->init.mounts = lr_mount_copy(g->master->init.mounts, w->a);
+	return w->c->init.mounts ? 0 : lr_fail(err, ENOMEM, "plan");
+}
+
+static int begin(struct work *w, struct lr_err *err)
+{
+	const struct lr_create_opts *o = w->o;
+	const struct oci_config *config = o->given ? o->given->config : o->read_config;
+	const char *bundle = o->given ? o->given->bundle : o->read_bundle;
+
+	*w->c = (struct lr_compiled){
+		.hold = LR_LEAN_HOLD_NONE,
+		.init = {.root = LR_ROOTFS_STATE_INIT,
+			 .arena = w->a,
+			 .go = LR_NOFD,
+			 .made_devices = LR_NOFD,
+			 .answer = LR_NOFD},
+	};
+	int r = config ? 0 : lr_compile_read(o, w->a, &bundle, &config, err);
+	if (r < 0)
+		return r;
+	w->c->bundle = bundle;
+	set_config(w, config);
 	return 0;
 }
 
 int lr_compile(const struct lr_runtime *rt, const struct lr_create_opts *o, const char *root,
 	       struct lr_arena *a, struct lr_compiled *ret, struct lr_err *err)
 {
-	static const struct oci_linux nothing;
-	const struct lr_ns_caller caller = {
-		.euid = rt->euid, .egid = getegid(), .confined = lr_is_rootless(rt)};
-	struct lr_compiled c = {
-		.hold = LR_LEAN_HOLD_NONE,
-		.init = {.root = LR_ROOTFS_STATE_INIT,
-			 .arena = a,
-			 .go = LR_NOFD,
-			 .made_devices = LR_NOFD,
-			 .answer = LR_NOFD},
-		.notify = !o->given && getenv("NOTIFY_SOCKET") != NULL,
+	bool again = o->given && o->given->master;
+	struct lr_compiled c;
+	struct work w = {
+		.rt = rt,
+		.o = o,
+		.root = root,
+		.caller = {.euid = rt->euid, .egid = getegid(), .confined = lr_is_rootless(rt)},
+		.c = &c,
+		.a = a,
 	};
 
-	if (o->given && o->given->master)
-		return compile_again(rt, o, a, ret, err);
-	if (o->given) {
-		c.config = o->given->config;
-		c.bundle = o->given->bundle;
-	}
-	if (o->read_config) {
-		c.config = o->read_config;
-		c.bundle = o->read_bundle;
-	}
-	int r = c.listen_fds = o->given ? 0 : lr_listen_fds(err);
-	if (r >= 0 && !c.config)
-		r = lr_compile_read(o, a, &c.bundle, &c.config, err);
+	int r = again ? begin_again(&w, err) : begin(&w, err);
 	if (r >= 0)
-		r = compile_lean(rt, o, root, &c, a, err);
-	if (r >= 0)
-		r = fill_id_maps(&caller, &c, a, err);
-	if (r < 0)
-		return r;
-	const struct oci_linux *l = c.config->linux_ ? c.config->linux_ : &nothing;
-	r = check_annotations(rt, c.config, err);
-	if (r >= 0)
-		r = lr_ns_plan(l, &caller, a, &c.init.ns, err);
-	if (r >= 0)
-		r = compile_files(&c, l, o, root, a, err);
-	if (r >= 0)
-		r = compile_sysctl(&c, l, a, err);
-	if (r >= 0)
-		r = compile_process(rt, o, &c, l, a, err);
-	c.init.process.keep_bounding = c.lean.keep_bounding;
-	if (r >= 0)
-		r = lr_netdev_plan(&l->net_devices, &l->namespaces, a, &c.netdev, err);
-	if (r >= 0)
-		r = lr_rdt_plan(l->intel_rdt, o->id, a, &c.rdt, err);
-	if (r >= 0)
-		r = lr_seccomp_plan(l->seccomp, &c.config->annotations, a, &c.seccomp, err);
-	if (r >= 0)
-		r = compile_place(rt, o, &c, l, a, err);
-	if (r >= 0)
-		r = keep_config(&c, l, a, err);
-	if (r >= 0 && o->given)
-		r = lr_process_given(c.config->process, o->given, a, &c.init.process, err);
+		r = run_sections(&w, again, err);
 	if (r >= 0)
 		*ret = c;
 	return r;
