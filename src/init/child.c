@@ -210,7 +210,7 @@ static int stage_terminal(struct lr_child *c, struct lr_err *err)
 
 	if (p->console < 0)
 		return 0;
-	int root = c->plan ? c->plan->root.rootfd
+	int root = c->plan ? c->plan->tree.state.rootfd
 			   : (opened = lr_open("/", O_PATH | O_DIRECTORY | O_CLOEXEC));
 	if (root < 0)
 		return lr_fail(err, errno, "open the container's root");

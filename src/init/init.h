@@ -21,14 +21,12 @@
 #include "src/base/arena.h"
 #include "src/base/err.h"
 #include "src/cgroup/cgroup.h"
-#include "src/device/device.h"
 #include "src/hook/hook.h"
 #include "src/init/process.h"
 #include "src/lean/lean.h"
-#include "src/mount/mount.h"
 #include "src/ns/ns.h"
-#include "src/rootfs/rootfs.h"
 #include "src/sysctl/sysctl.h"
+#include "src/tree/tree.h"
 
 /* Births in the caller's memory; see vm.h. */
 struct lr_init_vm {
@@ -44,13 +42,7 @@ struct lr_init_vm {
 struct lr_init_plan {
 	struct lr_init_process process;
 	struct lr_ns_plan ns;
-	const struct lr_rootfs_plan *rootfs;
-	struct lr_rootfs_state root; /* LR_ROOTFS_STATE_INIT */
-	struct lr_mount_plan *mounts;
-	const struct lr_mount_cgroup_view *cgroup_view;
-	const struct lr_device_plan *devices;
-	int made_devices; /* from lr_device_prepare, or LR_NOFD */
-	bool dev_is_ours; /* /dev is the container's own: fill it */
+	struct lr_tree tree;
 	struct lr_cgroup_plan *cgroup;
 	struct lr_sysctl_plan sysctl;
 	const char *hostname, *domainname;

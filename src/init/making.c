@@ -63,22 +63,19 @@ int lr_stage_names(struct lr_child *c, struct lr_err *err)
 
 int lr_stage_root(struct lr_child *c, struct lr_err *err)
 {
-	const struct lr_init_plan *p = c->plan;
-	int r = lr_rootfs_open_null(p->rootfs, &c->plan->root, err);
+	struct lr_init_plan *p = c->plan;
+	int r = lr_tree_open(&p->tree, err);
 
 	/* The host's files are out of sight then. */
 	if (r >= 0 && p->lean)
 		r = lr_lean_enter_tree(p->lean, err);
-	return r < 0 ? r : lr_rootfs_attach(p->rootfs, &c->plan->root, err);
+	return r < 0 ? r : lr_tree_attach(&p->tree, err);
 }
 
-static struct lr_mount_env mount_env(struct lr_child *c)
+static struct lr_tree_env tree_env(struct lr_child *c)
 {
-	return (struct lr_mount_env){
-		.rootfd = c->plan->root.rootfd,
+	return (struct lr_tree_env){
 		.procfd = c->becoming.procfd,
-		.cgroup = c->plan->cgroup_view,
-		.alone = c->plan->rootfs->new_mount_ns,
 		.join_cgroup = lr_child_join_cgroup,
 		.arg = c,
 	};
@@ -86,40 +83,16 @@ static struct lr_mount_env mount_env(struct lr_child *c)
 
 int lr_stage_mounts(struct lr_child *c, struct lr_err *err)
 {
-	struct lr_mount_env env = mount_env(c);
+	struct lr_tree_env env = tree_env(c);
 
-	int r = lr_mount_apply(c->plan->mounts, &env, err);
-	int root = lr_mount_take_root(c->plan->mounts);
-	if (root >= 0) {
-		lr_close(c->plan->root.rootfd);
-		c->plan->root.rootfd = root;
-	}
-	return r;
-}
-
-static int fill_dev(const struct lr_init_plan *p, const struct lr_mount_env *env,
-		    struct lr_err *err)
-{
-	LR_CLEANUP_FD_LATE int opened = LR_NOFD;
-	int dev = lr_mount_new_tmpfs(p->mounts, env, "/dev");
-	bool fresh = dev >= 0 && !p->process.rootless;
-
-	if (dev < 0)
-		dev = opened = lr_rootfs_open_dev(p->root.rootfd, err);
-	int r = dev < 0 ? dev : 0;
-	if (r >= 0 && p->made_devices >= 0)
-		r = lr_device_place(p->devices, p->made_devices, p->root.rootfd, dev, err);
-	if (r >= 0)
-		r = lr_device_apply(p->devices, p->root.rootfd, dev, fresh, err);
-	return r < 0 ? r : lr_rootfs_dev_links(dev, err);
+	return lr_tree_mount(&c->plan->tree, &env, err);
 }
 
 int lr_stage_devices(struct lr_child *c, struct lr_err *err)
 {
-	const struct lr_init_plan *p = c->plan;
-	struct lr_mount_env env = mount_env(c);
+	struct lr_tree_env env = tree_env(c);
 
-	return p->dev_is_ours ? fill_dev(p, &env, err) : 0;
+	return lr_tree_devices(&c->plan->tree, &env, err);
 }
 
 int lr_stage_sysctl(struct lr_child *c, struct lr_err *err)
@@ -161,7 +134,7 @@ int lr_stage_hooks(struct lr_child *c, struct lr_err *err)
 	if (r < 0 || !c->plan->hooks || !c->plan->hooks->create_container.n)
 		return r;
 	umask(0022);
-	if (fchdir(c->plan->root.rootfd) < 0)
+	if (fchdir(c->plan->tree.state.rootfd) < 0)
 		return lr_fail(err, errno, "enter the root file system for createContainer hooks");
 	return run_hooks(c, &c->plan->hooks->create_container, "createContainer", "creating",
 			 &c->plan->hook_opts, err);
@@ -169,11 +142,9 @@ int lr_stage_hooks(struct lr_child *c, struct lr_err *err)
 
 int lr_stage_finish(struct lr_child *c, struct lr_err *err)
 {
-	struct lr_mount_env env = mount_env(c);
-	int r = lr_mount_finish(c->plan->mounts, &env, err);
+	struct lr_tree_env env = tree_env(c);
 
-	lr_mount_release(c->plan->mounts);
-	return r;
+	return lr_tree_settle(&c->plan->tree, &env, err);
 }
 
 /* runc's habit, which images rely on: a working directory that is missing is made. */
@@ -183,7 +154,7 @@ static int make_cwd(struct lr_child *c, struct lr_err *err)
 
 	if (lr_streq(cwd, "/"))
 		return 0;
-	LR_CLEANUP_FD int fd = lr_mkdir_in(c->plan->root.rootfd, cwd, 0755);
+	LR_CLEANUP_FD int fd = lr_mkdir_in(c->plan->tree.state.rootfd, cwd, 0755);
 	/* What is wrong with it in other ways is told when it is entered. */
 	if (fd < 0 && fd != -EACCES && fd != -ENOTDIR && fd != -EROFS) {
 		lr_fail(err, -fd, "make the working directory %s", cwd);
@@ -196,17 +167,12 @@ int lr_stage_protect(struct lr_child *c, struct lr_err *err)
 {
 	int r = make_cwd(c, err);
 
-	return r < 0 ? r : lr_rootfs_protect(c->plan->rootfs, &c->plan->root, err);
+	return r < 0 ? r : lr_tree_protect(&c->plan->tree, err);
 }
 
 int lr_stage_pivot(struct lr_child *c, struct lr_err *err)
 {
-	int r = lr_rootfs_pivot(c->plan->rootfs, &c->plan->root, err);
-
-	if (r >= 0)
-		r = lr_rootfs_finish(c->plan->rootfs, err);
-	lr_rootfs_state_close(&c->plan->root);
-	return r;
+	return lr_tree_pivot(&c->plan->tree, err);
 }
 
 static int confine_hook(void *arg, struct lr_err *err)

@@ -16,7 +16,7 @@
 bool lr_init_alone(const struct lr_init_plan *p)
 {
 	return !p->ns.staged && !(p->ns.create & (CLONE_NEWUSER | CLONE_NEWTIME)) &&
-	       (p->go < 0 || p->process.stub_argv) && !lr_mount_writes_contents(p->mounts) &&
+	       (p->go < 0 || p->process.stub_argv) && !lr_mount_writes_contents(p->tree.mounts) &&
 	       !lr_child_waits_mapped(p) && !lr_child_sends_rooted(p) && p->process.console < 0 &&
 	       !(p->hooks && p->hooks->start_container.n) &&
 	       !(p->process.seccomp && p->process.seccomp->notify);
@@ -62,8 +62,7 @@ static struct newborn *conceive(const struct lr_init_plan *p, const struct lr_ns
 		return NULL;
 	n->plan = *p;
 	n->ns = *ns;
-	n->plan.mounts = lr_mount_copy(p->mounts, p->arena);
-	if (!n->plan.mounts)
+	if (lr_tree_copy(&p->tree, p->arena, &n->plan.tree, NULL) < 0)
 		return NULL;
 	if (p->lean) {
 		n->lean = *p->lean;

@@ -11,53 +11,37 @@
 #include <unistd.h>
 
 #include "src/base/str.h"
-#include "src/device/device.h"
 #include "src/lean/internal.h"
-#include "src/mount/mount.h"
-#include "src/rootfs/rootfs.h"
-#include "src/sys/path.h"
 #include "src/sys/syscalls.h"
-
-struct tree {
-	const struct lr_rootfs_plan *rootfs;
-	struct lr_rootfs_state state;
-	struct lr_mount_plan *mounts, *own;
-	const struct lr_device_plan *devices;
-};
+#include "src/tree/tree.h"
 
 static int plan_tree(const struct lr_lean_plan *p, const struct lr_lean_env *env,
-		     struct lr_arena *a, struct tree *t, struct lr_err *err)
+		     const struct lr_mount_cgroup_view *view, struct lr_arena *a, struct lr_tree *t,
+		     struct lr_mount_plan **own, struct lr_err *err)
 {
 	const struct oci_linux *l = p->config->linux_;
-	const struct lr_rootfs_opts root_opts = {
-		.bundle = env->bundle, .mount_label = l->mount_label, .new_mount_ns = true};
-	const struct lr_mount_opts mount_opts = {.bundle = env->bundle,
-						 .mount_label = l->mount_label};
-	const struct lr_device_opts dev_opts = {.needs_dev = true};
+	const struct lr_tree_opts opts = {.bundle = env->bundle,
+					  .here = &p->base,
+					  .propagation = "rprivate",
+					  .new_mount_ns = true,
+					  .template_ = true};
+	const struct lr_mount_opts later = {.bundle = env->bundle, .mount_label = l->mount_label};
 
-	*t = (struct tree){.state = LR_ROOTFS_STATE_INIT};
-	int r = lr_rootfs_plan(p->config->root, "rprivate", NULL, NULL, &root_opts, a, &t->rootfs,
-			       err);
-	if (r >= 0)
-		r = lr_mount_plan(&p->base, &mount_opts, a, &t->mounts, err);
-	if (r >= 0)
-		r = lr_mount_plan(&p->own, &mount_opts, a, &t->own, err);
-	if (r >= 0)
-		r = lr_device_plan(&l->devices, &dev_opts, a, &t->devices, err);
-	return r;
+	int r = lr_tree_plan(p->config->root, l, &opts, a, t, err);
+	t->cgroup = view;
+	return r < 0 ? r : lr_mount_plan(&p->own, &later, a, own, err);
 }
 
-static int fill_dev(const struct tree *t, struct lr_err *err)
+/* What a container's terminal is bound on. */
+static int make_console(const struct lr_tree *t, struct lr_err *err)
 {
 	LR_CLEANUP_FD int dev = lr_rootfs_open_dev(t->state.rootfd, err);
-	int r = dev < 0 ? dev : lr_device_apply(t->devices, t->state.rootfd, dev, false, err);
 
-	if (r >= 0)
-		r = lr_rootfs_dev_links(dev, err);
-	/* What a container's terminal is bound on. */
-	if (r >= 0 && mknodat(dev, "console", S_IFREG | 0600, 0) < 0 && errno != EEXIST)
-		r = lr_fail(err, errno, "make /dev/console");
-	return r;
+	if (dev < 0)
+		return dev;
+	return mknodat(dev, "console", S_IFREG | 0600, 0) < 0 && errno != EEXIST
+		       ? lr_fail(err, errno, "make /dev/console")
+		       : 0;
 }
 
 static int close_tree(const struct lr_lean_plan *p, struct lr_err *err)
@@ -78,30 +62,30 @@ int lr_lean_build(const struct lr_lean_plan *p, const struct lr_lean_env *env,
 		  const struct lr_mount_cgroup_view *view, int netns, struct lr_arena *a,
 		  struct lr_err *err)
 {
-	struct tree t;
+	struct lr_tree t = LR_TREE_NONE;
+	const struct lr_tree_env tenv = {.procfd = LR_NOFD};
+	struct lr_mount_plan *own;
 
 	umask(0); /* of a child of ours */
-	int r = plan_tree(p, env, a, &t, err);
+	int r = plan_tree(p, env, view, a, &t, &own, err);
 	/* sysfs shows the network namespace of whoever mounts it. */
 	if (r >= 0 && netns >= 0 && (r = lr_setns(netns, CLONE_NEWNET)) < 0)
 		r = lr_fail(err, -r, "enter the shared network namespace");
 	if (r >= 0 && (r = lr_unshare(CLONE_NEWNS)) < 0)
 		r = lr_fail(err, -r, "make a mount namespace");
 	if (r >= 0)
-		r = lr_rootfs_attach(t.rootfs, &t.state, err);
-	const struct lr_mount_env menv = {
-		.rootfd = t.state.rootfd, .procfd = LR_NOFD, .cgroup = view, .alone = true};
+		r = lr_tree_attach(&t, err);
 	if (r >= 0)
-		r = lr_mount_apply(t.mounts, &menv, err);
+		r = lr_tree_mount(&t, &tenv, err);
 	if (r >= 0)
-		r = fill_dev(&t, err);
+		r = lr_tree_devices(&t, &tenv, err);
 	if (r >= 0)
-		r = lr_mount_make_places(t.own, &menv, err);
+		r = make_console(&t, err);
 	if (r >= 0)
-		r = lr_mount_finish(t.mounts, &menv, err);
+		r = lr_tree_make_places(&t, own, err);
 	if (r >= 0)
-		r = lr_rootfs_pivot(t.rootfs, &t.state, err);
+		r = lr_tree_settle(&t, &tenv, err);
 	if (r >= 0)
-		r = lr_rootfs_finish(t.rootfs, err);
+		r = lr_tree_pivot(&t, err);
 	return r < 0 ? r : close_tree(p, err);
 }

@@ -62,57 +62,33 @@ static int all_mounts(const struct work *w, struct oci_mounts *ret, struct lr_er
 	return 0;
 }
 
-static int compile_files(struct work *w, struct lr_err *err)
+static int compile_tree(struct work *w, struct lr_err *err)
 {
 	struct lr_compiled *c = w->c;
-	const struct oci_linux *l = w->l;
-	const struct lr_create_opts *o = w->o;
 	struct lr_init_plan *p = &c->init;
-	bool userns = lr_ns_private(&p->ns, LR_NS_USER);
-	const struct lr_rootfs_opts root_opts = {
+	struct oci_mounts mounts;
+	const struct lr_tree_opts opts = {
 		.bundle = c->bundle,
-		.mount_label = l->mount_label,
-		.mounts = &c->config->mounts,
-		.no_pivot = o->no_pivot,
-		.new_mount_ns = p->ns.create & CLONE_NEWNS,
-		.userns = userns,
-		.prepared = c->lean.template_,
-	};
-	struct lr_mount_opts mount_opts = {
-		.bundle = c->bundle,
-		.mount_label = l->mount_label,
+		.all = &c->config->mounts,
+		.here = &mounts,
+		.propagation = w->l->rootfs_propagation,
 		.mount_context_type =
 			lr_annotation(&c->config->annotations, "run.oci.mount_context_type"),
-		.rootfs_propagation = l->rootfs_propagation,
-		.no_fallback = o->no_mount_fallback,
-		.userns = userns,
+		.userns_path = p->ns.join[LR_NS_USER],
+		.no_pivot = w->o->no_pivot,
+		.no_fallback = w->o->no_mount_fallback,
+		.new_mount_ns = p->ns.create & CLONE_NEWNS,
+		.userns = lr_ns_private(&p->ns, LR_NS_USER),
 		.cgroupns = lr_ns_private(&p->ns, LR_NS_CGROUP),
 		.netns = lr_ns_private(&p->ns, LR_NS_NET),
-		.uid_map = &l->uid_mappings,
-		.gid_map = &l->gid_mappings,
-		.userns_path = p->ns.join[LR_NS_USER],
-		.elsewhere = c->lean.template_,
+		.from_template = c->lean.template_,
+		.rootless = lr_is_rootless(w->rt),
 	};
-	struct oci_mounts mounts;
-	bool ready = c->lean.template_; /* the slot has the rest */
 
-	int r = lr_lsm_check_mount_label(l->mount_label, err);
-	if (r >= 0)
-		r = lr_rootfs_plan(c->config->root, l->rootfs_propagation, &l->masked_paths,
-				   &l->readonly_paths, &root_opts, w->a, &p->rootfs, err);
+	int r = lr_lsm_check_mount_label(w->l->mount_label, err);
 	if (r >= 0)
 		r = all_mounts(w, &mounts, err);
-	mount_opts.root = r < 0 ? NULL : p->rootfs->path;
-	if (r >= 0)
-		r = lr_mount_plan(&mounts, &mount_opts, w->a, &p->mounts, err);
-	if (r < 0)
-		return r;
-	p->dev_is_ours = !ready && lr_device_needs_dev(&mounts);
-	const struct lr_device_opts dev_opts = {.userns = userns,
-						.needs_dev = p->dev_is_ours,
-						.uid_map = &l->uid_mappings,
-						.gid_map = &l->gid_mappings};
-	return lr_device_plan(&l->devices, &dev_opts, w->a, &p->devices, err);
+	return r < 0 ? r : lr_tree_plan(c->config->root, w->l, &opts, w->a, &p->tree, err);
 }
 
 static int compile_names(struct work *w, struct lr_err *err)
@@ -238,7 +214,7 @@ int lr_compile_take(const struct lr_runtime *rt, const struct lr_create_opts *o,
 	if (!c->lean.pool)
 		return 0;
 	c->init.cgroup = c->hold.cgroup;
-	c->init.cgroup_view = c->hold.view;
+	c->init.tree.cgroup = c->hold.view;
 	c->record.lean_cgroup = true;
 	return lr_cgroup_to_record(lr_cgroup_plan_ref(c->hold.cgroup), a, &c->record, err);
 }
@@ -269,8 +245,8 @@ static int compile_cgroup(struct work *w, struct lr_err *err)
 	if (r < 0)
 		return r;
 	const struct lr_cgroup_ref *ref = lr_cgroup_plan_ref(c->init.cgroup);
-	if (lr_mount_wants_cgroup(c->init.mounts)) {
-		r = cgroup_view(layout, ref, w->a, &c->init.cgroup_view, err);
+	if (lr_mount_wants_cgroup(c->init.tree.mounts)) {
+		r = cgroup_view(layout, ref, w->a, &c->init.tree.cgroup, err);
 		if (r < 0)
 			return r;
 	}
@@ -367,7 +343,7 @@ static int fill_record(struct work *w, struct lr_err *err)
 	r->id = w->o->id;
 	r->oci_version = OCI_VERSION;
 	r->bundle = c->bundle;
-	r->rootfs = c->init.rootfs->path;
+	r->rootfs = c->init.tree.rootfs->path;
 	r->created = lr_strdup(w->a, now);
 	r->annotations = c->config->annotations;
 	r->flags = LR_RECORD_CREATING;
@@ -476,7 +452,7 @@ static const struct {
 	{fill_id_maps, ONCE},     /* so does this */
 	{check_annotations, ONCE},
 	{compile_namespaces, ONCE}, /* which are private decides much below */
-	{compile_files, ONCE},      /* root, mounts, /dev */
+	{compile_tree, ONCE},       /* root, mounts, /dev */
 	{compile_names, ONCE},      /* host name and sysctl */
 	{compile_process, EACH},    /* its arguments are the container's own */
 	{compile_netdev, ONCE},
@@ -514,8 +490,7 @@ static int begin_again(struct work *w, struct lr_err *err)
 	w->c->kept = g->kept;
 	w->c->kept_len = g->kept_len;
 	w->c->init.arena = w->a;
-	w->c->init.mounts = lr_mount_copy(g->master->init.mounts, w->a);
-	return w->c->init.mounts ? 0 : lr_fail(err, ENOMEM, "plan");
+	return lr_tree_copy(&g->master->init.tree, w->a, &w->c->init.tree, err);
 }
 
 static int begin(struct work *w, struct lr_err *err)
@@ -526,11 +501,7 @@ static int begin(struct work *w, struct lr_err *err)
 
 	*w->c = (struct lr_compiled){
 		.hold = LR_LEAN_HOLD_NONE,
-		.init = {.root = LR_ROOTFS_STATE_INIT,
-			 .arena = w->a,
-			 .go = LR_NOFD,
-			 .made_devices = LR_NOFD,
-			 .answer = LR_NOFD},
+		.init = {.tree = LR_TREE_NONE, .arena = w->a, .go = LR_NOFD, .answer = LR_NOFD},
 	};
 	int r = config ? 0 : lr_compile_read(o, w->a, &bundle, &config, err);
 	if (r < 0)

@@ -24,10 +24,8 @@ void lr_birth_close(struct lr_birth *b)
 	lr_init_child_close(&b->child);
 	b->console = lr_close(b->console);
 	b->c.init.process.console = lr_close(b->c.init.process.console);
-	lr_mount_release(b->c.init.mounts);
-	b->c.init.made_devices = lr_close(b->c.init.made_devices);
 	lr_lean_hold_close(&b->c.hold);
-	lr_rootfs_state_close(&b->c.init.root);
+	lr_tree_close(&b->c.init.tree);
 	lr_close_hook_outputs(&b->c.init.hook_opts);
 	b->c.init.go = lr_close(b->c.init.go);
 	b->c.init.answer = lr_close(b->c.init.answer);
@@ -264,11 +262,7 @@ static int prepare(struct lr_birth *b, enum lr_birth_kind kind, struct lr_arena 
 	if (r >= 0)
 		r = make_cgroups(b, a, err);
 	if (r >= 0)
-		r = lr_rootfs_prepare(b->c.init.rootfs, &b->c.init.root, err);
-	if (r >= 0)
-		r = lr_mount_prepare(b->c.init.mounts, err);
-	if (r >= 0)
-		r = lr_device_prepare(b->c.init.devices, &b->c.init.made_devices, err);
+		r = lr_tree_prepare(&b->c.init.tree, err);
 	if (r >= 0 && kind == LR_BIRTH_CREATE) {
 		struct lr_store_fifos f = {LR_NOFD, LR_NOFD};
 		r = lr_store_fifos_make(&b->entry, &f, err);

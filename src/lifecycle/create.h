@@ -32,10 +32,9 @@ struct lr_birth {
 		.store = {.fd = -EBADF}, .entry = LR_ENTRY_NONE, .child = LR_INIT_CHILD_NONE,      \
 		.stub = -EBADF, .console = -EBADF, .c.hold = LR_LEAN_HOLD_NONE, .c.init = {        \
 			.go = -EBADF,                                                              \
-			.made_devices = -EBADF,                                                    \
 			.answer = -EBADF,                                                          \
 			.process.console = -EBADF,                                                 \
-			.root = LR_ROOTFS_STATE_INIT,                                              \
+			.tree = LR_TREE_NONE,                                                      \
 			.hook_opts = LR_HOOK_OPTS_INIT                                             \
 		}                                                                                  \
 	}

@@ -1,0 +1,101 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* tree: its making; tree.h has the order. */
+#define LR_ROOM "init"
+#include "src/tree/tree.h"
+
+#include "src/base/fd.h"
+
+int lr_tree_prepare(struct lr_tree *t, struct lr_err *err)
+{
+	int r = lr_rootfs_prepare(t->rootfs, &t->state, err);
+
+	if (r >= 0)
+		r = lr_mount_prepare(t->mounts, err);
+	return r < 0 ? r : lr_device_prepare(t->devices, &t->made_devices, err);
+}
+
+int lr_tree_open(struct lr_tree *t, struct lr_err *err)
+{
+	return lr_rootfs_open_null(t->rootfs, &t->state, err);
+}
+
+int lr_tree_attach(struct lr_tree *t, struct lr_err *err)
+{
+	return lr_rootfs_attach(t->rootfs, &t->state, err);
+}
+
+static struct lr_mount_env mount_env(const struct lr_tree *t, const struct lr_tree_env *env)
+{
+	return (struct lr_mount_env){
+		.rootfd = t->state.rootfd,
+		.procfd = env->procfd,
+		.cgroup = t->cgroup,
+		.alone = t->rootfs->new_mount_ns,
+		.join_cgroup = env->join_cgroup,
+		.arg = env->arg,
+	};
+}
+
+int lr_tree_mount(struct lr_tree *t, const struct lr_tree_env *env, struct lr_err *err)
+{
+	struct lr_mount_env menv = mount_env(t, env);
+
+	int r = lr_mount_apply(t->mounts, &menv, err);
+	int root = lr_mount_take_root(t->mounts);
+	if (root >= 0) {
+		lr_close(t->state.rootfd);
+		t->state.rootfd = root;
+	}
+	return r;
+}
+
+int lr_tree_devices(struct lr_tree *t, const struct lr_tree_env *env, struct lr_err *err)
+{
+	struct lr_mount_env menv = mount_env(t, env);
+	LR_CLEANUP_FD_LATE int opened = LR_NOFD;
+
+	if (!t->own_dev)
+		return 0;
+	int dev = lr_mount_new_tmpfs(t->mounts, &menv, "/dev");
+	bool fresh = dev >= 0 && !t->rootless;
+	if (dev < 0)
+		dev = opened = lr_rootfs_open_dev(t->state.rootfd, err);
+	int r = dev < 0 ? dev : 0;
+	if (r >= 0 && t->made_devices >= 0)
+		r = lr_device_place(t->devices, t->made_devices, t->state.rootfd, dev, err);
+	if (r >= 0)
+		r = lr_device_apply(t->devices, t->state.rootfd, dev, fresh, err);
+	return r < 0 ? r : lr_rootfs_dev_links(dev, err);
+}
+
+int lr_tree_make_places(struct lr_tree *t, struct lr_mount_plan *later, struct lr_err *err)
+{
+	const struct lr_tree_env nothing = {.procfd = LR_NOFD};
+	struct lr_mount_env menv = mount_env(t, &nothing);
+
+	return lr_mount_make_places(later, &menv, err);
+}
+
+int lr_tree_settle(struct lr_tree *t, const struct lr_tree_env *env, struct lr_err *err)
+{
+	struct lr_mount_env menv = mount_env(t, env);
+	int r = lr_mount_finish(t->mounts, &menv, err);
+
+	lr_mount_release(t->mounts);
+	return r;
+}
+
+int lr_tree_protect(struct lr_tree *t, struct lr_err *err)
+{
+	return lr_rootfs_protect(t->rootfs, &t->state, err);
+}
+
+int lr_tree_pivot(struct lr_tree *t, struct lr_err *err)
+{
+	int r = lr_rootfs_pivot(t->rootfs, &t->state, err);
+
+	if (r >= 0)
+		r = lr_rootfs_finish(t->rootfs, err);
+	lr_rootfs_state_close(&t->state);
+	return r;
+}

@@ -1,0 +1,71 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* tree: the plans of the rooms that it is made of. */
+#define LR_ROOM "config"
+#include "src/tree/tree.h"
+
+#include "src/base/fd.h"
+
+int lr_tree_plan(const struct oci_root *root, const struct oci_linux *l,
+		 const struct lr_tree_opts *o, struct lr_arena *a, struct lr_tree *ret,
+		 struct lr_err *err)
+{
+	struct lr_tree t = LR_TREE_NONE;
+	const struct lr_rootfs_opts root_opts = {
+		.bundle = o->bundle,
+		.mount_label = l->mount_label,
+		.mounts = o->all,
+		.no_pivot = o->no_pivot,
+		.new_mount_ns = o->new_mount_ns,
+		.userns = o->userns,
+		.prepared = o->from_template,
+	};
+	struct lr_mount_opts mount_opts = {
+		.bundle = o->bundle,
+		.mount_label = l->mount_label,
+		.mount_context_type = o->mount_context_type,
+		.rootfs_propagation = o->propagation,
+		.no_fallback = o->no_fallback,
+		.userns = o->userns,
+		.cgroupns = o->cgroupns,
+		.netns = o->netns,
+		.uid_map = &l->uid_mappings,
+		.gid_map = &l->gid_mappings,
+		.userns_path = o->userns_path,
+		.elsewhere = o->from_template,
+	};
+
+	int r = lr_rootfs_plan(root, o->propagation, o->template_ ? NULL : &l->masked_paths,
+			       o->template_ ? NULL : &l->readonly_paths, &root_opts, a, &t.rootfs,
+			       err);
+	if (r < 0)
+		return r;
+	mount_opts.root = t.rootfs->path;
+	r = lr_mount_plan(o->here, &mount_opts, a, &t.mounts, err);
+	if (r < 0)
+		return r;
+	t.own_dev = !o->from_template && lr_device_needs_dev(o->here);
+	t.rootless = o->rootless;
+	const struct lr_device_opts dev_opts = {.userns = o->userns,
+						.needs_dev = t.own_dev,
+						.uid_map = &l->uid_mappings,
+						.gid_map = &l->gid_mappings};
+	r = lr_device_plan(&l->devices, &dev_opts, a, &t.devices, err);
+	if (r >= 0)
+		*ret = t;
+	return r;
+}
+
+int lr_tree_copy(const struct lr_tree *t, struct lr_arena *a, struct lr_tree *ret,
+		 struct lr_err *err)
+{
+	*ret = *t;
+	ret->mounts = lr_mount_copy(t->mounts, a);
+	return ret->mounts ? 0 : lr_fail(err, ENOMEM, "plan");
+}
+
+void lr_tree_close(struct lr_tree *t)
+{
+	lr_mount_release(t->mounts);
+	t->made_devices = lr_close(t->made_devices);
+	lr_rootfs_state_close(&t->state);
+}
