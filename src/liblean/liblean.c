@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * liblean: the public face (include/lean/lean.h) of the lifecycle's templates. Nothing happens here
- * but checks of what came from outside, and translation.
+ * liblean: the public face (include/lean/lean.h) of template.h. Nothing happens here but checks of
+ * what came from outside, and translation.
  */
 #define LR_ROOM "liblean"
 #include <lean/lean.h>
@@ -12,7 +12,7 @@
 #include <unistd.h>
 
 #include "src/base/log.h"
-#include "src/lifecycle/template.h"
+#include "src/liblean/template.h"
 #include "src/sys/selfexe.h"
 
 #define API          __attribute__((visibility("default")))

@@ -1,13 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* lifecycle: what template.c and instance.c share; internal. */
-#ifndef LR_LIFECYCLE_INSTANCE_H
-#define LR_LIFECYCLE_INSTANCE_H
+/* liblean: what template.c and instance.c share; internal. */
+#ifndef LR_LIBLEAN_INSTANCE_H
+#define LR_LIBLEAN_INSTANCE_H
 
 #include <pthread.h>
 #include <stdatomic.h>
 
+#include "src/liblean/template.h"
 #include "src/lifecycle/create.h"
-#include "src/lifecycle/template.h"
 
 struct lr_stack;
 

@@ -1,14 +1,14 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * lifecycle: templates: a bundle that is read once and started often, for callers that stay (the
- * library, src/liblean). What is started is a container as any other: it has its record, every
- * verb works on it, and whatever is left of it when the caller is killed goes by delete --force.
+ * liblean: a template is a bundle that is read once and started often. What is started is a
+ * container as any other: it has its record, every verb works on it, and whatever is left of it
+ * when the caller is killed goes by delete --force.
  *
  * A template does not change once it is open, but for its pool of stacks: any thread may start
  * from it at any time. An instance may be used by several threads, too.
  */
-#ifndef LR_LIFECYCLE_TEMPLATE_H
-#define LR_LIFECYCLE_TEMPLATE_H
+#ifndef LR_LIBLEAN_TEMPLATE_H
+#define LR_LIBLEAN_TEMPLATE_H
 
 #include "src/lifecycle/lifecycle.h"
 

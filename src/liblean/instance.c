@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* lifecycle: containers of a template, and processes in them; see template.h. */
+/* liblean: containers of a template, and processes in them; see template.h. */
 #define LR_ROOM "instance"
-#include "src/lifecycle/instance.h"
+#include "src/liblean/instance.h"
 
 #include <errno.h>
 #include <poll.h>

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* lifecycle: a bundle read once and started often; see template.h. */
+/* liblean: a bundle read once and started often; see template.h. */
 #define LR_ROOM "template"
-#include "src/lifecycle/template.h"
+#include "src/liblean/template.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -17,8 +17,8 @@
 #include "libocispec/ocispec.h"
 #include "src/base/fd.h"
 #include "src/base/str.h"
+#include "src/liblean/instance.h"
 #include "src/lifecycle/hide.h"
-#include "src/lifecycle/instance.h"
 #include "src/sys/selfexe.h"
 
 /* Deep enough for the stages, which keep a few paths (4 kB each) and errors (1 kB) on it. */
