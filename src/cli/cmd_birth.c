@@ -31,9 +31,9 @@ static int create_opts(const struct lr_cli_args *args, struct lr_create_opts *o,
 		.keep = lr_cli_flag(args, LR_OPT_KEEP),
 		.no_subreaper = lr_cli_flag(args, LR_OPT_NO_SUBREAPER),
 	};
-	if (!lr_selfexe_is_protected()) {
-		o->protect = lr_cli_protect;
-		o->protect_arg = args->argv;
+	if (!lr_selfexe_is_hidden()) {
+		o->hide = lr_cli_hide_now;
+		o->hide_arg = args->argv;
 	}
 	return lr_cli_preserve_fds(args, &o->preserve_fds, err);
 }

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * cli: main. Parse, protect our own file, open the log, dispatch, report. The order matters to
+ * cli: main. Parse, hide our own file, open the log, dispatch, report. The order matters to
  * callers: the log is open before anything can fail that they would want to read about.
  */
 #define LR_ROOM ""
@@ -42,13 +42,13 @@ static int guard_stdio(struct lr_err *err)
 	return 0;
 }
 
-static int protect(const struct lr_cli_args *args, struct lr_err *err)
+static int hide(const struct lr_cli_args *args, struct lr_err *err)
 {
-	uint8_t when = args->verb ? args->verb->protect : LR_PROTECT_NO;
+	uint8_t when = args->verb ? args->verb->hidden : LR_HIDDEN_NO;
 
-	if (when == LR_PROTECT_NO || lr_cli_flag(args, LR_OPT_HELP))
+	if (when == LR_HIDDEN_NO || lr_cli_flag(args, LR_OPT_HELP))
 		return 0;
-	return lr_cli_hide(when == LR_PROTECT_LATER ? LR_HIDE_RUN : LR_HIDE_ENTER, args->argv, err);
+	return lr_cli_hide(when == LR_HIDDEN_LATER ? LR_HIDE_RUN : LR_HIDE_ENTER, args->argv, err);
 }
 
 static int dispatch(const struct lr_cli_args *args, struct lr_err *err)
@@ -98,7 +98,7 @@ int main(int argc, char **argv)
 	if (r == 0)
 		r = lr_cli_parse(argc, argv, &args, &err);
 	if (r == 0)
-		r = protect(&args, &err);
+		r = hide(&args, &err);
 	ignore_broken_pipes(args.verb);
 
 	int opened = lr_cli_log_open(&args, r < 0 ? NULL : &err);

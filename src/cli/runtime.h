@@ -21,8 +21,8 @@ int lr_cli_runtime(const struct lr_cli_args *args, struct lr_cli_runtime *ret,
 /* Hides the program's own file as lr_hide decides, before anything is known of the container.
  * LEAN_RUNTIME_SELF in the environment, "mount" or "copy", says how. argv: of main. */
 int lr_cli_hide(enum lr_hide_birth birth, char **argv, struct lr_err *err) LR_MUST_CHECK;
-/* lr_create_opts.protect: executes the program again. argv: of main. */
-int lr_cli_protect(void *argv, struct lr_err *err) LR_MUST_CHECK;
+/* lr_create_opts.hide: executes the program again. argv: of main. */
+int lr_cli_hide_now(void *argv, struct lr_err *err) LR_MUST_CHECK;
 
 /* All values of a repeatable option, NULL-terminated; NULL when it was not given. *n may be NULL.
  */

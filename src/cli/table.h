@@ -176,8 +176,8 @@ enum lr_cli_operand { LR_OPERAND_NONE, LR_OPERAND_NEW_ID, LR_OPERAND_ID, LR_OPER
 #define LR_ANY_ARGS UINT8_MAX
 
 /* Puts a process into a container, which must not see our file (sys/selfexe.h): first thing in
- * main, or when it turns out that it has to be (lr_create_opts.protect). */
-enum lr_cli_protect { LR_PROTECT_NO, LR_PROTECT_FIRST, LR_PROTECT_LATER };
+ * main, or when it turns out that it has to be (lr_create_opts.hide). */
+enum lr_cli_hidden { LR_HIDDEN_NO, LR_HIDDEN_FIRST, LR_HIDDEN_LATER };
 
 struct lr_cli_verb {
 	const char *name;
@@ -186,7 +186,7 @@ struct lr_cli_verb {
 	uint8_t operand;      /* enum lr_cli_operand */
 	bool command;         /* what follows the first operand is somebody else's command line */
 	bool own_opts_after;  /* ... but options right after that operand are still ours */
-	uint8_t protect;      /* enum lr_cli_protect */
+	uint8_t hidden;       /* enum lr_cli_hidden */
 	uint8_t fail;         /* exit status of a failure that asks for none itself */
 	const char *operands; /* as help shows them: "CONTAINER [SIGNAL]" */
 	const char *summary;  /* one line, no full stop */

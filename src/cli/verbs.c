@@ -11,21 +11,21 @@
 
 /* clang-format off */
 const struct lr_cli_verb lr_cli_verbs[] = {
-	{ VERB(RUN, "run", lr_cmd_run), OPERANDS(1, 1, NEW_ID, "CONTAINER"), .protect = LR_PROTECT_LATER,
+	{ VERB(RUN, "run", lr_cmd_run), OPERANDS(1, 1, NEW_ID, "CONTAINER"), .hidden = LR_HIDDEN_LATER,
 	  .fail = 1, .summary = "create a container, start it and wait for its end",
 	  .about = "CONTAINER is the name the new container gets. The exit status is the one of its\n"
 		   "process, or 128 plus the number of the signal that ended it.\n"
 		   "Without --bundle, CONTAINER may also be a directory that has a config.json. That is the\n"
 		   "bundle then, and a name is made up. A word that could be a name (no slash, no dot in\n"
 		   "front) is a directory only if the working directory has no config.json." },
-	{ VERB(CREATE, "create", lr_cmd_create), OPERANDS(1, 1, NEW_ID, "CONTAINER"), .protect = LR_PROTECT_LATER,
+	{ VERB(CREATE, "create", lr_cmd_create), OPERANDS(1, 1, NEW_ID, "CONTAINER"), .hidden = LR_HIDDEN_LATER,
 	  .fail = 1, .summary = "create a container that waits for start",
 	  .about = "CONTAINER is the name the new container gets. Namespaces, mounts and limits are set up;\n"
 		   "the process of config.json is not executed before start." },
 	{ VERB(START, "start", lr_cmd_start), OPERANDS(1, 1, ID, "CONTAINER"), .fail = 1,
 	  .summary = "execute the process of a created container" },
 	{ VERB(EXEC, "exec", lr_cmd_exec),
-	  OPERANDS(1, LR_ANY_ARGS, ID, "CONTAINER COMMAND [ARGUMENT...]"), .protect = LR_PROTECT_FIRST,
+	  OPERANDS(1, LR_ANY_ARGS, ID, "CONTAINER COMMAND [ARGUMENT...]"), .hidden = LR_HIDDEN_FIRST,
 	  .command = true, .own_opts_after = true, .fail = 255,
 	  .summary = "execute another process in a running container",
 	  .about = "Without COMMAND, --process names a file that holds the process as JSON. The exit status is\n"
@@ -51,14 +51,14 @@ const struct lr_cli_verb lr_cli_verbs[] = {
 	  .summary = "change the resource limits of a container",
 	  .about = "What is not given stays as it is. BYTES may end in k, m, g, t or p." },
 	{ VERB(MOUNTS, "mounts", lr_cmd_mounts), OPERANDS(3, 3, NONE, "add|remove CONTAINER FILE"),
-	  .protect = LR_PROTECT_FIRST, .fail = 1, .summary = "mount into, or out of, a running container",
+	  .hidden = LR_HIDDEN_FIRST, .fail = 1, .summary = "mount into, or out of, a running container",
 	  .about = "FILE (-: standard input) holds a list of mounts as in config.json, or an object that has\n"
 		   "one. For remove only their destinations count. (An experiment of crun's.)" },
 	{ VERB(DELETE, "delete", lr_cmd_delete), OPERANDS(1, 1, ID, "CONTAINER"), .fail = 1,
 	  .summary = "remove a stopped container and what it held" },
 	{ VERB(CHECKPOINT, "checkpoint", lr_cmd_checkpoint), OPERANDS(1, 1, ID, "CONTAINER"), .fail = 1,
 	  .summary = "save a running container to disk (not supported in this version)" },
-	{ VERB(RESTORE, "restore", lr_cmd_restore), OPERANDS(1, 1, NEW_ID, "CONTAINER"), .protect = LR_PROTECT_FIRST,
+	{ VERB(RESTORE, "restore", lr_cmd_restore), OPERANDS(1, 1, NEW_ID, "CONTAINER"), .hidden = LR_HIDDEN_FIRST,
 	  .fail = 1, .summary = "continue a saved container (not supported in this version)" },
 	{ VERB(POOL, "pool", lr_cmd_pool), OPERANDS(1, 1, NONE, "status|warm|drain"), .fail = 1,
 	  .summary = "what the lean profile keeps ready for containers",

@@ -10,7 +10,7 @@
 #include "src/base/fd.h"
 #include "src/init/child.h"
 #include "src/init/clone.h"
-#include "src/init/vm.h"
+#include "src/init/shared.h"
 #include "src/sys/selfexe.h"
 #include "src/sys/syscalls.h"
 
@@ -75,14 +75,14 @@ static int open_pipes(const struct lr_child *c, int report[2], int go[2], struct
 	return r;
 }
 
-/* 0, LR_VM_NOT_HERE, or -errno. */
+/* 0, LR_SHARED_NOT_HERE, or -errno. */
 static int bear_in_memory(struct lr_bearing *b, struct lr_init_child *ret, struct lr_err *err)
 {
 	struct lr_child *c = b->child;
 	int report[2] = {LR_NOFD, LR_NOFD}, go[2] = {LR_NOFD, LR_NOFD};
 
-	if (!c->vm)
-		return LR_VM_NOT_HERE;
+	if (!c->shared)
+		return LR_SHARED_NOT_HERE;
 	/* We wait until its program runs: nothing may be held by then. */
 	lr_selfexe_let_go();
 	int r = open_pipes(c, report, go, err);
@@ -92,8 +92,8 @@ static int bear_in_memory(struct lr_bearing *b, struct lr_init_child *ret, struc
 	c->becoming.sync = report[1];
 	if (go[0] >= 0)
 		c->becoming.go = go[0];
-	c->becoming.vm = true;
-	pid_t pid = lr_clone_vm(b->clone, c->vm, born, b, &c->pid);
+	c->becoming.shared = true;
+	pid_t pid = lr_clone_shared(b->clone, c->shared, born, b, &c->pid);
 	lr_close(report[1]);
 	lr_close(go[0]);
 	if (pid == 0) {
@@ -101,7 +101,7 @@ static int bear_in_memory(struct lr_bearing *b, struct lr_init_child *ret, struc
 			c->becoming.go = LR_NOFD;
 		lr_close(report[0]);
 		lr_close(go[1]);
-		return LR_VM_NOT_HERE;
+		return LR_SHARED_NOT_HERE;
 	}
 	*ret = (struct lr_init_child){.pid = pid,
 				      .pidfd = b->clone->pidfd,
@@ -114,7 +114,7 @@ static int bear_in_memory(struct lr_bearing *b, struct lr_init_child *ret, struc
 	r = outcome(c, ret, err);
 	if (r < 0)
 		lr_init_abort(ret);
-	lr_vm_over(c->process->stub_argv ? 0 : ret->pid);
+	lr_shared_over(c->process->stub_argv ? 0 : ret->pid);
 	return r;
 }
 
@@ -148,10 +148,10 @@ static int bear_apart(struct lr_bearing *b, struct lr_init_child *ret, struct lr
 	int r = lr_sync_pair(sv, err);
 	if (r < 0)
 		return r;
-	c->vm = NULL;
+	c->shared = NULL;
 	c->medium = &lr_medium_socket;
 	c->becoming.sync = sv[1];
-	c->becoming.vm = false;
+	c->becoming.shared = false;
 	c->part = b->between ? LR_PART_BETWEEN : LR_PART_WHOLE;
 	pid_t pid = lr_clone(b->clone, err);
 	if (pid == 0) {
@@ -173,7 +173,7 @@ static int bear_apart(struct lr_bearing *b, struct lr_init_child *ret, struct lr
 
 int lr_bear(struct lr_bearing *b, struct lr_init_child *ret, struct lr_err *err)
 {
-	int r = b->between ? LR_VM_NOT_HERE : bear_in_memory(b, ret, err);
+	int r = b->between ? LR_SHARED_NOT_HERE : bear_in_memory(b, ret, err);
 
-	return r == LR_VM_NOT_HERE ? bear_apart(b, ret, err) : r;
+	return r == LR_SHARED_NOT_HERE ? bear_apart(b, ret, err) : r;
 }

@@ -209,7 +209,7 @@ static int close_rest(const struct lr_init_process *p, struct lr_becoming *b, st
 	    r = 0;
 	unsigned first = 3 + (unsigned)p->preserve_fds;
 
-	if (!b->vm)
+	if (!b->shared)
 		lr_log_set_sink(NULL, NULL);
 	b->procfd = LR_NOFD;
 	qsort(keep, LR_ARRAY_SIZE(keep), sizeof(keep[0]), ascending);
@@ -335,7 +335,7 @@ static int execute_stub(struct lr_init_process *p, struct lr_becoming *b, struct
 int lr_process_execute(struct lr_init_process *p, struct lr_becoming *b, struct lr_err *err)
 {
 	/* Who shares our memory knows it. */
-	if (p->stub_argv && (b->answer >= 0 || !b->vm))
+	if (p->stub_argv && (b->answer >= 0 || !b->shared))
 		lr_sync_send_program(b->answer >= 0 ? b->answer : b->sync, b->program);
 	int r = lr_process_confine(p, err);
 	if (r < 0)

@@ -54,8 +54,8 @@ static int stage_signals(struct lr_child *c, struct lr_err *err)
 	int r = 0;
 
 	lr_selfexe_let_go();
-	if (c->vm && c->vm->record) {
-		r = c->vm->record(c->vm->arg, c->pid, false, &c->signals, err);
+	if (c->shared && c->shared->record) {
+		r = c->shared->record(c->shared->arg, c->pid, false, &c->signals, err);
 		c->signals |= LR_CLONE_ABOVE_STAT;
 	}
 	return r < 0 ? r : lr_process_reset_signals(c->signals, err);
@@ -161,11 +161,11 @@ static bool writes_offsets(const struct lr_child *c)
 /*
  * Nobody in the container may look into this process, whose descriptors lead to the host
  * (CVE-2016-9962), before it is theirs. Its children inherit that, execve makes it visible again. A
- * memory that is the caller's, too, is hidden already (vm.h).
+ * memory that is the caller's, too, is hidden already (shared.h).
  */
 static int stage_hidden(struct lr_child *c, struct lr_err *err)
 {
-	return c->vm ? 0 : set_visible(writes_offsets(c), err);
+	return c->shared ? 0 : set_visible(writes_offsets(c), err);
 }
 
 /* With the host's rights where we have them, before they are given up. */
@@ -249,8 +249,8 @@ static int stage_process(struct lr_child *c, struct lr_err *err)
 	int r = 0;
 
 	/* Nobody will say START; and the record's descriptor goes with the others in a moment. */
-	if (c->vm && c->vm->record && c->becoming.go < 0)
-		r = c->vm->record(c->vm->arg, c->pid, true, NULL, err);
+	if (c->shared && c->shared->record && c->becoming.go < 0)
+		r = c->shared->record(c->shared->arg, c->pid, true, NULL, err);
 	c->started = r >= 0;
 	if (r >= 0)
 		r = lr_process_become(c->process, &c->becoming, err);

@@ -35,7 +35,7 @@ struct lr_medium {
 	void (*report)(struct lr_child *c, const struct lr_err *why);
 };
 extern const struct lr_medium lr_medium_socket; /* to a process of its own */
-extern const struct lr_medium lr_medium_memory; /* shared; see vm.h */
+extern const struct lr_medium lr_medium_memory; /* shared; see shared.h */
 
 struct lr_child {
 	enum lr_who who;
@@ -51,10 +51,10 @@ struct lr_child {
 	bool in_cgroup;              /* born in the v2 cgroup, or moved there by the parent */
 	bool joined;                 /* in all its cgroups */
 	pid_t host_pid;              /* for hooks; 0 until told */
-	/* In the caller's memory; see vm.h. */
-	struct lr_init_vm *vm; /* NULL: a process of its own */
-	pid_t pid;             /* as the parent sees it; there before the child runs */
-	bool started;          /* who kills it from now on kills the program */
+	/* In the caller's memory; see shared.h. */
+	struct lr_init_shared *shared; /* NULL: a process of its own */
+	pid_t pid;                     /* as the parent sees it; there before the child runs */
+	bool started;                  /* who kills it from now on kills the program */
 	struct lr_err err;
 };
 
@@ -103,7 +103,7 @@ struct lr_bearing {
 	int (*map)(const struct lr_init_plan *p, pid_t pid, struct lr_err *err);
 };
 
-/* The one place that clones: in our memory, if child->vm says so and it is possible here, or
+/* The one place that clones: in our memory, if child->shared says so and it is possible here, or
  * apart. On failure no process is left. */
 int lr_bear(struct lr_bearing *b, struct lr_init_child *ret, struct lr_err *err) LR_MUST_CHECK;
 

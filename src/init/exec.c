@@ -31,7 +31,7 @@ static struct newborn *conceive(const struct lr_init_exec *p)
 		.who = p->visit ? LR_WHO_VISITOR : LR_WHO_MEMBER,
 		.exec = &n->plan,
 		.process = &n->plan.process,
-		.vm = notifies ? NULL : p->vm,
+		.shared = notifies ? NULL : p->shared,
 		.becoming = LR_BECOMING_NONE,
 	};
 	return n;
@@ -92,7 +92,7 @@ static int step_back(int own, int r, struct lr_err *err)
 
 int lr_init_exec(struct lr_init_exec *p, struct lr_init_child *ret, struct lr_err *err)
 {
-	if (!p->vm)
+	if (!p->shared)
 		return exec_member(p, ret, err);
 	LR_CLEANUP_FD int own = open("/proc/thread-self/ns/pid_for_children", O_RDONLY | O_CLOEXEC);
 	int r = own < 0 ? -errno : lr_setns(own, CLONE_NEWPID);

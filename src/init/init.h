@@ -28,8 +28,8 @@
 #include "src/sysctl/sysctl.h"
 #include "src/tree/tree.h"
 
-/* Births in the caller's memory; see vm.h. */
-struct lr_init_vm {
+/* Births in the caller's memory; see shared.h. */
+struct lr_init_shared {
 	void *stack; /* for the child until its execve: lowest address; NULL: below the caller's own
 		      */
 	size_t stack_size;
@@ -52,7 +52,7 @@ struct lr_init_plan {
 	struct lr_arena *arena; /* for the state text */
 	/* Born in the caller's memory, which takes lr_init_alone; NULL: a process of its own from
 	 * the start. */
-	struct lr_init_vm *vm;
+	struct lr_init_shared *shared;
 	/* What was prepared for it; NULL, or descriptors that are LR_NOFD: nothing. */
 	struct lr_lean_enter *lean;
 	/* create: init waits for a byte from `go`, and tells by `answer` what goes wrong after
@@ -135,7 +135,7 @@ struct lr_init_exec {
 	unsigned namespaces; /* CLONE_NEW* of the container to enter */
 	int ns[LR_INIT_NAMESPACES];         /* of lr_init_exec: namespaces opened by /proc */
 	const struct lr_cgroup_ref *cgroup; /* NULL: none */
-	struct lr_init_vm *vm;              /* as for lr_init_plan; nothing is recorded */
+	struct lr_init_shared *shared;      /* as for lr_init_plan; nothing is recorded */
 	struct lr_cgroup_join join;
 	struct oci_state state; /* for a seccomp agent */
 	struct lr_arena *arena;

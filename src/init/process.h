@@ -71,7 +71,7 @@ struct lr_becoming {
 	int go;       /* gives the word to start; LR_NOFD: the medium does */
 	int answer;   /* to `start`, once it is there; LR_NOFD: none */
 	int hooks[2]; /* where the hooks of `start` write, LR_NOFD: nowhere of their own */
-	bool vm;      /* in the caller's memory */
+	bool shared;  /* in the caller's memory */
 	char program[PATH_MAX];
 	char home[sizeof("HOME=") + PATH_MAX];
 	char stub_text[24];

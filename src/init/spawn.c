@@ -73,7 +73,7 @@ static struct newborn *conceive(const struct lr_init_plan *p, const struct lr_ns
 		.plan = &n->plan,
 		.process = &n->plan.process,
 		.ns = &n->ns,
-		.vm = p->vm && lr_init_alone(p) ? p->vm : NULL,
+		.shared = p->shared && lr_init_alone(p) ? p->shared : NULL,
 		.becoming = LR_BECOMING_NONE,
 		.sister =
 			clone_flags(p) & ~(lr_child_made_between(p) ? (unsigned)CLONE_NEWUSER : 0),

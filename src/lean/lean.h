@@ -168,12 +168,12 @@ void lr_lean_hold_close(struct lr_lean_hold *h); /* descriptors only */
  * be proven clean, or was marked, is removed. Idempotent: what is not held by `id` any more is not
  * touched.
  */
-struct lr_lean_given {
+struct lr_lean_held {
 	const char *id;
 	const char *slot, *net;             /* as recorded; may be NULL */
 	const struct lr_cgroup_ref *cgroup; /* the slot's; NULL: it has none */
 };
-int lr_lean_put(int store, const char *store_path, const struct lr_lean_given *g,
+int lr_lean_put(int store, const char *store_path, const struct lr_lean_held *g,
 		struct lr_arena *arena, struct lr_err *err) LR_MUST_CHECK;
 
 /*
@@ -181,7 +181,7 @@ int lr_lean_put(int store, const char *store_path, const struct lr_lean_given *g
  * its limits are changed, or a process with the power to change them enters it. `net`: the same for
  * its network namespace; a shared one is left to those who are in it.
  */
-int lr_lean_mark(int store, const char *store_path, const struct lr_lean_given *g, bool net,
+int lr_lean_mark(int store, const char *store_path, const struct lr_lean_held *g, bool net,
 		 struct lr_arena *arena, struct lr_err *err) LR_MUST_CHECK;
 
 /* ---- looking at it (pool.c) ------------------------------------------------------------------ */

@@ -333,7 +333,7 @@ int lr_lean_take(const struct lr_lean_plan *plan, const struct lr_lean_env *env,
 /* ---- back ------------------------------------------------------------------------------------ */
 
 /* *why: 0, or why the slot's control groups can't serve again. */
-static int put(int store, const char *store_path, const struct lr_lean_given *g, int *why,
+static int put(int store, const char *store_path, const struct lr_lean_held *g, int *why,
 	       struct lr_arena *arena, struct lr_err *err)
 {
 	LR_CLEANUP_HOME struct lr_lean_home h = LR_LEAN_HOME_NONE;
@@ -358,7 +358,7 @@ static int put(int store, const char *store_path, const struct lr_lean_given *g,
 	return r;
 }
 
-int lr_lean_put(int store, const char *store_path, const struct lr_lean_given *g,
+int lr_lean_put(int store, const char *store_path, const struct lr_lean_held *g,
 		struct lr_arena *arena, struct lr_err *err)
 {
 	int why;
@@ -378,7 +378,7 @@ int lr_lean_warm(const struct lr_lean_plan *plan, const struct lr_lean_env *env,
 		r = lr_lean_take(plan, &fresh, arena, &h, err);
 		if (r < 0)
 			break;
-		const struct lr_lean_given given = {
+		const struct lr_lean_held given = {
 			.id = env->id,
 			.slot = h.slot,
 			.net = h.net,
@@ -394,7 +394,7 @@ int lr_lean_warm(const struct lr_lean_plan *plan, const struct lr_lean_env *env,
 	return r;
 }
 
-int lr_lean_mark(int store, const char *store_path, const struct lr_lean_given *g, bool net,
+int lr_lean_mark(int store, const char *store_path, const struct lr_lean_held *g, bool net,
 		 struct lr_arena *arena, struct lr_err *err)
 {
 	LR_CLEANUP_HOME struct lr_lean_home h = LR_LEAN_HOME_NONE;

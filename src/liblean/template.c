@@ -194,7 +194,7 @@ static int compile(struct lr_template *t, struct lr_err *err)
 
 static int hide(struct lr_template *t, struct lr_err *err)
 {
-	const struct lr_hide_caller who = {.library = true, .hidden = lr_selfexe_is_protected()};
+	const struct lr_hide_caller who = {.library = true, .hidden = lr_selfexe_is_hidden()};
 	enum lr_hide how = lr_hide(&who, LR_HIDE_RUN, t->given.config, err);
 
 	if (how == LR_HIDE_REFUSE)

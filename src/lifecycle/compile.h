@@ -41,7 +41,7 @@ struct lr_given {
 	const char *kept;                      /* for the record */
 	size_t kept_len;
 	const int *stdio; /* three descriptors */
-	int stub;         /* lr_init_stub_open; LR_NOFD: the caller is protected himself */
+	int stub;         /* lr_init_stub_open; LR_NOFD: the caller is hidden itself */
 	void *stack;
 	size_t stack_size;
 };

@@ -217,7 +217,7 @@ static int record_started(struct lr_birth *b, struct lr_err *err)
 	return lr_store_update(&b->entry, &b->c.record, err);
 }
 
-/* In the child, for lr_init_vm. */
+/* In the child, for lr_init_shared. */
 static int record_self(void *arg, pid_t pid, bool starts, uint64_t *ignored, struct lr_err *err)
 {
 	return starts ? record_started(arg, err) : record_pid(arg, pid, ignored, err);
@@ -236,12 +236,12 @@ static void choose_way(struct lr_birth *b)
 	bool between = p->go < 0 && (b->c.notify || b->hands_out);
 	p->process.held = between && p->process.stub_argv;
 	if ((!between || p->process.held) && lr_init_alone(p)) {
-		b->vm = (struct lr_init_vm){.record = record_self, .arg = b};
+		b->shared = (struct lr_init_shared){.record = record_self, .arg = b};
 		if (b->given) {
-			b->vm.stack = b->given->stack;
-			b->vm.stack_size = b->given->stack_size;
+			b->shared.stack = b->given->stack;
+			b->shared.stack_size = b->given->stack_size;
 		}
-		p->vm = &b->vm;
+		p->shared = &b->shared;
 	}
 }
 
@@ -346,10 +346,10 @@ static const char *pidfd_receiver(const struct lr_create_opts *o, const struct o
 static int hide(struct lr_birth *b, const struct lr_create_opts *o, const struct oci_config *c,
 		struct lr_err *err)
 {
-	const struct lr_hide_caller who = {.hidden = !o->protect};
+	const struct lr_hide_caller who = {.hidden = !o->hide};
 
 	b->hide = lr_hide(&who, o->two_phase ? LR_HIDE_CREATE : LR_HIDE_RUN, c, err);
-	return b->hide == LR_HIDE_MOUNT ? o->protect(o->protect_arg, err) : 0;
+	return b->hide == LR_HIDE_MOUNT ? o->hide(o->hide_arg, err) : 0;
 }
 
 static int open_stub(struct lr_birth *b, const struct lr_create_opts *o, struct lr_arena *a,
@@ -364,7 +364,7 @@ static int open_stub(struct lr_birth *b, const struct lr_create_opts *o, struct 
 	    (!filter || lr_init_stub_allowed(filter, a)))
 		b->stub = lr_init_stub_open(NULL);
 	if (b->stub < 0)
-		return o->protect(o->protect_arg, err);
+		return o->hide(o->hide_arg, err);
 	return lr_process_stub(b->c.config->process, b->stub, a, &b->c.init.process, err);
 }
 

@@ -21,7 +21,7 @@ struct lr_birth {
 	struct lr_seccomp_prog seccomp;
 	struct lr_init_child child;
 	const struct lr_given *given;
-	struct lr_init_vm vm;
+	struct lr_init_shared shared;
 	enum lr_hide hide;
 	bool hands_out; /* lr_birth_hand_out has something to do */
 	int stub;       /* that executes the program; LR_NOFD: none */

@@ -108,7 +108,7 @@ static int destroy_rdt(const struct lr_record *r, const char *text, size_t len, 
 static int give_back(const struct lr_entry *e, const struct lr_record *r,
 		     const struct lr_cgroup_ref *cg, struct lr_arena *a, struct lr_err *err)
 {
-	const struct lr_lean_given given = {
+	const struct lr_lean_held given = {
 		.id = r->id,
 		.slot = r->lean_slot,
 		.net = r->lean_net,

@@ -26,7 +26,7 @@ struct exec {
 	struct lr_seccomp_prog seccomp;
 	struct lr_init_exec plan;
 	struct lr_init_child child;
-	struct lr_init_vm vm;
+	struct lr_init_shared shared;
 	const char *delegate; /* sub-cgroup that init lives in */
 	int console;
 };
@@ -291,8 +291,8 @@ int lr_exec_in_memory(const struct lr_runtime *rt, const struct lr_exec_opts *o,
 	int r = prepare(rt, o, &e, a, err);
 	if (r >= 0)
 		r = lr_process_given(&e.process, given, a, &e.plan.process, err);
-	e.vm = (struct lr_init_vm){.stack = given->stack, .stack_size = given->stack_size};
-	e.plan.vm = &e.vm;
+	e.shared = (struct lr_init_shared){.stack = given->stack, .stack_size = given->stack_size};
+	e.plan.shared = &e.shared;
 	if (r >= 0)
 		r = spawn(&e, o, err);
 	if (r >= 0) {

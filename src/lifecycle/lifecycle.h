@@ -51,8 +51,8 @@ struct lr_create_opts {
 	bool no_subreaper;
 	/* Called where our file has to be hidden from the container and nothing was made yet:
 	 * executes the program again, hidden (sys/selfexe.h), or says why not. NULL: it is. */
-	int (*protect)(void *arg, struct lr_err *err);
-	void *protect_arg;
+	int (*hide)(void *arg, struct lr_err *err);
+	void *hide_arg;
 	const struct lr_given *given; /* compile.h; NULL: the bundle has to be read */
 	/* It was: its absolute path, and what lr_compile_read found; NULL: not yet. */
 	const char *read_bundle;

@@ -19,8 +19,8 @@
 
 #include "src/base/err.h"
 
-/* The first way that can be had; 0 in the protected program. */
-int lr_selfexe_protect(char **argv, char **envp, struct lr_err *err) LR_MUST_CHECK;
+/* The first way that can be had; 0 in the hidden program. */
+int lr_selfexe_hide(char **argv, char **envp, struct lr_err *err) LR_MUST_CHECK;
 
 /*
  * Re-executes the calling program from a sealed memfd (F_SEAL_WRITE and friends; MFD_EXEC where the
@@ -33,7 +33,7 @@ bool lr_selfexe_is_sealed(void);
 /* True in a program that runs from such a mount; false when that cannot be. */
 bool lr_selfexe_mounted(char **argv, char **envp);
 /* Whether this program was started in either way. */
-bool lr_selfexe_is_protected(void);
+bool lr_selfexe_is_hidden(void);
 
 /*
  * The mount still has a holder then, a descriptor: to close the last one takes as long as the

@@ -112,7 +112,7 @@ bool lr_selfexe_mounted(char **argv, char **envp)
 }
 
 /* Both ways leave their mark; without it there is nothing to look at. */
-bool lr_selfexe_is_protected(void)
+bool lr_selfexe_is_hidden(void)
 {
 	const char *name = (const char *)getauxval(AT_EXECFN);
 	bool by_fd =
@@ -121,7 +121,7 @@ bool lr_selfexe_is_protected(void)
 	return mounted || (by_fd && (take_holder() || lr_selfexe_is_sealed()));
 }
 
-int lr_selfexe_protect(char **argv, char **envp, struct lr_err *err)
+int lr_selfexe_hide(char **argv, char **envp, struct lr_err *err)
 {
 	return lr_selfexe_mounted(argv, envp) ? 0 : lr_selfexe_seal(argv, envp, err);
 }

@@ -27,13 +27,13 @@ int lr_cli_hide(enum lr_hide_birth birth, char **argv, struct lr_err *err)
 	case LR_HIDE_COPY:
 		return lr_selfexe_seal(argv, environ, err);
 	case LR_HIDE_MOUNT:
-		return lr_selfexe_protect(argv, environ, err);
+		return lr_selfexe_hide(argv, environ, err);
 	default:
 		return 0;
 	}
 }
 
-int lr_cli_protect(void *argv, struct lr_err *err)
+int lr_cli_hide_now(void *argv, struct lr_err *err)
 {
-	return lr_selfexe_protect(argv, environ, err);
+	return lr_selfexe_hide(argv, environ, err);
 }

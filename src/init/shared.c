@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* init: births in the caller's memory; see vm.h. */
+/* init: births in the caller's memory; see shared.h. */
 #define LR_ROOM "clone"
-#include "src/init/vm.h"
+#include "src/init/shared.h"
 
 #include <errno.h>
 #include <pthread.h>
@@ -108,8 +108,8 @@ static void mask_signals(uint64_t set, uint64_t *old)
 	(void)syscall(SYS_rt_sigprocmask, SIG_SETMASK, &set, old, sizeof(set));
 }
 
-pid_t lr_clone_vm(struct lr_clone *c, const struct lr_init_vm *vm, void (*fn)(void *), void *arg,
-		  pid_t *pid)
+pid_t lr_clone_shared(struct lr_clone *c, const struct lr_init_shared *shared, void (*fn)(void *),
+		      void *arg, pid_t *pid)
 {
 	int pidfd = LR_NOFD;
 	uint64_t old;
@@ -119,8 +119,8 @@ pid_t lr_clone_vm(struct lr_clone *c, const struct lr_init_vm *vm, void (*fn)(vo
 		.pidfd = (uintptr_t)&pidfd,
 		.parent_tid = (uintptr_t)pid,
 		.exit_signal = SIGCHLD,
-		.stack = (uintptr_t)vm->stack,
-		.stack_size = vm->stack_size,
+		.stack = (uintptr_t)shared->stack,
+		.stack_size = shared->stack_size,
 	};
 
 	window_open();
@@ -151,7 +151,7 @@ pid_t lr_clone_vm(struct lr_clone *c, const struct lr_init_vm *vm, void (*fn)(vo
 	return (pid_t)r;
 }
 
-void lr_vm_over(pid_t pid)
+void lr_shared_over(pid_t pid)
 {
 	struct lr_proc_stat st;
 

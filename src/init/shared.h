@@ -17,8 +17,8 @@
  *     5.5) takes the handlers away.
  *   - the OOM killer kills all that share a memory, but passes over who is in the middle of vfork.
  */
-#ifndef LR_INIT_VM_H
-#define LR_INIT_VM_H
+#ifndef LR_INIT_SHARED_H
+#define LR_INIT_SHARED_H
 
 #include "src/init/clone.h"
 #include "src/init/init.h"
@@ -27,19 +27,19 @@
  * Nobody was born: this kernel, machine or plan has no births in our memory. Take the usual way.
  * Not an errno: a child's own error is never taken for it.
  */
-#define LR_VM_NOT_HERE 1
+#define LR_SHARED_NOT_HERE 1
 
 /*
  * fn(arg) in a child that shares our memory; returns when it executes a program or ends. Its pid,
- * and then lr_vm_over is to be called; 0: LR_VM_NOT_HERE. *pid is set for the child.
+ * and then lr_shared_over is to be called; 0: LR_SHARED_NOT_HERE. *pid is set for the child.
  */
-pid_t lr_clone_vm(struct lr_clone *c, const struct lr_init_vm *vm, void (*fn)(void *), void *arg,
-		  pid_t *pid) LR_MUST_CHECK;
+pid_t lr_clone_shared(struct lr_clone *c, const struct lr_init_shared *shared, void (*fn)(void *),
+		      void *arg, pid_t *pid) LR_MUST_CHECK;
 /*
  * Our memory may be looked at again, as far as it could before. Waits until the child has none of
  * it any more: the kernel wakes us a moment before that. pid 0: it is known, as the stub has
  * executed the program or the child was waited for.
  */
-void lr_vm_over(pid_t pid);
+void lr_shared_over(pid_t pid);
 
 #endif
