@@ -209,8 +209,8 @@ static int apply_devices(struct lr_cgroup_plan *plan, struct lr_err *err)
 
 	if (i < 0)
 		return 0;
-	r = lr_cgroup_bpf_apply(plan->ref.v[i].path, plan->insns, plan->n_insns,
-				plan->targets[i].made != 0, err);
+	r = lr_devrules_attach(plan->ref.v[i].path, plan->insns, plan->n_insns,
+			       plan->targets[i].made != 0, err);
 	if ((r == -EPERM || r == -EACCES) && plan->rootless) {
 		/* Device nodes of the host are out of reach of a user namespace anyway. */
 		lr_debug("cgroup: device rules left out: not permitted");

@@ -4,7 +4,6 @@
 #define LR_CGROUP_INTERNAL_H
 
 #include <limits.h>
-#include <linux/bpf.h>
 #include <stdio.h>
 #include <stdlib.h>
 
@@ -12,6 +11,7 @@
 #include "src/base/log.h"
 #include "src/base/str.h"
 #include "src/cgroup/cgroup.h"
+#include "src/devrule/devrule.h"
 
 #define LR_CGROUP_ROOT "/sys/fs/cgroup"
 #define LR_CGROUP_WAIT_MS                                                                          \
@@ -126,41 +126,8 @@ int lr_cgroup_swap_of(int64_t limit, int64_t memsw, int64_t *ret, bool *set);
 int lr_cgroup_write_all(const struct lr_cgroup_write *v, size_t n, bool rootless,
 			struct lr_err *err) LR_MUST_CHECK;
 
-/* ---- devices (devices.c, bpf.c, bpf_attach.c) ------------------------------------------------ */
-
-enum { LR_DEV_M = 1, LR_DEV_R = 2, LR_DEV_W = 4, LR_DEV_ALL = 7 }; /* BPF_DEVCG_ACC_* */
-
-struct lr_cgroup_dev {
-	char type;            /* 'a', 'b', 'c' */
-	int64_t major, minor; /* -1: any */
-	unsigned access;      /* LR_DEV_* */
-	bool allow;
-	const char *where;
-};
-
-struct lr_cgroup_devs {
-	struct lr_cgroup_dev *v;
-	size_t n;
-	bool allow_rest; /* what no rule speaks of */
-};
-
-/* The rules of config.json, then the devices every container may use; the last match decides.
- * Everything before a rule that covers all is dropped. */
-int lr_cgroup_devs_of(const struct oci_device_cgroups *devices, bool terminal,
-		      struct lr_arena *arena, struct lr_cgroup_devs *ret, struct lr_err *err);
-
-/* The same as a default and exceptions to it, all that v1 can say. -EINVAL for holes it cannot. */
-int lr_cgroup_devs_flatten(const struct lr_cgroup_devs *in, struct lr_arena *arena,
-			   struct lr_cgroup_devs *ret, struct lr_err *err);
-void lr_cgroup_gen_devices_v1(struct lr_cgroup_gen *g, const struct lr_cgroup_devs *flat);
-
-/* The same as a program for BPF_PROG_TYPE_CGROUP_DEVICE. */
-int lr_cgroup_bpf_generate(const struct lr_cgroup_devs *devs, struct lr_arena *arena,
-			   struct bpf_insn **ret, size_t *n, struct lr_err *err);
-/* Loads and attaches it to the directory, replacing what this runtime attached before, unless
- * the cgroup is `fresh` and cannot have any. */
-int lr_cgroup_bpf_apply(const char *dir, const struct bpf_insn *insns, size_t n, bool fresh,
-			struct lr_err *err) LR_MUST_CHECK;
+/* v1 takes the rules as a default and exceptions (lr_devrules_flatten): devices_v1.c. */
+void lr_cgroup_gen_devices_v1(struct lr_cgroup_gen *g, const struct lr_devrules *flat);
 
 /* ---- plan and drivers -------------------------------------------------------------------------
  */

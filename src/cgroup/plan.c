@@ -95,7 +95,7 @@ static int make_places(struct lr_cgroup_plan *p, const struct lr_cgroup_layout *
 /* No device controller. Fine where the rules would not forbid anything that was written down. */
 static int devices_without_controller(const struct lr_cgroup_plan *p,
 				      const struct oci_device_cgroups *d,
-				      const struct lr_cgroup_devs *devs, enum lr_cgroup_manager m,
+				      const struct lr_devrules *devs, enum lr_cgroup_manager m,
 				      struct lr_err *err)
 {
 	bool denied = !devs->allow_rest;
@@ -114,13 +114,13 @@ static int devices_without_controller(const struct lr_cgroup_plan *p,
 static int plan_devices(struct lr_cgroup_plan *p, struct lr_cgroup_gen *g,
 			const struct oci_device_cgroups *d, const struct lr_cgroup_opts *o)
 {
-	struct lr_cgroup_devs devs, flat;
-	int r = lr_cgroup_devs_of(d, o->terminal, g->arena, &devs, g->err);
+	struct lr_devrules devs, flat;
+	int r = lr_devrules_of(d, o->terminal, g->arena, &devs, g->err);
 
 	if (r < 0)
 		return r;
 	if (lr_cgroup_dir(g->ref, LR_CTRL_DEVICES)) {
-		r = lr_cgroup_devs_flatten(&devs, g->arena, &flat, g->err);
+		r = lr_devrules_flatten(&devs, g->arena, &flat, g->err);
 		if (r == 0)
 			lr_cgroup_gen_devices_v1(g, &flat);
 		return r < 0 ? r : g->r;
@@ -131,7 +131,7 @@ static int plan_devices(struct lr_cgroup_plan *p, struct lr_cgroup_gen *g,
 	if (devs.allow_rest && devs.n == 0)
 		return 0;
 	struct bpf_insn *insns;
-	r = lr_cgroup_bpf_generate(&devs, g->arena, &insns, &p->n_insns, g->err);
+	r = lr_devrules_program(&devs, g->arena, &insns, &p->n_insns, g->err);
 	p->insns = insns;
 	return r;
 }

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * cgroup: device rules. What the generated program and the v1 exceptions grant is compared with the
+ * devrule: what the generated program and the v1 exceptions grant is compared with the
  * definition ("the last match decides, access by access") over many rule lists; the program runs
  * in a small interpreter here, and in the kernel where that is allowed.
  */
@@ -19,7 +19,7 @@ static struct lr_err err;
 
 /* ---- the definition ------------------------------------------------------------------------- */
 
-static bool definition(const struct lr_cgroup_devs *d, char type, int64_t major, int64_t minor,
+static bool definition(const struct lr_devrules *d, char type, int64_t major, int64_t minor,
 		       unsigned access)
 {
 	for (unsigned bit = 1; bit <= LR_DEV_W; bit <<= 1) {
@@ -28,7 +28,7 @@ static bool definition(const struct lr_cgroup_devs *d, char type, int64_t major,
 		if (!(access & bit))
 			continue;
 		for (size_t i = 0; i < d->n; i++) {
-			const struct lr_cgroup_dev *r = &d->v[i];
+			const struct lr_devrule *r = &d->v[i];
 
 			if ((r->type == 'a' || r->type == type) &&
 			    (r->major < 0 || r->major == major) &&
@@ -42,11 +42,11 @@ static bool definition(const struct lr_cgroup_devs *d, char type, int64_t major,
 }
 
 /* What the kernel's v1 controller does: a default, and exceptions to it. */
-static bool exceptions(const struct lr_cgroup_devs *flat, char type, int64_t major, int64_t minor,
+static bool exceptions(const struct lr_devrules *flat, char type, int64_t major, int64_t minor,
 		       unsigned access)
 {
 	for (size_t i = 0; i < flat->n; i++) {
-		const struct lr_cgroup_dev *e = &flat->v[i];
+		const struct lr_devrule *e = &flat->v[i];
 
 		if (e->type != type || (e->major >= 0 && e->major != major) ||
 		    (e->minor >= 0 && e->minor != minor))
@@ -157,15 +157,15 @@ TEST(program_and_exceptions_grant_what_the_rules_say)
 		struct oci_device_cgroup rules[8];
 		int64_t numbers[8][2];
 		struct oci_device_cgroups list = {rules, rnd(9)};
-		struct lr_cgroup_devs devs, flat;
+		struct lr_devrules devs, flat;
 		struct bpf_insn *insns = NULL;
 		size_t n = 0, wrong = 0;
 
 		for (size_t i = 0; i < list.n; i++)
 			rules[i] = random_rule(numbers[i]);
-		REQUIRE(lr_cgroup_devs_of(&list, false, arena, &devs, &err) == 0);
-		REQUIRE(lr_cgroup_bpf_generate(&devs, arena, &insns, &n, &err) == 0);
-		int fr = lr_cgroup_devs_flatten(&devs, arena, &flat, &err);
+		REQUIRE(lr_devrules_of(&list, false, arena, &devs, &err) == 0);
+		REQUIRE(lr_devrules_program(&devs, arena, &insns, &n, &err) == 0);
+		int fr = lr_devrules_flatten(&devs, arena, &flat, &err);
 		CHECK(fr == 0 || fr == -EINVAL);
 		flat_ok += fr == 0;
 		flat_refused += fr != 0;
@@ -205,9 +205,9 @@ TEST(default_devices_stay_usable)
 
 	for (size_t n = 0; n <= LR_ARRAY_SIZE(rules); n++) {
 		struct oci_device_cgroups list = {rules, n};
-		struct lr_cgroup_devs devs;
+		struct lr_devrules devs;
 
-		REQUIRE(lr_cgroup_devs_of(&list, true, arena, &devs, &err) == 0);
+		REQUIRE(lr_devrules_of(&list, true, arena, &devs, &err) == 0);
 		for (size_t i = 0; i < LR_ARRAY_SIZE(spec_defaults); i++)
 			CHECK(definition(&devs, spec_defaults[i].type, spec_defaults[i].major,
 					 spec_defaults[i].minor, LR_DEV_ALL));
@@ -218,12 +218,12 @@ TEST(default_devices_stay_usable)
 		CHECK(definition(&devs, 'c', 10, 200, LR_DEV_M));
 		CHECK(definition(&devs, 'b', 8, 0, LR_DEV_M));
 	}
-	struct lr_cgroup_devs devs;
-	REQUIRE(lr_cgroup_devs_of(NULL, false, arena, &devs, &err) == 0);
+	struct lr_devrules devs;
+	REQUIRE(lr_devrules_of(NULL, false, arena, &devs, &err) == 0);
 	CHECK(!definition(&devs, 'c', 5, 1, LR_DEV_R));
 	/* Nothing is added to "everything": v1 needs one write, v2 no program. */
 	struct oci_device_cgroups all = {rules, 1};
-	REQUIRE(lr_cgroup_devs_of(&all, true, arena, &devs, &err) == 0);
+	REQUIRE(lr_devrules_of(&all, true, arena, &devs, &err) == 0);
 	CHECK(devs.allow_rest);
 	CHECK_INT(devs.n, 0);
 }
@@ -237,9 +237,9 @@ TEST(bad_rules_are_refused)
 
 	for (size_t i = 0; i < LR_ARRAY_SIZE(bad); i++) {
 		struct oci_device_cgroups list = {&bad[i], 1};
-		struct lr_cgroup_devs devs;
+		struct lr_devrules devs;
 
-		CHECK_INT(lr_cgroup_devs_of(&list, false, arena, &devs, &err), -EINVAL);
+		CHECK_INT(lr_devrules_of(&list, false, arena, &devs, &err), -EINVAL);
 		CHECK_STR(err.path, "linux.resources.devices[0]");
 	}
 }
@@ -253,10 +253,10 @@ TEST(v1_refuses_holes)
 		{.allow = true, .type = "b", .major = &eight},
 		{.allow = false, .type = "b", .major = &eight, .minor = &zero, .access = "w"}};
 	struct oci_device_cgroups list = {rules, 3};
-	struct lr_cgroup_devs devs, flat;
+	struct lr_devrules devs, flat;
 
-	REQUIRE(lr_cgroup_devs_of(&list, false, arena, &devs, &err) == 0);
-	CHECK_INT(lr_cgroup_devs_flatten(&devs, arena, &flat, &err), -EINVAL);
+	REQUIRE(lr_devrules_of(&list, false, arena, &devs, &err) == 0);
+	CHECK_INT(lr_devrules_flatten(&devs, arena, &flat, &err), -EINVAL);
 	CHECK_STR(err.path, "linux.resources.devices[2]");
 	CHECK_HAS(err.msg, "b 8:-1");
 }
@@ -268,7 +268,7 @@ TEST(a_very_long_list_still_loads)
 	struct oci_device_cgroup *rules = lr_new_n(arena, n, struct oci_device_cgroup);
 	int64_t *major = lr_new_n(arena, n, int64_t);
 	struct oci_device_cgroups list = {rules, n};
-	struct lr_cgroup_devs devs;
+	struct lr_devrules devs;
 	struct bpf_insn *insns;
 
 	for (size_t i = 0; i < n; i++) {
@@ -276,8 +276,8 @@ TEST(a_very_long_list_still_loads)
 		rules[i] =
 			(struct oci_device_cgroup){.allow = i % 2, .type = "b", .major = &major[i]};
 	}
-	REQUIRE(lr_cgroup_devs_of(&list, false, arena, &devs, &err) == 0);
-	REQUIRE(lr_cgroup_bpf_generate(&devs, arena, &insns, &n_insns, &err) == 0);
+	REQUIRE(lr_devrules_of(&list, false, arena, &devs, &err) == 0);
+	REQUIRE(lr_devrules_program(&devs, arena, &insns, &n_insns, &err) == 0);
 	CHECK(program(insns, n_insns, 'b', 1, 0, LR_DEV_R));
 	CHECK(!program(insns, n_insns, 'b', 2, 0, LR_DEV_R));
 	CHECK(program(insns, n_insns, 'b', 2999, 0, LR_DEV_ALL));
@@ -346,14 +346,14 @@ static int mknod_inside(unsigned major, unsigned minor)
 static int apply(struct lr_arena *arena, struct oci_device_cgroup *rules, size_t n)
 {
 	struct oci_device_cgroups list = {rules, n};
-	struct lr_cgroup_devs devs;
+	struct lr_devrules devs;
 	struct bpf_insn *insns;
 	size_t n_insns;
-	int r = lr_cgroup_devs_of(&list, false, arena, &devs, &err);
+	int r = lr_devrules_of(&list, false, arena, &devs, &err);
 
 	if (r == 0)
-		r = lr_cgroup_bpf_generate(&devs, arena, &insns, &n_insns, &err);
-	return r < 0 ? r : lr_cgroup_bpf_apply(v2_dir, insns, n_insns, false, &err);
+		r = lr_devrules_program(&devs, arena, &insns, &n_insns, &err);
+	return r < 0 ? r : lr_devrules_attach(v2_dir, insns, n_insns, false, &err);
 }
 
 TEST(the_kernel_enforces_the_program)

@@ -1,17 +1,19 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * cgroup: device rules. config.json gives a list in which the last match decides; a list that
+ * devrule: the rules. config.json gives a list in which the last match decides; a list that
  * does not say what becomes of the rest denies it, as runc does, so that an absent list opens no
  * device to a container with CAP_MKNOD. The devices of the default file system (config-linux.md,
  * "Default Devices") stay usable whatever the list says.
  */
 #define LR_ROOM "cgroup"
 
-#include "src/cgroup/internal.h"
+#include "src/devrule/devrule.h"
 
+#include <errno.h>
 #include <inttypes.h>
+#include <string.h>
 
-#define WHERE "linux.resources.devices"
+#include "src/base/str.h"
 
 /* Making a node gives no access to the device: linux.devices may name any, and so may a container
  * with CAP_MKNOD, as under runc. */
@@ -31,7 +33,7 @@ static const struct {
 	{'c', 5, 1, LR_DEV_ALL}, /* console, last: only with a terminal */
 };
 
-static bool covers_all(const struct lr_cgroup_dev *d)
+static bool covers_all(const struct lr_devrule *d)
 {
 	return d->type == 'a' && d->major < 0 && d->minor < 0 && d->access == LR_DEV_ALL;
 }
@@ -62,12 +64,12 @@ static int parse_number(const int64_t *p, int64_t *ret)
 }
 
 static int parse_rule(const struct oci_device_cgroup *in, size_t i, struct lr_arena *arena,
-		      struct lr_cgroup_dev *d, struct lr_err *err)
+		      struct lr_devrule *d, struct lr_err *err)
 {
 	const char *type = in->type && *in->type ? in->type : "a";
 
 	d->allow = in->allow;
-	d->where = lr_strf(arena, WHERE "[%zu]", i);
+	d->where = lr_strf(arena, LR_DEVRULES_WHERE "[%zu]", i);
 	if (!d->where)
 		return lr_fail(err, ENOMEM, "cannot plan the device rules");
 	d->type = type[0];
@@ -84,12 +86,12 @@ static int parse_rule(const struct oci_device_cgroup *in, size_t i, struct lr_ar
 }
 
 /* Which of the wanted accesses to one device the rules grant. */
-static unsigned granted(const struct lr_cgroup_devs *devs, char type, int64_t major, int64_t minor)
+static unsigned granted(const struct lr_devrules *devs, char type, int64_t major, int64_t minor)
 {
 	unsigned open = LR_DEV_ALL, yes = 0;
 
 	for (size_t i = devs->n; i-- > 0 && open;) {
-		const struct lr_cgroup_dev *d = &devs->v[i];
+		const struct lr_devrule *d = &devs->v[i];
 
 		if ((d->type != 'a' && d->type != type) || (d->major >= 0 && d->major != major))
 			continue;
@@ -106,14 +108,13 @@ static unsigned granted(const struct lr_cgroup_devs *devs, char type, int64_t ma
 	return devs->allow_rest ? yes | open : yes;
 }
 
-int lr_cgroup_devs_of(const struct oci_device_cgroups *devices, bool terminal,
-		      struct lr_arena *arena, struct lr_cgroup_devs *ret, struct lr_err *err)
+int lr_devrules_of(const struct oci_device_cgroups *devices, bool terminal, struct lr_arena *arena,
+		   struct lr_devrules *ret, struct lr_err *err)
 {
 	size_t n = devices ? devices->n : 0, start = 0, k = 0;
-	struct lr_cgroup_dev *v =
-		lr_new_n(arena, n + LR_ARRAY_SIZE(defaults), struct lr_cgroup_dev);
+	struct lr_devrule *v = lr_new_n(arena, n + LR_ARRAY_SIZE(defaults), struct lr_devrule);
 
-	*ret = (struct lr_cgroup_devs){0};
+	*ret = (struct lr_devrules){0};
 	if (!v)
 		return lr_fail(err, ENOMEM, "cannot plan the device rules");
 	for (size_t i = 0; i < n; i++) {
@@ -131,13 +132,13 @@ int lr_cgroup_devs_of(const struct oci_device_cgroups *devices, bool terminal,
 		unsigned has = granted(ret, defaults[i].type, defaults[i].major, defaults[i].minor);
 		if ((has & defaults[i].access) == defaults[i].access)
 			continue;
-		ret->v[ret->n++] = (struct lr_cgroup_dev){
+		ret->v[ret->n++] = (struct lr_devrule){
 			.type = defaults[i].type,
 			.major = defaults[i].major,
 			.minor = defaults[i].minor,
 			.access = defaults[i].access,
 			.allow = true,
-			.where = WHERE,
+			.where = LR_DEVRULES_WHERE,
 		};
 	}
 	return 0;
@@ -156,12 +157,12 @@ static bool number_meets(int64_t a, int64_t b)
 }
 
 /* Takes `d` out of the exceptions. -EINVAL when only a part of one would have to go. */
-static int cut(struct lr_cgroup_devs *x, const struct lr_cgroup_dev *d, struct lr_err *err)
+static int cut(struct lr_devrules *x, const struct lr_devrule *d, struct lr_err *err)
 {
 	size_t keep = 0;
 
 	for (size_t i = 0; i < x->n; i++) {
-		struct lr_cgroup_dev *e = &x->v[i];
+		struct lr_devrule *e = &x->v[i];
 		bool meets = e->type == d->type && number_meets(e->major, d->major) &&
 			     number_meets(e->minor, d->minor) && (e->access & d->access);
 
@@ -185,10 +186,10 @@ static int cut(struct lr_cgroup_devs *x, const struct lr_cgroup_dev *d, struct l
 	return 0;
 }
 
-static void merge(struct lr_cgroup_devs *x, const struct lr_cgroup_dev *d)
+static void merge(struct lr_devrules *x, const struct lr_devrule *d)
 {
 	for (size_t i = 0; i < x->n; i++) {
-		struct lr_cgroup_dev *e = &x->v[i];
+		struct lr_devrule *e = &x->v[i];
 
 		if (e->type == d->type && e->major == d->major && e->minor == d->minor) {
 			e->access |= d->access;
@@ -198,17 +199,17 @@ static void merge(struct lr_cgroup_devs *x, const struct lr_cgroup_dev *d)
 	x->v[x->n++] = *d;
 }
 
-int lr_cgroup_devs_flatten(const struct lr_cgroup_devs *in, struct lr_arena *arena,
-			   struct lr_cgroup_devs *ret, struct lr_err *err)
+int lr_devrules_flatten(const struct lr_devrules *in, struct lr_arena *arena,
+			struct lr_devrules *ret, struct lr_err *err)
 {
-	*ret = (struct lr_cgroup_devs){.allow_rest = in->allow_rest};
+	*ret = (struct lr_devrules){.allow_rest = in->allow_rest};
 	/* "a" with numbers or fewer accesses stands for both types. */
-	ret->v = lr_new_n(arena, 2 * in->n + 1, struct lr_cgroup_dev);
+	ret->v = lr_new_n(arena, 2 * in->n + 1, struct lr_devrule);
 	if (!ret->v)
 		return lr_fail(err, ENOMEM, "cannot plan the device rules");
 	for (size_t i = 0; i < in->n; i++) {
 		for (const char *type = in->v[i].type == 'b' ? "b" : "cb"; *type; type++) {
-			struct lr_cgroup_dev d = in->v[i];
+			struct lr_devrule d = in->v[i];
 			int r;
 
 			if (d.type != 'a' && d.type != *type)
@@ -224,31 +225,4 @@ int lr_cgroup_devs_flatten(const struct lr_cgroup_devs *in, struct lr_arena *are
 		}
 	}
 	return 0;
-}
-
-static const char *number(char buf[LR_DIGITS], int64_t n)
-{
-	return n < 0 ? "*" : lr_digits(buf, (uint64_t)n);
-}
-
-void lr_cgroup_gen_devices_v1(struct lr_cgroup_gen *g, const struct lr_cgroup_devs *flat)
-{
-	const char *def = flat->allow_rest ? "devices.allow" : "devices.deny";
-	const char *exc = flat->allow_rest ? "devices.deny" : "devices.allow";
-	char major[LR_DIGITS], minor[LR_DIGITS];
-
-	/*
-	 * "a" forgets all exceptions. Below a restricted parent nobody may allow all (EPERM); a new
-	 * cgroup starts with all that its parent has, which is as much as can be given.
-	 */
-	lr_cgroup_emit(g, LR_CTRL_DEVICES, LR_W_DEVICE | (flat->allow_rest ? LR_W_EPERM_OK : 0),
-		       WHERE, def, "a");
-	for (size_t i = 0; i < flat->n; i++) {
-		const struct lr_cgroup_dev *d = &flat->v[i];
-
-		lr_cgroup_emit(g, LR_CTRL_DEVICES, LR_W_DEVICE, d->where, exc, "%c %s:%s %s%s%s",
-			       d->type, number(major, d->major), number(minor, d->minor),
-			       d->access & LR_DEV_R ? "r" : "", d->access & LR_DEV_W ? "w" : "",
-			       d->access & LR_DEV_M ? "m" : "");
-	}
 }

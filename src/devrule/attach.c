@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * cgroup: loading the device program and hanging it on a v2 directory, by raw bpf(2).
+ * devrule: loading the device program and hanging it on a v2 directory, by raw bpf(2).
  *
  * A program of ours that is already there (known by its name) is replaced in one step
  * (BPF_F_REPLACE, Linux 5.6), so that no device is open or closed to the container in between;
@@ -8,11 +8,18 @@
  */
 #define LR_ROOM "cgroup"
 
-#include "src/cgroup/internal.h"
+#include "src/devrule/devrule.h"
 
+#include <errno.h>
 #include <fcntl.h>
+#include <stdlib.h>
+#include <string.h>
 #include <sys/syscall.h>
 #include <unistd.h>
+
+#include "src/base/fd.h"
+#include "src/base/log.h"
+#include "src/base/str.h"
 
 #define PROG_NAME "lr_devices"
 #define MAX_PROGS 64 /* the kernel's limit per cgroup and type */
@@ -147,8 +154,8 @@ static void detach_others(int dirfd, int prog)
 	}
 }
 
-int lr_cgroup_bpf_apply(const char *dir, const struct bpf_insn *insns, size_t n, bool fresh,
-			struct lr_err *err)
+int lr_devrules_attach(const char *dir, const struct bpf_insn *insns, size_t n, bool fresh,
+		       struct lr_err *err)
 {
 	LR_CLEANUP_FD int dirfd = lr_open(dir, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
 	LR_CLEANUP_FD int prog = LR_NOFD, old = LR_NOFD;

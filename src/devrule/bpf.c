@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * cgroup: device rules as an eBPF program for BPF_PROG_TYPE_CGROUP_DEVICE, by hand: nothing else
+ * devrule: the rules as an eBPF program for BPF_PROG_TYPE_CGROUP_DEVICE, by hand: nothing else
  * here needs libbpf. The kernel runs it on every open and mknod of a device with
  *
  *   struct bpf_cgroup_dev_ctx { u32 access_type (accesses << 16 | type); u32 major; u32 minor; }
@@ -11,8 +11,9 @@
  */
 #define LR_ROOM "cgroup"
 
-#include "src/cgroup/internal.h"
+#include "src/devrule/devrule.h"
 
+#include <errno.h>
 #include <stddef.h>
 
 #define PER_RULE  8      /* instructions at most */
@@ -64,7 +65,7 @@ static void unless_equal(struct prog *p, uint8_t reg, uint32_t value)
 	put(p, BPF_JMP32 | BPF_JNE | BPF_K, reg, 0, 0, (int32_t)value);
 }
 
-static void rule(struct prog *p, const struct lr_cgroup_dev *d)
+static void rule(struct prog *p, const struct lr_devrule *d)
 {
 	size_t start = p->n;
 
@@ -88,8 +89,8 @@ static void rule(struct prog *p, const struct lr_cgroup_dev *d)
 			p->v[i].off = (int16_t)(p->n - i - 1);
 }
 
-int lr_cgroup_bpf_generate(const struct lr_cgroup_devs *devs, struct lr_arena *arena,
-			   struct bpf_insn **out, size_t *n, struct lr_err *err)
+int lr_devrules_program(const struct lr_devrules *devs, struct lr_arena *arena,
+			struct bpf_insn **out, size_t *n, struct lr_err *err)
 {
 	struct prog p = {0};
 
