@@ -44,7 +44,8 @@
  *     child (waitpid(-1)), and do not ignore SIGCHLD, or lean_wait cannot tell the status.
  *   - PR_SET_DUMPABLE is off while a start is under way, and then as it was. CAP_SYS_PTRACE could
  *     look into your memory all the same, by way of the child. So with -EOPNOTSUPP
- *       lean_exec refuses a container that has it, and no new user namespace;
+ *       lean_exec refuses a container that has it, and no new user namespace (what it cannot know:
+ *       a process that got it by `exec --cap`, another container that has joined the pid namespace);
  *       lean_open refuses such a one without a new pid namespace, and any that joins one.
  *   - Your program's file is never to be seen as /proc/self/exe in a container, not even by an
  *     entrypoint "#!/proc/self/exe" (CVE-2019-5736): a sealed program in memory stands between

@@ -156,8 +156,10 @@ enum lr_hide lr_hide(const struct lr_hide_caller *who, enum lr_hide_birth birth,
 		return for_library(who, birth, c, err);
 	if (who->hidden || who->wants)
 		return who->hidden ? LR_HIDE_NEEDLESS : who->wants;
-	/* In a container that is there its processes see the newborn. And a page that waits belongs
-	 * to the user namespace, whose root may trace it, and find our descriptors. */
+	/* In a container that is there its processes see the newborn, and so do those of any other
+	 * that has joined its pid namespace, whose rights nobody knows: it gets neither our memory
+	 * nor our file. And a page that waits belongs to the user namespace, whose root may trace
+	 * it, and find our descriptors. */
 	if (birth == LR_HIDE_ENTER || (c && !stub_suits(c)) ||
 	    (c && birth == LR_HIDE_CREATE && is_new(find_ns(c, "user"))))
 		return LR_HIDE_MOUNT;
