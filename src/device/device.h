@@ -4,7 +4,7 @@
  *
  * Takes: linux.devices, and the default devices of config-linux.md (null, zero, full, random,
  * urandom, tty). /dev/console is the tty room's, /dev/ptmx and the other links are the rootfs
- * room's, which device may open a node the cgroup room's.
+ * room's, which device may open a node the devrule room's.
  *
  * A node is made by mknod(2) and checked afterwards: type and number must be those asked for,
  * whoever else writes to the directory, and mode and owner, whatever its ACL says. What exists and

@@ -144,7 +144,7 @@ int lr_stage_finish(struct lr_child *c, struct lr_err *err)
 {
 	struct lr_tree_env env = tree_env(c);
 
-	return lr_tree_settle(&c->plan->tree, &env, err);
+	return lr_tree_finish(&c->plan->tree, &env, err);
 }
 
 /* runc's habit, which images rely on: a working directory that is missing is made. */

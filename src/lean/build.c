@@ -24,7 +24,7 @@ static int plan_tree(const struct lr_lean_plan *p, const struct lr_lean_env *env
 					  .here = &p->base,
 					  .propagation = "rprivate",
 					  .new_mount_ns = true,
-					  .template_ = true};
+					  .kind = LR_TREE_TEMPLATE};
 	const struct lr_mount_opts later = {.bundle = env->bundle, .mount_label = l->mount_label};
 
 	int r = lr_tree_plan(p->config->root, l, &opts, a, t, err);
@@ -84,7 +84,7 @@ int lr_lean_build(const struct lr_lean_plan *p, const struct lr_lean_env *env,
 	if (r >= 0)
 		r = lr_tree_make_places(&t, own, err);
 	if (r >= 0)
-		r = lr_tree_settle(&t, &tenv, err);
+		r = lr_tree_finish(&t, &tenv, err);
 	if (r >= 0)
 		r = lr_tree_pivot(&t, err);
 	return r < 0 ? r : close_tree(p, err);

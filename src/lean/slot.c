@@ -378,7 +378,7 @@ int lr_lean_warm(const struct lr_lean_plan *plan, const struct lr_lean_env *env,
 		r = lr_lean_take(plan, &fresh, arena, &h, err);
 		if (r < 0)
 			break;
-		const struct lr_lean_held given = {
+		const struct lr_lean_held held = {
 			.id = env->id,
 			.slot = h.slot,
 			.net = h.net,
@@ -386,7 +386,7 @@ int lr_lean_warm(const struct lr_lean_plan *plan, const struct lr_lean_env *env,
 		};
 		lr_lean_hold_close(&h);
 		int why = 0;
-		r = put(env->store, env->store_path, &given, &why, arena, err);
+		r = put(env->store, env->store_path, &held, &why, arena, err);
 		/* Where control groups never serve again, only what else there is was asked for. */
 		if (r >= 0 && why < 0 && why != -EOPNOTSUPP)
 			r = lr_fail(err, -why, "look whether slot %s is empty", h.slot);

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * lifecycle: config.json to plans, as a table of sections (below). Probes the host; makes nothing.
+ * lifecycle: config.json to plans, as a table of sections (below). Probes the host; makes nothing
+ * but the files that hooks write to.
  */
 #define LR_ROOM "config"
 #include "src/lifecycle/compile.h"
@@ -81,7 +82,7 @@ static int compile_tree(struct work *w, struct lr_err *err)
 		.userns = lr_ns_private(&p->ns, LR_NS_USER),
 		.cgroupns = lr_ns_private(&p->ns, LR_NS_CGROUP),
 		.netns = lr_ns_private(&p->ns, LR_NS_NET),
-		.from_template = c->lean.template_,
+		.kind = c->lean.template_ ? LR_TREE_FROM_TEMPLATE : LR_TREE_WHOLE,
 		.rootless = lr_is_rootless(w->rt),
 	};
 
@@ -358,7 +359,7 @@ static int fill_record(struct work *w, struct lr_err *err)
 	return r->created ? 0 : lr_fail(err, ENOMEM, "plan");
 }
 
-/* Of socket activation, which is the caller's affair; a library's caller has none for us. */
+/* Sockets and readiness, as the caller's manager has it; a library's caller has none for us. */
 static int take_environment(struct work *w, struct lr_err *err)
 {
 	struct lr_compiled *c = w->c;
@@ -440,8 +441,9 @@ static int compile_seccomp(struct work *w, struct lr_err *err)
 }
 
 /*
- * In this order, since one takes what those above it have found. A template goes through them ONCE,
- * and for EACH of its containers through those that depend on more than its config.
+ * In this order, since one takes what those above it have found. A template of liblean's goes
+ * through them ONCE, and for EACH of its containers through those that depend on more than its
+ * config.
  */
 static const struct {
 	int (*run)(struct work *w, struct lr_err *err);

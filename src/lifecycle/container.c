@@ -182,7 +182,7 @@ int lr_run_hooks(const struct oci_hook_list *hooks, const char *kind, const char
 int lr_container_mark(const struct lr_store *s, const struct lr_record *r, bool net,
 		      struct lr_arena *a, struct lr_err *err)
 {
-	const struct lr_lean_held given = {.id = r->id, .slot = r->lean_slot, .net = r->lean_net};
+	const struct lr_lean_held held = {.id = r->id, .slot = r->lean_slot, .net = r->lean_net};
 
-	return lr_lean_mark(s->fd, s->path, &given, net, a, err);
+	return lr_lean_mark(s->fd, s->path, &held, net, a, err);
 }

@@ -108,14 +108,14 @@ static int destroy_rdt(const struct lr_record *r, const char *text, size_t len, 
 static int give_back(const struct lr_entry *e, const struct lr_record *r,
 		     const struct lr_cgroup_ref *cg, struct lr_arena *a, struct lr_err *err)
 {
-	const struct lr_lean_held given = {
+	const struct lr_lean_held held = {
 		.id = r->id,
 		.slot = r->lean_slot,
 		.net = r->lean_net,
 		.cgroup = r->lean_cgroup ? cg : NULL,
 	};
 
-	return lr_lean_put(e->store->fd, e->store->path, &given, a, err);
+	return lr_lean_put(e->store->fd, e->store->path, &held, a, err);
 }
 
 int lr_container_destroy(struct lr_entry *e, const struct lr_record *r, const char *config,

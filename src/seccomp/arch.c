@@ -128,8 +128,8 @@ bool lr_seccomp_arch_private(uint32_t token, int64_t nr)
 }
 
 /*
- * System calls that Debian 12's libseccomp 2.5.4 has never heard of. Since 5.1 a new one has the
- * same number everywhere (but for the base of the MIPS ABIs and the bit of x32).
+ * System calls that libseccomp may not know (Debian 12's knows the first two). Since 5.1 a new one
+ * has the same number everywhere (but for the base of the MIPS ABIs and the bit of x32).
  */
 static const struct lr_name newer[] = {
 	{"cachestat", 451},         /* 6.5 */
@@ -184,10 +184,10 @@ static int compare_name(const void *name, const void *row)
 /* libseccomp's: those of one call in all architectures; NULL: it doesn't know that name. */
 static const uint16_t *row_of(const char *name)
 {
-	const char *row =
+	const struct numbers *row =
 		bsearch(name, numbers, LR_ARRAY_SIZE(numbers), sizeof(numbers[0]), compare_name);
 
-	return row ? numbers[(row - (const char *)numbers) / sizeof(numbers[0])].nr : NULL;
+	return row ? row->nr : NULL;
 }
 
 /* -1: that architecture has no such call. */
@@ -209,11 +209,9 @@ bool lr_seccomp_is_syscall(const char *name)
 	return row_of(name) || newer_number(SCMP_ARCH_X86_64, name) >= 0;
 }
 
-void lr_seccomp_numbers_version(uint32_t ret[3])
+uint64_t lr_seccomp_numbers_digest(void)
 {
-	static const uint32_t version[] = NUMBERS_VERSION;
-
-	memcpy(ret, version, sizeof(version));
+	return NUMBERS_DIGEST;
 }
 
 /*

@@ -45,12 +45,8 @@ static void put_u64(struct bytes *b, uint64_t x)
 
 static void put_all(struct bytes *b, const struct lr_seccomp_plan *p)
 {
-	uint32_t numbers[3];
-
-	lr_seccomp_numbers_version(numbers);
 	put_u64(b, COMPILER);
-	for (size_t i = 0; i < LR_ARRAY_SIZE(numbers); i++)
-		put_u64(b, numbers[i]);
+	put_u64(b, lr_seccomp_numbers_digest());
 	put_u64(b, p->default_action);
 	put_u64(b, p->flags);
 	put_u64(b, (uint64_t)p->fail_unknown << 1 | p->notify);

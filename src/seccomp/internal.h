@@ -19,9 +19,9 @@ bool lr_seccomp_arch_is_64(uint32_t token);
 bool lr_seccomp_arch_is_s390(uint32_t token);
 bool lr_seccomp_arch_same_endian(uint32_t token);
 /* Arm's private calls (cacheflush, set_tls) lie far above all others and say nothing about age. */
-/* Of the libseccomp whose numbers these are. */
-void lr_seccomp_numbers_version(uint32_t ret[3]);
 bool lr_seccomp_arch_private(uint32_t token, int64_t nr);
+/* Tells one table of numbers from another. */
+uint64_t lr_seccomp_numbers_digest(void);
 
 /* Number of a system call, or -1 if the architecture hasn't got it. */
 int64_t lr_seccomp_number(uint32_t token, const char *name);

@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* tree: its making; tree.h has the order. */
-#define LR_ROOM "init"
 #include "src/tree/tree.h"
 
 #include "src/base/fd.h"
@@ -57,6 +56,7 @@ int lr_tree_devices(struct lr_tree *t, const struct lr_tree_env *env, struct lr_
 	if (!t->own_dev)
 		return 0;
 	int dev = lr_mount_new_tmpfs(t->mounts, &menv, "/dev");
+	/* Without root's rights mknod(2) may fail, and then what is there is to be looked at. */
 	bool fresh = dev >= 0 && !t->rootless;
 	if (dev < 0)
 		dev = opened = lr_rootfs_open_dev(t->state.rootfd, err);
@@ -76,7 +76,7 @@ int lr_tree_make_places(struct lr_tree *t, struct lr_mount_plan *later, struct l
 	return lr_mount_make_places(later, &menv, err);
 }
 
-int lr_tree_settle(struct lr_tree *t, const struct lr_tree_env *env, struct lr_err *err)
+int lr_tree_finish(struct lr_tree *t, const struct lr_tree_env *env, struct lr_err *err)
 {
 	struct lr_mount_env menv = mount_env(t, env);
 	int r = lr_mount_finish(t->mounts, &menv, err);

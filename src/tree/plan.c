@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* tree: the plans of the rooms that it is made of. */
-#define LR_ROOM "config"
+#define LR_ROOM "config" /* what it has to say is about that */
 #include "src/tree/tree.h"
 
 #include "src/base/fd.h"
@@ -17,7 +17,7 @@ int lr_tree_plan(const struct oci_root *root, const struct oci_linux *l,
 		.no_pivot = o->no_pivot,
 		.new_mount_ns = o->new_mount_ns,
 		.userns = o->userns,
-		.prepared = o->from_template,
+		.prepared = o->kind == LR_TREE_FROM_TEMPLATE,
 	};
 	struct lr_mount_opts mount_opts = {
 		.bundle = o->bundle,
@@ -31,19 +31,19 @@ int lr_tree_plan(const struct oci_root *root, const struct oci_linux *l,
 		.uid_map = &l->uid_mappings,
 		.gid_map = &l->gid_mappings,
 		.userns_path = o->userns_path,
-		.elsewhere = o->from_template,
+		.elsewhere = o->kind == LR_TREE_FROM_TEMPLATE,
 	};
 
-	int r = lr_rootfs_plan(root, o->propagation, o->template_ ? NULL : &l->masked_paths,
-			       o->template_ ? NULL : &l->readonly_paths, &root_opts, a, &t.rootfs,
-			       err);
+	bool protects = o->kind != LR_TREE_TEMPLATE;
+	int r = lr_rootfs_plan(root, o->propagation, protects ? &l->masked_paths : NULL,
+			       protects ? &l->readonly_paths : NULL, &root_opts, a, &t.rootfs, err);
 	if (r < 0)
 		return r;
 	mount_opts.root = t.rootfs->path;
 	r = lr_mount_plan(o->here, &mount_opts, a, &t.mounts, err);
 	if (r < 0)
 		return r;
-	t.own_dev = !o->from_template && lr_device_needs_dev(o->here);
+	t.own_dev = o->kind != LR_TREE_FROM_TEMPLATE && lr_device_needs_dev(o->here);
 	t.rootless = o->rootless;
 	const struct lr_device_opts dev_opts = {.userns = o->userns,
 						.needs_dev = t.own_dev,

@@ -4,9 +4,9 @@
  *
  * The rooms rootfs, mount and device know their parts; this one knows the order in which a tree is
  * made of them. Whoever makes one comes here: the first process of a container goes through all
- * that is below, and a template of the lean profile (src/lean) through a part of it, with the same
- * code, so that it can't be laxer. A container that starts from a template goes through all of it,
- * too; what is there already is left out by the plan (opts.from_template).
+ * that is below. A template of the lean profile (src/lean) goes through what comes before `open`
+ * and `protect`; a container that starts from it through all, and what is there already is left out
+ * by the plan (opts.kind).
  *
  *   plan      pure
  *   prepare   in the parent, before clone: what only the host's view can do
@@ -17,11 +17,11 @@
  *   mount     config.json's mounts
  *   devices   /dev is filled, if it is the container's own
  *     (sysctls, the terminal, hooks)
- *   settle    what had to be writable until now becomes read-only
+ *   finish    what had to be writable until now becomes read-only
  *   protect   masked and read-only paths
  *   pivot     it becomes "/", and the host's tree goes
  *
- * What comes after plan and prepare makes system calls only, and allocates nothing.
+ * What comes after prepare makes system calls only, and allocates nothing.
  */
 #ifndef LR_TREE_TREE_H
 #define LR_TREE_TREE_H
@@ -46,8 +46,11 @@ struct lr_tree_opts {
 	bool no_fallback;
 	bool new_mount_ns;
 	bool userns, cgroupns, netns; /* are the container's own */
-	bool template_;               /* no container's: nothing in it is protected yet */
-	bool from_template;           /* "/" will be one, with all but `here` */
+	enum lr_tree_kind {
+		LR_TREE_WHOLE,
+		LR_TREE_TEMPLATE,      /* no container's: nothing in it is protected yet */
+		LR_TREE_FROM_TEMPLATE, /* "/" is a copy of one, with all but `here` */
+	} kind;
 	bool rootless;
 };
 
@@ -78,7 +81,7 @@ struct lr_tree_env {
 int lr_tree_plan(const struct oci_root *root, const struct oci_linux *l,
 		 const struct lr_tree_opts *opts, struct lr_arena *arena, struct lr_tree *ret,
 		 struct lr_err *err) LR_MUST_CHECK;
-/* The same plan with a state of its own. -ENOMEM. */
+/* The same, with a mount plan of its own; the descriptors are the same ones. -ENOMEM. */
 int lr_tree_copy(const struct lr_tree *t, struct lr_arena *arena, struct lr_tree *ret,
 		 struct lr_err *err) LR_MUST_CHECK;
 void lr_tree_close(struct lr_tree *t); /* descriptors; may be called twice */
@@ -94,7 +97,7 @@ int lr_tree_devices(struct lr_tree *t, const struct lr_tree_env *env,
 /* For mounts that come later, when the tree may be read-only: their places. */
 int lr_tree_make_places(struct lr_tree *t, struct lr_mount_plan *later,
 			struct lr_err *err) LR_MUST_CHECK;
-int lr_tree_settle(struct lr_tree *t, const struct lr_tree_env *env,
+int lr_tree_finish(struct lr_tree *t, const struct lr_tree_env *env,
 		   struct lr_err *err) LR_MUST_CHECK;
 int lr_tree_protect(struct lr_tree *t, struct lr_err *err) LR_MUST_CHECK;
 int lr_tree_pivot(struct lr_tree *t, struct lr_err *err) LR_MUST_CHECK;
