@@ -47,6 +47,25 @@ int lr_lean_home_lock(const struct lr_lean_home *h, int how, struct lr_err *err)
 	return lr_take_fd(&fd);
 }
 
+int lr_lean_home_warm(const struct lr_lean_home *h, struct lr_err *err)
+{
+	LR_CLEANUP_FD int fd = openat(h->fd, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+
+	if (fd < 0)
+		return errno == ENOENT ? -ESTALE : lr_fail(err, errno, "open %s", h->path);
+	while (flock(fd, LOCK_SH) < 0)
+		if (errno != EINTR)
+			return lr_fail(err, errno, "lock %s", h->path);
+	return lr_take_fd(&fd);
+}
+
+bool lr_lean_home_warms(const struct lr_lean_home *h)
+{
+	LR_CLEANUP_FD int fd = openat(h->fd, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+
+	return fd < 0 || flock(fd, LOCK_EX | LOCK_NB) < 0;
+}
+
 /* path "": what is open, which may be the directory beneath the mount. */
 static bool is_mount(int fd, const char *path)
 {

@@ -45,6 +45,14 @@ int lr_lean_home_named(int store, const char *store_path, const char *in_record,
  * away; slots that are ready change hands without it. -ESTALE: the home was removed, open it again.
  */
 int lr_lean_home_lock(const struct lr_lean_home *h, int how, struct lr_err *err) LR_MUST_CHECK;
+/*
+ * Whoever makes slots ready uses them by a name that is no container's, so nothing but this tells
+ * that it lives: a lock on the home's directory, shared, as long as the descriptor is open.
+ * -ESTALE: as above.
+ */
+int lr_lean_home_warm(const struct lr_lean_home *h, struct lr_err *err) LR_MUST_CHECK;
+/* Somebody has that lock; asked under LOCK_EX, when nobody makes another slot. */
+bool lr_lean_home_warms(const struct lr_lean_home *h);
 /* Makes the directory a mount that propagates to nobody, which the kernel wants for pins. */
 int lr_lean_home_fit(struct lr_lean_home *h, struct lr_err *err) LR_MUST_CHECK;
 /* Asked with the lock: a drain may have been killed after it unmounted the home. What is pinned
@@ -144,7 +152,7 @@ bool lr_lean_slot_return(int store, const char *in_record, const char *id);
 int lr_lean_slot_mark(const struct lr_lean_home *h, const char *slot, const char *id,
 		      struct lr_err *err) LR_MUST_CHECK;
 /* By the name that says whose it is, KEY.N@ID: the container is gone. */
-bool lr_lean_slot_is_lost(int store, const char *name);
+bool lr_lean_slot_is_lost(const struct lr_lean_home *h, int store, const char *name);
 /* Under LOCK_EX: removes slots of containers that are gone; `all`: and those that are free.
  * Returns how many. */
 int lr_lean_sweep(const struct lr_lean_home *h, int store, bool all, struct lr_arena *a,

@@ -148,10 +148,11 @@ struct lr_lean_hold {
 	const struct lr_mount_cgroup_view *view; /* of it */
 	const char *slot;                        /* for the record; NULL: nothing is held */
 	const char *net;                         /* for the record; NULL: none of the pool's */
+	int warm; /* of a fresh one: its user, whom no directory names, lives */
 };
 #define LR_LEAN_HOLD_NONE                                                                          \
 	{                                                                                          \
-		.enter = {.mntns = LR_NOFD, .netns = LR_NOFD }                                     \
+		.enter = {.mntns = LR_NOFD, .netns = LR_NOFD}, .warm = LR_NOFD                     \
 	}
 
 /* Gets, or makes, what the plan asks for. */

@@ -50,7 +50,7 @@ static int count(struct lr_lean_pool *p, const struct lr_lean_home *h, int store
 			return lr_fail(err, ENOMEM, "list the pool");
 		if (state == FREE)
 			row->free++;
-		else if (lr_lean_slot_is_lost(store, e->d_name))
+		else if (lr_lean_slot_is_lost(h, store, e->d_name))
 			row->lost++;
 		else
 			row->used++;

@@ -33,6 +33,7 @@ void lr_lean_hold_close(struct lr_lean_hold *h)
 {
 	h->enter.mntns = lr_close(h->enter.mntns);
 	h->enter.netns = lr_close(h->enter.netns);
+	h->warm = lr_close(h->warm);
 }
 
 /* ---- control groups of a slot ---------------------------------------------------------------- */
@@ -250,6 +251,14 @@ static int take_slot(struct taking *t, struct lr_lean_hold *h, struct lr_err *er
 	return 0;
 }
 
+static int take_warm(struct taking *t, struct lr_lean_hold *h, struct lr_err *err)
+{
+	int r = lr_lean_home_fit(&t->home, err);
+
+	h->warm = r < 0 ? r : lr_lean_home_warm(&t->home, err);
+	return h->warm < 0 ? h->warm : 0;
+}
+
 static int take_net(struct taking *t, struct lr_lean_hold *h, struct lr_err *err)
 {
 	const char *name = LR_LEAN_NET_SHARED;
@@ -290,6 +299,8 @@ static int take(struct taking *t, bool again, struct lr_lean_hold *h, struct lr_
 	int r = lr_lean_home_open(env->store, env->store_path,
 				  again ? LR_LEAN_HOME_REPAIR : LR_LEAN_HOME_MAKE, t->arena,
 				  &t->home, err);
+	if (r >= 0 && env->fresh)
+		r = take_warm(t, h, err);
 	if (r >= 0)
 		r = take_net(t, h, err);
 	if (r >= 0 && needs_slot(t->plan))
@@ -384,9 +395,9 @@ int lr_lean_warm(const struct lr_lean_plan *plan, const struct lr_lean_env *env,
 			.net = h.net,
 			.cgroup = h.cgroup ? lr_cgroup_plan_ref(h.cgroup) : NULL,
 		};
-		lr_lean_hold_close(&h);
 		int why = 0;
 		r = put(env->store, env->store_path, &held, &why, arena, err);
+		lr_lean_hold_close(&h);
 		/* Where control groups never serve again, only what else there is was asked for. */
 		if (r >= 0 && why < 0 && why != -EOPNOTSUPP)
 			r = lr_fail(err, -why, "look whether slot %s is empty", h.slot);

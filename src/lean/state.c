@@ -217,13 +217,15 @@ static int take_away(const struct lr_lean_home *h, const char *dir, const char *
 	return r < 0 ? r : 1;
 }
 
-bool lr_lean_slot_is_lost(int store, const char *name)
+bool lr_lean_slot_is_lost(const struct lr_lean_home *h, int store, const char *name)
 {
 	const char *at = strchr(name, '@');
 
-	/* A dot: never a container, but somebody who made or removed a slot and was killed. */
-	return at && (at[1] == '.' ||
-		      (faccessat(store, at + 1, F_OK, AT_SYMLINK_NOFOLLOW) < 0 && errno == ENOENT));
+	/* A dot: never a container, but somebody who made or removed a slot and was killed, unless
+	 * slots are being made right now. */
+	if (at && at[1] == '.')
+		return !lr_lean_home_warms(h);
+	return at && faccessat(store, at + 1, F_OK, AT_SYMLINK_NOFOLLOW) < 0 && errno == ENOENT;
 }
 
 /*
@@ -257,7 +259,7 @@ static int sweep_entry(const struct lr_lean_home *h, int store, bool all, enum p
 {
 	if (where == SLOT)
 		return take_orphan(h, name, a, err);
-	bool nobodys = where == FREE ? all : lr_lean_slot_is_lost(store, name);
+	bool nobodys = where == FREE ? all : lr_lean_slot_is_lost(h, store, name);
 	return nobodys ? take_away(h, places[where], name, a, err) : 0;
 }
 

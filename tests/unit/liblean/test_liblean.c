@@ -431,6 +431,44 @@ TEST(threads_lean)
 	run_threads("lean", ",\"noNewPrivileges\":true");
 }
 
+/* Slots that a program warms have nobody's name in ROOT: another one may sweep them away meanwhile.
+ */
+static int warm_often(void)
+{
+	struct lean_template *t = open_it("lean", "");
+	struct lean_error e;
+
+	for (int i = 0; t && i < 40; i++) {
+		if (lean_warm(t, 2, &e) < 0) {
+			printf("# %s\n", e.message);
+			return 1;
+		}
+	}
+	return t ? 0 : 1;
+}
+
+TEST(several_programs_warm_slots_at_once)
+{
+	NEEDS_CONTAINERS;
+	pid_t programs[4];
+	int status;
+
+	fflush(stdout);
+	for (int i = 0; i < 4; i++) {
+		programs[i] = fork();
+		if (programs[i] == 0) {
+			status = warm_often();
+			fflush(stdout);
+			_exit(status);
+		}
+	}
+	for (int i = 0; i < 4; i++) {
+		REQUIRE(waitpid(programs[i], &status, 0) == programs[i]);
+		CHECK_INT(status, 0);
+	}
+	CHECK_INT(left(), 0);
+}
+
 /* Who stays behind after kill -9 is in the record. */
 TEST(forgotten_containers_are_found)
 {
