@@ -7,16 +7,15 @@
 #define LR_ROOM "namespace"
 #include <errno.h>
 #include <fcntl.h>
-#include <spawn.h>
 #include <stdio.h>
 #include <string.h>
-#include <sys/wait.h>
 #include <unistd.h>
 
 #include "src/base/fd.h"
 #include "src/base/str.h"
 #include "src/ns/ns.h"
 #include "src/sys/procfs.h"
+#include "src/sys/tool.h"
 
 #define RANGES_MAX 340 /* what the kernel takes since Linux 4.15 */
 
@@ -42,17 +41,13 @@ static int write_map(int procfd, pid_t child, const char *file, const char *text
 static int run_helper(const char *tool, pid_t child, const struct oci_id_mappings *m,
 		      struct lr_err *err)
 {
-	static const char *const dirs[] = {"/usr/bin", "/usr/local/bin", "/bin", "/usr/sbin"};
-	char text[RANGES_MAX * 3 + 1][12], path[64];
-	char *argv[RANGES_MAX * 3 + 3];
+	char text[RANGES_MAX * 3 + 1][12], why[LR_TOOL_SAID];
+	const char *argv[RANGES_MAX * 3 + 3];
 	size_t n = 0;
-	char *no_env[] = {NULL}, why[256];
-	pid_t pid;
-	int r = ENOENT, status, pipefd[2];
 
 	if (m->n > RANGES_MAX)
 		return lr_refuse(err, E2BIG, "more than %d id ranges", RANGES_MAX);
-	argv[0] = path;
+	argv[0] = tool;
 	snprintf(text[0], sizeof(text[0]), "%d", child);
 	argv[1] = text[0];
 	for (size_t i = 0; i < m->n; i++) {
@@ -64,36 +59,14 @@ static int run_helper(const char *tool, pid_t child, const struct oci_id_mapping
 	}
 	argv[n + 2] = NULL;
 
-	/* What it says is part of our one error, and no line of its own for callers to trip over.
-	 */
-	if (pipe2(pipefd, O_CLOEXEC) < 0)
-		return lr_fail(err, errno, "make a pipe for %s", tool);
-	posix_spawn_file_actions_t actions;
-	posix_spawn_file_actions_init(&actions);
-	posix_spawn_file_actions_adddup2(&actions, pipefd[1], STDOUT_FILENO);
-	posix_spawn_file_actions_adddup2(&actions, pipefd[1], STDERR_FILENO);
-	/* By fixed places: PATH may be missing (some callers clear it), and should not be trusted.
-	 */
-	for (size_t i = 0; r == ENOENT && i < LR_ARRAY_SIZE(dirs); i++) {
-		snprintf(path, sizeof(path), "%s/%s", dirs[i], tool);
-		r = posix_spawn(&pid, path, &actions, NULL, argv, no_env);
-	}
-	posix_spawn_file_actions_destroy(&actions);
-	lr_close(pipefd[1]);
-	ssize_t said = r == 0 ? lr_read_full(pipefd[0], why, sizeof(why) - 1) : 0;
-	why[said > 0 ? said : 0] = '\0';
-	why[strcspn(why, "\n")] = '\0';
-	lr_close(pipefd[0]);
-	if (r != 0) {
-		lr_fail(err, r, "run %s", tool);
+	int r = lr_tool_run(argv, LR_NOFD, why);
+	if (r == 0)
+		return 0;
+	if (r < 0) {
+		lr_fail(err, -r, "run %s", tool);
 		return lr_err_hint(
 			err, "install it (package uidmap or shadow-utils) with its set-uid bit");
 	}
-	while (waitpid(pid, &status, 0) < 0)
-		if (errno != EINTR)
-			return lr_fail(err, errno, "wait for %s", tool);
-	if (WIFEXITED(status) && WEXITSTATUS(status) == 0)
-		return 0;
 	lr_refuse(err, EPERM, "%s refused the mapping of the user namespace%s%s", tool,
 		  *why ? ": " : "", why);
 	lr_err_hint(err, "the ranges must be granted in /etc/sub%s",

@@ -1,0 +1,59 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* sys: programs of the system's; see tool.h. */
+#define LR_ROOM "sys"
+#include <errno.h>
+#include <fcntl.h>
+#include <limits.h>
+#include <spawn.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include "src/base/fd.h"
+#include "src/sys/tool.h"
+
+static int spawn(const char *const argv[], int keep, int output, pid_t *pid)
+{
+	static const char *const dirs[] = {"/usr/bin", "/usr/local/bin", "/bin", "/usr/sbin"};
+	char path[PATH_MAX], *no_env[] = {NULL};
+	posix_spawn_file_actions_t actions;
+	int r = ENOENT;
+
+	posix_spawn_file_actions_init(&actions);
+	posix_spawn_file_actions_adddup2(&actions, output, STDOUT_FILENO);
+	posix_spawn_file_actions_adddup2(&actions, output, STDERR_FILENO);
+	if (keep >= 0) /* onto itself: no longer closed by execve */
+		posix_spawn_file_actions_adddup2(&actions, keep, keep);
+	for (size_t i = 0; r == ENOENT && i < sizeof(dirs) / sizeof(*dirs); i++) {
+		snprintf(path, sizeof(path), "%s/%s", dirs[i], argv[0]);
+		r = posix_spawn(pid, path, &actions, NULL, (char *const *)argv, no_env);
+	}
+	posix_spawn_file_actions_destroy(&actions);
+	return -r;
+}
+
+int lr_tool_run(const char *const argv[], int keep, char said[LR_TOOL_SAID])
+{
+	int output[2], status;
+	char rest[LR_TOOL_SAID];
+	pid_t pid;
+
+	*said = '\0';
+	if (pipe2(output, O_CLOEXEC) < 0)
+		return -errno;
+	int r = spawn(argv, keep, output[1], &pid);
+	lr_close(output[1]);
+	ssize_t n = r < 0 ? 0 : lr_read_full(output[0], said, LR_TOOL_SAID - 1);
+	while (n > 0 && lr_read_full(output[0], rest, sizeof(rest)) > 0)
+		; /* it would wait for a reader, or be ended by a signal */
+	lr_close(output[0]);
+	if (r < 0)
+		return r;
+	said[n > 0 ? n : 0] = '\0';
+	said[strcspn(said, "\n")] = '\0';
+	while (waitpid(pid, &status, 0) < 0)
+		if (errno != EINTR)
+			return -errno;
+	return WIFEXITED(status) ? WEXITSTATUS(status) : 128 + WTERMSIG(status);
+}
