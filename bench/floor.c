@@ -4,11 +4,9 @@
  *
  *   floor run [--host-net|--cgroups] ROOTFS PROGRAM [ARG]
  *	the default container and nothing else: one clone3, the default mounts, pivot_root, exec,
- *wait;
- *	--cgroups: and a control group in every hierarchy of v1, without limits
+ *	wait; --cgroups: and a control group in every hierarchy of v1, without limits
  *   floor measure N TRUE CGROUP [DYNAMIC-TRUE]
- *	each primitive N times, as JSON; CGROUP is a directory of cgroup v1 or v2 to make children
- *in
+ *	each primitive N times, as JSON; children are made in CGROUP, a directory of cgroup v1 or v2
  *
  * `run` exits as the program did. Both need root.
  */

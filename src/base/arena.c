@@ -77,8 +77,8 @@ void *lr_alloc(struct lr_arena *a, size_t size)
 	struct chunk *c = a->head;
 	if (!c || c->size - c->used < size) {
 		size_t want = size > CHUNK_MIN ? size : CHUNK_MIN;
-		/* calloc: fresh pages from the kernel are zero already and are not touched twice.
-		 */
+		/* calloc: fresh pages from the kernel are zero already and are not touched
+		 * twice. */
 		c = calloc(1, sizeof(*c) + want);
 		if (!c)
 			return NULL;

@@ -57,8 +57,8 @@ int lr_err_add_path(struct lr_err *err, const char *fmt, ...) LR_PRINTF(2, 3);
 int lr_err_add_hint(struct lr_err *err, const char *fmt, ...) LR_PRINTF(2, 3);
 int lr_err_add_step(struct lr_err *err, const char *step);
 
-/* "no such file or directory": strerror(3) as the older runtimes print it, the same in every libc.
- */
+/* "no such file or directory": strerror(3) as the older runtimes print it, the same in
+ * every libc. */
 const char *lr_strerror(int code);
 /* "KILL"; NULL for numbers without a name, the real-time ones among them. */
 const char *lr_signal_name(int sig);

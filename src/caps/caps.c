@@ -13,8 +13,8 @@
 #include "src/base/log.h"
 #include "src/base/str.h"
 
-/* config.json holds exact names: a lower-case or prefix-less one is a typing error of its author.
- */
+/* config.json holds exact names: a lower-case or prefix-less one is a typing error of its
+ * author. */
 static uint64_t mask_of(const struct oci_strv *set, const char *which)
 {
 	uint64_t mask = 0;
@@ -219,8 +219,8 @@ static int apply_ambient(const struct lr_caps_plan *p, struct lr_err *err)
 			continue;
 		if (prctl(PR_CAP_AMBIENT, PR_CAP_AMBIENT_RAISE, i, 0, 0) == 0)
 			continue;
-		/* EINVAL: unknown to the kernel, warned about before. EPERM: a securebit forbids.
-		 */
+		/* EINVAL: unknown to the kernel, warned about before. EPERM: a securebit
+		 * forbids. */
 		if (errno == EPERM)
 			warn_of(LR_CAPS_BIT(i), "ambient", "left out, cannot be raised");
 		else if (errno != EINVAL)

@@ -76,8 +76,7 @@ struct lr_cgroup_opts {
 	const char *id; /* the container's */
 	enum lr_cgroup_manager manager;
 	const struct oci_map *annotations; /* those for systemd are looked at; may be NULL */
-	bool rootless; /* hierarchies that cannot be written are left out when nothing asks for them
-			*/
+	bool rootless; /* hierarchies that cannot be written are left out if no limit needs them */
 	bool terminal; /* process.terminal: /dev/console (5:1) stays usable */
 	const char *delegate; /* LR_CGROUP_DELEGATE of the container, or NULL */
 	uid_t root_uid; /* with `delegate`: the container's root on the host, whose it will be */

@@ -189,8 +189,7 @@ int lr_cgroup_swap_of(int64_t limit, int64_t memsw, int64_t *ret, bool *set)
 	return 0;
 }
 
-/* ---- the same in both versions ----------------------------------------------------------------
- */
+/* ---- the same in both versions -------------------------------------------------------------- */
 
 static void gen_hugepages(struct lr_cgroup_gen *g, const struct oci_hugepage_limits *list, bool v2)
 {

@@ -14,9 +14,8 @@
 #include "src/devrule/devrule.h"
 
 #define LR_CGROUP_ROOT "/sys/fs/cgroup"
-#define LR_CGROUP_WAIT_MS                                                                          \
-	5000 /* how long the kernel may take to freeze, thaw or empty a cgroup                     \
-	      */
+/* How long the kernel may take to freeze, thaw or empty a cgroup. */
+#define LR_CGROUP_WAIT_MS 5000
 
 /* ---- controllers (controllers.c) ----------------------------------------------------------- */
 
@@ -129,8 +128,7 @@ int lr_cgroup_write_all(const struct lr_cgroup_write *v, size_t n, bool rootless
 /* v1 takes the rules as a default and exceptions (lr_devrules_flatten): devices_v1.c. */
 void lr_cgroup_gen_devices_v1(struct lr_cgroup_gen *g, const struct lr_devrules *flat);
 
-/* ---- plan and drivers -------------------------------------------------------------------------
- */
+/* ---- plan and drivers ----------------------------------------------------------------------- */
 
 /* Beside each place of the ref. */
 struct lr_cgroup_target {
@@ -219,8 +217,7 @@ int lr_cgroup_enable(const char *mountpoint, const char *dir, unsigned need,
 int lr_cgroup_cpuset_fill(const struct lr_cgroup_target *t, const char *dir, bool fresh,
 			  struct lr_err *err) LR_MUST_CHECK;
 
-/* ---- processes (procs.c) -----------------------------------------------------------------------
- */
+/* ---- processes (procs.c) -------------------------------------------------------------------- */
 
 /* Calls visit for every pid in the tree (duplicates possible) until it returns non-zero. A tree
  * that does not exist is empty. */
@@ -229,8 +226,7 @@ int lr_cgroup_each_pid(const char *dir, lr_cgroup_visit *visit, void *arg) LR_MU
 /* 1 when the tree has a process, 0 when not, or -errno. */
 int lr_cgroup_populated(const char *dir) LR_MUST_CHECK;
 
-/* ---- small --------------------------------------------------------------------------------------
- */
+/* ---- small ---------------------------------------------------------------------------------- */
 
 uint64_t lr_cgroup_now_ms(void);
 void lr_cgroup_sleep_us(unsigned us);

@@ -25,8 +25,8 @@ int lr_cgroup_ref_clone_fd(const struct lr_cgroup_ref *ref)
 
 int lr_cgroup_clone_fd(const struct lr_cgroup_plan *plan)
 {
-	/* The v2 tree of a hybrid host has no pids controller: then the limit does not matter here.
-	 */
+	/* The v2 tree of a hybrid host has no pids controller: then the limit does not
+	 * matter here. */
 	if (plan->no_birth && plan->ref.mode == LR_CGROUP_V2)
 		return LR_NOFD;
 	return lr_cgroup_ref_clone_fd(&plan->ref);
@@ -113,8 +113,7 @@ int lr_cgroup_join_pid(const struct lr_cgroup_ref *ref, pid_t pid, struct lr_err
 	return join_all(ref, false, text, err);
 }
 
-/* ---- exec -------------------------------------------------------------------------------------
- */
+/* ---- exec ----------------------------------------------------------------------------------- */
 
 /* --cgroup: the part after "ctrl,ctrl:", and whether it speaks of this hierarchy. */
 static const char *sub_of(const char *entry, const char *hierarchy, bool *named, bool *match)

@@ -136,8 +136,7 @@ static int plan_devices(struct lr_cgroup_plan *p, struct lr_cgroup_gen *g,
 	return r;
 }
 
-/* ---- limits -----------------------------------------------------------------------------------
- */
+/* ---- limits --------------------------------------------------------------------------------- */
 
 static void mark_targets(struct lr_cgroup_plan *p, const struct oci_resources *r)
 {

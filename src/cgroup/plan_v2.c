@@ -32,8 +32,7 @@ static void present(struct lr_cgroup_gen *g, enum lr_cgroup_ctrl c, const char *
 	buf[strcspn(buf, " \n")] = '\0';
 }
 
-/* ---- memory ------------------------------------------------------------------------------------
- */
+/* ---- memory --------------------------------------------------------------------------------- */
 
 static void gen_swap(struct lr_cgroup_gen *g, int64_t limit, int64_t memsw)
 {
@@ -97,8 +96,7 @@ static void gen_memory(struct lr_cgroup_gen *g, const struct oci_memory *m)
 		lr_cgroup_gen_ignored(AT_MEM "useHierarchy", "cgroup v2 is always hierarchical");
 }
 
-/* ---- cpu
- * ----------------------------------------------------------------------------------------- */
+/* ---- cpu ------------------------------------------------------------------------------------ */
 
 /* cpu.max is "quota period"; a quota alone leaves the period as it is. */
 static void gen_cpu_max(struct lr_cgroup_gen *g, int64_t quota, uint64_t period)
@@ -144,8 +142,7 @@ static void gen_cpu(struct lr_cgroup_gen *g, const struct oci_cpu *c)
 		lr_cgroup_emit(g, LR_CTRL_CPUSET, 0, AT_CPU "mems", "cpuset.mems", "%s", c->mems);
 }
 
-/* ---- io
- * -------------------------------------------------------------------------------------------- */
+/* ---- io ------------------------------------------------------------------------------------- */
 
 static void gen_throttle(struct lr_cgroup_gen *g, const struct oci_throttle_devices *list,
 			 const char *name, const char *key)
@@ -197,8 +194,7 @@ static void gen_block_io(struct lr_cgroup_gen *g, const struct oci_block_io *b)
 	gen_throttle(g, &b->throttle_write_iops_device, AT_BLK "throttleWriteIOPSDevice", "wiops");
 }
 
-/* ---- unified ------------------------------------------------------------------------------------
- */
+/* ---- unified -------------------------------------------------------------------------------- */
 
 /* The controller by a file's prefix: "memory.high" -> memory; LR_CTRL_N: none of them. */
 static enum lr_cgroup_ctrl ctrl_of_file(const char *file)
@@ -239,8 +235,8 @@ static void gen_unified_key(struct lr_cgroup_gen *g, const char *key, const char
 	if (is_managed(key))
 		return lr_cgroup_gen_refuse(g, where, "remove the key",
 					    "this file belongs to the runtime");
-	/* A file of no known controller (a newer kernel's): any will do for finding the directory.
-	 */
+	/* A file of no known controller (a newer kernel's): any will do for finding the
+	 * directory. */
 	bool core = c == LR_CTRL_N;
 	unsigned before = g->need;
 	const char *before_where = g->where[LR_CTRL_MEMORY];

@@ -166,8 +166,8 @@ struct hit {
 	int r;
 };
 
-/* Still in the tree? A pid from the list may have been recycled by now; one held by a pidfd cannot.
- */
+/* Still in the tree? A pid from the list may have been recycled by now; one held by a pidfd
+ * cannot. */
 static bool is_member(const struct lr_cgroup_ref *ref, pid_t pid)
 {
 	char file[32], text[2 * PATH_MAX];
@@ -221,8 +221,8 @@ static bool kill_v2(const struct lr_cgroup_ref *ref)
 	return i >= 0 && lr_cgroup_put(ref->v[i].path, "cgroup.kill", "1") == 0;
 }
 
-/* No freezer holds them still: until a round finds nobody new to kill. Those already hit are dying.
- */
+/* No freezer holds them still: until a round finds nobody new to kill. Those already hit
+ * are dying. */
 static int kill_rounds(struct hit *h, const char *dir)
 {
 	int r = hit_all(h, dir);

@@ -27,8 +27,8 @@ static uint64_t hugetlb_number(const char *dir, const char *size, const char *wh
 	return lr_cgroup_stat_number(dir, file);
 }
 
-/* Page sizes are known by the names of the files: "hugetlb.2MB.max", "hugetlb.2MB.limit_in_bytes".
- */
+/* Page sizes are known by the names of the files: "hugetlb.2MB.max",
+ * "hugetlb.2MB.limit_in_bytes". */
 static void hugetlb(const char *dir, bool v2, struct lr_arena *arena, struct lr_cgroup_stats *s)
 {
 	const char *suffix = v2 ? ".max" : ".limit_in_bytes";

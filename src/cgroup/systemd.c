@@ -50,11 +50,10 @@ static int call_unit(struct lr_dbus *c, const char *member, const char *unit, co
 	return lr_dbus_call(c, &m, &body, reply, err);
 }
 
-/* ---- jobs ------------------------------------------------------------------------------------
- */
+/* ---- jobs ------------------------------------------------------------------------------------ */
 
-/* What StartTransientUnit and StopUnit answer with; its end comes as a signal of the same sender.
- */
+/* What StartTransientUnit and StopUnit answer with; its end comes as a signal of the same
+ * sender. */
 struct job {
 	char path[TEXT_MAX];
 	char sender[TEXT_MAX];
@@ -112,8 +111,7 @@ static int wait_for_job(struct lr_dbus *c, const struct job *job, const char *un
 	return lr_err_hint(err, "see journalctl -u %s", unit);
 }
 
-/* ---- where ------------------------------------------------------------------------------------
- */
+/* ---- where ---------------------------------------------------------------------------------- */
 
 /* The cgroup that the manager's own units are below: "" for the host's, as a rule. */
 static int control_group(bool user, struct lr_arena *arena, const char **ret, struct lr_err *err)
@@ -192,8 +190,7 @@ static size_t unit_len(const struct lr_cgroup_ref *ref, const char *dir)
 	return found ? (size_t)(found - dir) + 1 + n : strlen(dir);
 }
 
-/* ---- the holder ---------------------------------------------------------------------------------
- */
+/* ---- the holder ----------------------------------------------------------------------------- */
 
 static _Noreturn void hold(int until)
 {
@@ -240,8 +237,8 @@ void lr_cgroup_settle(struct lr_cgroup_plan *plan)
 	if (!plan)
 		return;
 	plan->hold = lr_close(plan->hold);
-	/* Another thread of our caller may have forked, and its child may keep the pipe for ever.
-	 */
+	/* Another thread of our caller may have forked, and its child may keep the pipe for
+	 * ever. */
 	if (plan->holder > 0) {
 		LR_CLEANUP_FD int pidfd = lr_pidfd_open(plan->holder, 0);
 		struct pollfd p = {.fd = pidfd, .events = POLLIN};
@@ -254,8 +251,7 @@ void lr_cgroup_settle(struct lr_cgroup_plan *plan)
 	plan->holder = 0;
 }
 
-/* ---- start ------------------------------------------------------------------------------------
- */
+/* ---- start ---------------------------------------------------------------------------------- */
 
 static int put_props(struct lr_dbus_out *o, const struct lr_cgroup_props *props, pid_t pid,
 		     bool newer, struct lr_err *err)
@@ -421,8 +417,7 @@ int lr_cgroup_systemd_create(struct lr_cgroup_plan *plan, struct lr_err *err)
 	return r;
 }
 
-/* ---- afterwards ---------------------------------------------------------------------------------
- */
+/* ---- afterwards ----------------------------------------------------------------------------- */
 
 int lr_cgroup_systemd_attach(const struct lr_cgroup_ref *ref, const char *dir, pid_t pid,
 			     struct lr_err *err)

@@ -23,8 +23,7 @@ static const char *annotation(const struct lr_cgroup_opts *o, const char *key)
 	return NULL;
 }
 
-/* ---- names ------------------------------------------------------------------------------------
- */
+/* ---- names ---------------------------------------------------------------------------------- */
 
 /* As systemd-escape(1): what a unit's name cannot hold becomes \xNN. Ids may have a "+". */
 static const char *escape(const char *name, struct lr_arena *arena)
@@ -151,8 +150,7 @@ const char *lr_cgroup_unit_path(const struct lr_cgroup_unit *u, struct lr_arena 
 		    : NULL;
 }
 
-/* ---- properties -------------------------------------------------------------------------------
- */
+/* ---- properties ----------------------------------------------------------------------------- */
 
 static int add(struct lr_cgroup_props *props, struct lr_arena *arena, struct lr_cgroup_prop one,
 	       struct lr_err *err)

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* cli: cgroup statistics as the JSON of `events`. What the host does not count is left out or zero.
- */
+/* cli: cgroup statistics as the JSON of `events`. What the host does not count is left out
+ * or zero. */
 #include "src/cli/events_json.h"
 
 #include <stdio.h>

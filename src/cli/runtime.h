@@ -24,8 +24,8 @@ int lr_cli_hide(enum lr_hide_birth birth, char **argv, struct lr_err *err) LR_MU
 /* lr_create_opts.hide: executes the program again. argv: of main. */
 int lr_cli_hide_now(void *argv, struct lr_err *err) LR_MUST_CHECK;
 
-/* All values of a repeatable option, NULL-terminated; NULL when it was not given. *n may be NULL.
- */
+/* All values of a repeatable option, NULL-terminated; NULL when it was not given. *n may be
+ * NULL. */
 int lr_cli_list(const struct lr_cli_args *args, enum lr_cli_opt_id id, struct lr_arena *a,
 		const char ***ret, size_t *n, struct lr_err *err) LR_MUST_CHECK;
 

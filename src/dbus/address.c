@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* dbus: addresses as the environment gives them: "unix:path=/run/user/1000/bus,guid=...;...". Pure.
- */
+/* dbus: addresses as the environment gives them:
+ * "unix:path=/run/user/1000/bus,guid=...;...". Pure. */
 #include "src/dbus/dbus.h"
 
 #include <string.h>

@@ -100,8 +100,7 @@ int lr_dbus_address(const char **list, struct sockaddr_un *ret, socklen_t *len) 
 
 struct lr_dbus {
 	int fd;
-	bool direct; /* to systemd itself, no bus in between: signals come unasked, without senders
-		      */
+	bool direct; /* to systemd itself, without a bus: signals come unasked, without senders */
 	uint32_t serial;
 	int64_t deadline;    /* milliseconds of CLOCK_MONOTONIC, for the whole conversation */
 	char error[128];     /* name of the error that the last call was answered with; or "" */

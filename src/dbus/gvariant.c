@@ -206,8 +206,7 @@ static int type_of(struct text *t, char *type, size_t room)
 	return n ? 0 : -EINVAL;
 }
 
-/* ---- second pass: the bytes --------------------------------------------------------------------
- */
+/* ---- second pass: the bytes ----------------------------------------------------------------- */
 
 static int put_value(struct lr_dbus_out *o, struct text *t, const char *type);
 

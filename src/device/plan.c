@@ -147,8 +147,8 @@ static int add_configured(const struct oci_devices *devices, struct lr_device *v
 		int r = plan_one(&devices->v[i], &d, arena, err);
 		if (r < 0)
 			return lr_err_at(err, "linux.devices[%zu]", i);
-		/* Always a link to the container's own devpts (config-linux.md, Default Devices).
-		 */
+		/* Always a link to the container's own devpts (config-linux.md, Default
+		 * Devices). */
 		if (lr_streq(d.path, "/dev/ptmx"))
 			continue;
 

@@ -82,8 +82,8 @@ static int reap(struct lr_hook_job *job, int flags)
 	}
 }
 
-/* The first to come: it ended (1), the deadline passed (0), or -errno. Reads its output meanwhile.
- */
+/* The first to come: it ended (1), the deadline passed (0), or -errno. Reads its output
+ * meanwhile. */
 static int watch(struct lr_hook_job *job, struct lr_hook_output *o, int64_t deadline)
 {
 	for (;;) {

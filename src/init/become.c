@@ -48,8 +48,8 @@ static int make_keyring(struct lr_init_process *p, struct lr_becoming *b, struct
 	if (r < 0)
 		return r;
 	if (syscall(SYS_keyctl, KEYCTL_JOIN_SESSION_KEYRING, p->keyring) < 0) {
-		/* Kernels without keyrings, and sandboxes that deny them, have nothing to isolate.
-		 */
+		/* Kernels without keyrings, and sandboxes that deny them, have nothing to
+		 * isolate. */
 		if (errno != ENOSYS && errno != EPERM) {
 			lr_fail(err, errno, "create the session keyring");
 			return lr_err_hint(err,

@@ -261,8 +261,8 @@ static int stage_process(struct lr_child *c, struct lr_err *err)
 	return r;
 }
 
-/* create: until somebody writes into the fifo. Otherwise: until the parent has its books in order.
- */
+/* create: until somebody writes into the fifo. Otherwise: until the parent has its books in
+ * order. */
 static int stage_wait(struct lr_child *c, struct lr_err *err)
 {
 	if (c->becoming.go < 0)
@@ -271,8 +271,8 @@ static int stage_wait(struct lr_child *c, struct lr_err *err)
 	/* Whoever waits without end must be in the record, or a runtime that is killed now would
 	 * leave a process that nobody finds. */
 	int r = c->medium->wait(c, LR_STEP_RECORDED, NULL, err);
-	/* The stub waits, with a page instead of our memory. That it was executed tells the rest.
-	 */
+	/* The stub waits, with a page instead of our memory. That it was executed tells the
+	 * rest. */
 	if (r < 0 || c->process->stub_argv)
 		return r;
 	r = c->medium->tell(c, LR_STEP_READY, err);

@@ -87,8 +87,8 @@ int lr_init_check_stub(const struct lr_init_child *c, struct lr_err *err)
 	/* Whoever enters the container shall find it hidden, and a signal end it. */
 	while ((r = lr_proc_stat(c->pid, &st)) == 0 && !st.dies && !(st.caught & last))
 		usleep(20);
-	/* That we can't look does not say that it dies, and one that lives has no end to wait for.
-	 */
+	/* That we can't look does not say that it dies, and one that lives has no end to
+	 * wait for. */
 	if (r < 0 && r != -ESRCH)
 		return lr_fail(err, -r, "look at the new process");
 	return r < 0 || st.dies ? died(c->pid, c->filtered, err) : 0;

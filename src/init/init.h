@@ -30,8 +30,7 @@
 
 /* Births in the caller's memory; see shared.h. */
 struct lr_init_shared {
-	void *stack; /* for the child until its execve: lowest address; NULL: below the caller's own
-		      */
+	void *stack; /* of the child until its execve: lowest address; NULL: below the caller's */
 	size_t stack_size;
 	/* In the child: writes its pid, and later that its program starts, into the record.
 	 * *ignored: the signals that it ignores, as lr_proc_stat says. */

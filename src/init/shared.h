@@ -5,9 +5,8 @@
  *
  * A clone that copies the page tables of a parent with 2 GB takes 30 ms, one that shares them (as
  * vfork(2) does) 0.05 ms. The child runs the same stages while this thread, and no other, waits for
- * its execve. So it works alone: there is no rendezvous, what it has to
- * say it writes where both see it, and it writes itself into the record. What it changes of a plan
- * is changed in copies; what it would have to allocate, it must not.
+ * its execve. So it works alone: nobody answers it, what it has to say it writes where both see it,
+ * and it writes itself into the record. It changes copies of plans only, and allocates nothing.
  *
  * What is the memory's and not the process's:
  *   - PR_SET_DUMPABLE: off before the clone, as in a pid namespace that others share the child is

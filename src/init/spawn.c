@@ -117,8 +117,8 @@ static int spawn_direct(struct lr_init_plan *p, struct newborn *n, struct lr_ns_
 		r = lr_bear(&b, ret, err);
 	/* Also after a failure: hooks and clean-up belong into the runtime's own namespaces. */
 	int back = lr_ns_step_out(&p->ns, ns, &out);
-	/* The child waits for its id maps: time to move it, if it could not be born in its cgroup.
-	 */
+	/* The child waits for its id maps: time to move it, if it could not be born in its
+	 * cgroup. */
 	if (back >= 0 && r >= 0 && move)
 		back = lr_cgroup_join_pid(lr_cgroup_plan_ref(p->cgroup), ret->pid, &out);
 	if (back >= 0 || r < 0)

@@ -1,13 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * init: the last program of ours that a container's process is: it executes the container's
- *program, and nothing else.
+ * init: the page: a program that a newborn executes before its own, and that executes that one.
  *
- * Until execve(2) has succeeded, /proc/self/exe is the file that the process was started from, and
- * the kernel follows it for an entrypoint that is a link to it or a script that begins with
- * `#!/proc/self/exe` (CVE-2019-5736). The file of the command line, or of the program that our
- * library is in, must not be shown. This one is executed from a sealed memfd, and is all that can
- *be found there. No C library: 17 µs a start.
+ * Until execve(2) has succeeded, /proc/self/exe is the file that the process was started from. The
+ * kernel follows it for an entrypoint that is a link to it, or a script that begins with
+ * `#!/proc/self/exe` (CVE-2019-5736). So neither our command line nor a program that uses our
+ * library may be that file. The page is executed from a sealed memfd: all that a container can find
+ * there is the page. It uses no C library, and costs a start 17 µs.
  *
  *	argv[0]   decimal: a descriptor that takes errno (int32) if the program cannot be executed;
  *	          and after a colon another one, if the program is to wait until a byte can be read

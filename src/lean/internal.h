@@ -140,8 +140,8 @@ bool lr_lean_slot_grab(const struct lr_lean_home *h, const char *key, const char
 /* The control groups that a slot of that name has, if its key has any. */
 int lr_lean_slot_cgroup(const struct lr_lean_home *h, const char *slot, struct lr_arena *a,
 			struct lr_cgroup_ref *ret, struct lr_err *err) LR_MUST_CHECK;
-/* Its control groups, its pin, and `state`, the link that says whose it is. Processes are killed.
- */
+/* Its control groups, its pin, and `state`, the link that says whose it is. Processes are
+ * killed. */
 int lr_lean_slot_remove(const struct lr_lean_home *h, const char *slot, const char *state,
 			struct lr_arena *a, struct lr_err *err) LR_MUST_CHECK;
 /* used -> free, or gone if it may not be, or was marked. Nothing if it is not id's. */

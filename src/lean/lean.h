@@ -85,8 +85,7 @@ extern const char *const lr_lean_annotations[];
 int lr_lean_profile(const char *text, const struct oci_map *annotations,
 		    struct lr_lean_profile *ret, struct lr_err *err) LR_MUST_CHECK;
 
-/* ---- what becomes of a config (plan.c; but for a look at root.path, pure) --------------------
- */
+/* ---- what becomes of a config (plan.c; but for a look at root.path, pure) -------------------- */
 
 struct lr_lean_facts {
 	const char *id;
@@ -123,11 +122,10 @@ int lr_lean_plan(const struct lr_lean_profile *p, const struct oci_config *confi
 int lr_lean_settle(struct lr_lean_plan *plan, struct lr_arena *arena,
 		   struct lr_err *err) LR_MUST_CHECK;
 
-/* ---- what a container holds (slot.c) --------------------------------------------------------
- */
+/* ---- what a container holds (slot.c) -------------------------------------------------------- */
 
-/* What the container's first process does instead of building its root; computed by lr_lean_take.
- */
+/* What the container's first process does instead of building its root; computed by
+ * lr_lean_take. */
 struct lr_lean_enter {
 	int mntns; /* LR_NOFD: the usual way */
 	int netns; /* LR_NOFD: the usual way */
@@ -206,8 +204,7 @@ int lr_lean_pool_status(int store, const char *store_path, struct lr_arena *aren
 int lr_lean_pool_drain(int store, const char *store_path, unsigned *left, struct lr_arena *arena,
 		       struct lr_err *err) LR_MUST_CHECK;
 
-/* ---- in the container's first process (enter.c): system calls only --------------------------
- */
+/* ---- in the container's first process (enter.c): system calls only -------------------------- */
 
 /* Each does nothing if nothing of that kind was prepared. */
 int lr_lean_enter_net(const struct lr_lean_enter *e, struct lr_err *err) LR_MUST_CHECK;

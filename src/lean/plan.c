@@ -62,8 +62,7 @@ static bool host_hooks(const struct oci_config *c)
 	       (c->hooks->prestart.n || c->hooks->create_runtime.n || c->hooks->create_container.n);
 }
 
-/* ---- network ---------------------------------------------------------------------------------
- */
+/* ---- network --------------------------------------------------------------------------------- */
 
 /* A namespace that is asked for and that nobody will configure. */
 static bool plain_network(const struct oci_config *c, const struct oci_linux *l)
@@ -102,8 +101,7 @@ static enum lr_lean_way network_of(const struct lr_lean_profile *p, const struct
 	return way;
 }
 
-/* ---- cgroup ----------------------------------------------------------------------------------
- */
+/* ---- cgroup ---------------------------------------------------------------------------------- */
 
 static bool cgroup_writable(const struct oci_mounts *m)
 {
@@ -154,8 +152,7 @@ static bool wants_pool(const struct lr_lean_profile *p, const struct oci_config 
 	       !cgroup_writable(&c->mounts);
 }
 
-/* ---- mounts ----------------------------------------------------------------------------------
- */
+/* ---- mounts ---------------------------------------------------------------------------------- */
 
 static const char *no_template(const struct lr_lean_plan *p, const struct oci_linux *l,
 			       const struct lr_lean_facts *f)
@@ -215,8 +212,8 @@ static enum place place_of(const struct lr_lean_plan *p, const struct oci_linux 
 	if (lr_streq(type, "sysfs") && has_option(m, "ro") &&
 	    (p->network == LR_LEAN_SHARED || p->network == LR_LEAN_HOST))
 		return BASE;
-	/* v1: the directories of one container; of the slot's, if it has them. v2: the host's tree.
-	 */
+	/* v1: the directories of one container; of the slot's, if it has them. v2: the
+	 * host's tree. */
 	if (lr_has_prefix(type, "cgroup") && !find_ns(l, "cgroup"))
 		return p->pool || f->cgroup_v2 ? BASE : NOWHERE;
 	return OWN;
@@ -282,8 +279,7 @@ static int split_mounts(struct lr_lean_plan *p, const struct oci_linux *l,
 	return 0;
 }
 
-/* ---- bounding set ----------------------------------------------------------------------------
- */
+/* ---- bounding set ---------------------------------------------------------------------------- */
 
 /*
  * With no-new-privileges an execve never adds to the permitted set, so what the bounding set holds

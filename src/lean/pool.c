@@ -128,8 +128,8 @@ static int drain_home(int store, struct lr_lean_home *h, unsigned *left, struct 
 
 	int r = lr_lean_home_whole(store, h, err);
 	if (r == -ENOSPC || r == -EDQUOT) {
-		/* No room for its lock, so nobody has put anything into it: that goes without one.
-		 */
+		/* No room for its lock, so nobody has put anything into it: that goes
+		 * without one. */
 		lr_err_clear(err);
 		return lr_lean_home_remove(store, h, err);
 	}

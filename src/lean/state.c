@@ -201,8 +201,8 @@ int lr_lean_slot_mark(const struct lr_lean_home *h, const char *slot, const char
 
 /* ---- what is left ------------------------------------------------------------------------- */
 
-/* Makes it ours by a name that no container has, and removes it. 1: done; 0: somebody was faster.
- */
+/* Makes it ours by a name that no container has, and removes it. 1: done; 0: somebody was
+ * faster. */
 static int take_away(const struct lr_lean_home *h, const char *dir, const char *name,
 		     struct lr_arena *a, struct lr_err *err)
 {

@@ -139,8 +139,8 @@ int lr_container_destroy(struct lr_entry *e, const struct lr_record *r, const ch
 		if (rc < 0)
 			return rc;
 	}
-	/* Hooks run while the record is still there: if we are killed now, the next try runs them.
-	 */
+	/* Hooks run while the record is still there: if we are killed now, the next try
+	 * runs them. */
 	run_poststop(r, config, config_len, hooks_dir, a);
 	rc = lr_store_remove(e, err);
 	if (rc >= 0)

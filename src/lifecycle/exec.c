@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* lifecycle: exec. Everything but --process comes from the record: config.json is not read again.
- */
+/* lifecycle: exec. Everything but --process comes from the record: config.json is not read
+ * again. */
 #define LR_ROOM "exec"
 #include <errno.h>
 #include <fcntl.h>

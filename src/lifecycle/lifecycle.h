@@ -95,8 +95,8 @@ int lr_lifecycle_state(const struct lr_runtime *rt, const char *id, struct lr_ar
 int lr_lifecycle_list(const struct lr_runtime *rt, struct lr_arena *a, struct lr_container **ret,
 		      size_t *n, struct lr_err *err) LR_MUST_CHECK;
 
-/* sig: a number. all: every process of the container (needs a cgroup or a private pid namespace).
- */
+/* sig: a number. all: every process of the container (needs a cgroup or a private pid
+ * namespace). */
 int lr_lifecycle_kill(const struct lr_runtime *rt, const char *id, int sig, bool all,
 		      struct lr_err *err) LR_MUST_CHECK;
 int lr_lifecycle_delete(const struct lr_runtime *rt, const char *id, bool force,

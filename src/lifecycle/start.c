@@ -100,8 +100,8 @@ int lr_lifecycle_start(const struct lr_runtime *rt, const char *id, struct lr_er
 		return r;
 	}
 	if (notify >= 0) {
-		/* The container may take its time to get ready: state, kill and delete must work.
-		 */
+		/* The container may take its time to get ready: state, kill and delete must
+		 * work. */
 		lr_store_unlock(&c.entry);
 		lr_notify_wait(lr_take_fd(&notify), c.record.pid, pidfd);
 	}

@@ -98,8 +98,8 @@ int lr_mount_fs_make(struct lr_mount_plan *plan, const struct lr_mount_fs *fs, b
 	if (r < 0)
 		return fail_make(fs, ctx, r, err);
 	int mfd = lr_fsmount(ctx, FSMOUNT_CLOEXEC, (unsigned)fs->attr);
-	/* A filter, or a kernel that finds a procfs or sysfs "too revealing": mount(2) will tell.
-	 */
+	/* A filter, or a kernel that finds a procfs or sysfs "too revealing": mount(2) will
+	 * tell. */
 	*unavailable = lr_not_offered(mfd);
 	return mfd < 0 ? fail_make(fs, ctx, mfd, err) : mfd;
 }

@@ -93,8 +93,8 @@ int lr_mount_apply(struct lr_mount_plan *plan, const struct lr_mount_env *env,
  * missing, but those inside of what it will mount itself. */
 int lr_mount_make_places(struct lr_mount_plan *plan, const struct lr_mount_env *env,
 			 struct lr_err *err) LR_MUST_CHECK;
-/* What apply has mounted on "/", which is the container's root now: the caller's. LR_NOFD: nothing.
- */
+/* What apply has mounted on "/", which is the container's root now: the caller's. LR_NOFD:
+ * nothing. */
 int lr_mount_take_root(struct lr_mount_plan *plan);
 /* The root of what apply has mounted on `dest`, if that is a tmpfs which nobody else sees, with
  * nothing in it but what the plan has put there, and no set-group-id bit to be handed down. The
@@ -107,8 +107,8 @@ int lr_mount_finish(struct lr_mount_plan *plan, const struct lr_mount_env *env,
 int lr_mount_remove(const struct lr_mount_plan *plan, int rootfd, struct lr_err *err) LR_MUST_CHECK;
 void lr_mount_release(struct lr_mount_plan *plan); /* NULL-safe, may be called twice */
 
-/* The same plan with a state of its own: what is done to it leaves this one alone. NULL: no memory.
- */
+/* The same plan with a state of its own: what is done to it leaves this one alone. NULL: no
+ * memory. */
 struct lr_mount_plan *lr_mount_copy(const struct lr_mount_plan *plan, struct lr_arena *arena);
 
 /* True if some mount is of type cgroup or cgroup2: apply will want env->cgroup. */

@@ -251,8 +251,8 @@ static void plan_flags(struct lr_mount_op *op)
 		op->finish_ro = op->keep = true;
 	}
 	op->ms_flags = lr_mount_ms_flags(op->attr) | o->sb;
-	/* The kernel wants the subtype of "fuse.x" split off, which only mount(2) does by itself.
-	 */
+	/* The kernel wants the subtype of "fuse.x" split off, which only mount(2) does by
+	 * itself. */
 	if (strchr(op->type, '.'))
 		op->o.only_mount2 = true;
 }

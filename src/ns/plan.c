@@ -176,8 +176,8 @@ bool lr_ns_child_joins(const struct lr_ns_plan *p, enum lr_ns_kind k)
 {
 	if (k == LR_NS_MOUNT)
 		return true;
-	/* In a new user namespace it has no right to; and a process in between can do it as well.
-	 */
+	/* In a new user namespace it has no right to; and a process in between can do it as
+	 * well. */
 	return k != LR_NS_USER && k != LR_NS_TIME && k != LR_NS_PID && !p->staged &&
 	       !(p->create & CLONE_NEWUSER);
 }

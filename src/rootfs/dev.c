@@ -42,8 +42,8 @@ static int link_ptmx(int devfd, struct lr_err *err)
 		ssize_t n = readlinkat(devfd, "ptmx", now, sizeof(now));
 		if (n == sizeof(target) - 1 && memcmp(now, target, (size_t)n) == 0)
 			return 0;
-		/* EBUSY: something is mounted there, by the config or by whoever made the rootfs.
-		 */
+		/* EBUSY: something is mounted there, by the config or by whoever made the
+		 * rootfs. */
 		if (unlinkat(devfd, "ptmx", 0) < 0)
 			return errno == EBUSY ? 0 : lr_fail(err, errno, "replacing /dev/ptmx");
 		if (symlinkat(target, devfd, "ptmx") == 0)

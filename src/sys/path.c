@@ -223,8 +223,8 @@ int lr_remove_tree(int dirfd, const char *name)
 	LR_CLEANUP_FD int parent = LR_NOFD;
 	struct stat st;
 
-	/* The way to the tree is the caller's and may cross mounts; the tree itself may not be one.
-	 */
+	/* The way to the tree is the caller's and may cross mounts; the tree itself may not
+	 * be one. */
 	if (slash) {
 		char dir[PATH_MAX];
 		size_t len = slash == name ? 1 : (size_t)(slash - name);

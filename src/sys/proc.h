@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* sys: identity of processes: pid plus start time, so that a recycled pid is never taken for ours.
- */
+/* sys: identity of processes: pid plus start time, so that a recycled pid is never taken
+ * for ours. */
 #ifndef LR_SYS_PROC_H
 #define LR_SYS_PROC_H
 

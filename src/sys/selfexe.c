@@ -101,8 +101,8 @@ static int make_unlinked(int exe)
 		if (r == 0 && fchmod(fd, COPY_MODE) < 0)
 			r = -errno;
 		LR_CLEANUP_FD int copy = r == 0 ? reopen(fd) : LR_NOFD;
-		/* Seen as what it is (not so with root_squash), or it would copy itself for ever.
-		 */
+		/* Seen as what it is (not so with root_squash), or it would copy itself for
+		 * ever. */
 		if (copy >= 0 && is_copy(copy))
 			return lr_take_fd(&copy);
 	}

@@ -218,8 +218,8 @@ static int set_owner(int slave, uid_t uid, struct lr_err *err)
 		return lr_fail(err, errno, "cannot stat the terminal");
 	if (st.st_uid == uid || fchown(slave, uid, (gid_t)-1) == 0)
 		return 0;
-	/* One mapped id, or a devpts of a parent user namespace: it stays as it is, as stdio does.
-	 */
+	/* One mapped id, or a devpts of a parent user namespace: it stays as it is, as
+	 * stdio does. */
 	if (errno == EPERM || errno == EINVAL || errno == EROFS) {
 		lr_debug("tty: the terminal stays with uid %u, not %u: errno %d", st.st_uid, uid,
 			 errno);

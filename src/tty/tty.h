@@ -56,12 +56,12 @@ int lr_tty_attach(int slave, struct lr_err *err) LR_MUST_CHECK;
 
 /* ---- handing the master over ------------------------------------------------------------- */
 
-/* Connects to a Unix stream socket; paths longer than sun_path are fine. A descriptor, or -errno.
- */
+/* Connects to a Unix stream socket; paths longer than sun_path are fine. A descriptor, or
+ * -errno. */
 int lr_tty_connect(const char *path, struct lr_err *err) LR_MUST_CHECK;
 
-/* One message: `name` as data (1 to 4095 bytes) and fd as SCM_RIGHTS. What console sockets expect.
- */
+/* One message: `name` as data (1 to 4095 bytes) and fd as SCM_RIGHTS. What console sockets
+ * expect. */
 int lr_tty_send_fd(int sock, int fd, const char *name, struct lr_err *err) LR_MUST_CHECK;
 
 /*

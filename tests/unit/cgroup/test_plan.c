@@ -78,8 +78,7 @@ static const struct lr_cgroup_write *find(const char *file)
 	return NULL;
 }
 
-/* ---- paths ------------------------------------------------------------------------------------
- */
+/* ---- paths ---------------------------------------------------------------------------------- */
 
 TEST(absolute_paths_start_at_the_mount_point)
 {
@@ -177,8 +176,7 @@ TEST(refs_from_a_damaged_record_are_refused)
 	CHECK_INT(lr_cgroup_ref_check(&ref, &err), -EINVAL);
 }
 
-/* ---- limits ------------------------------------------------------------------------------------
- */
+/* ---- limits --------------------------------------------------------------------------------- */
 
 TEST(v1_memory)
 {

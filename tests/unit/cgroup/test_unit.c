@@ -113,8 +113,7 @@ TEST(a_sub_cgroup)
 	CHECK_STR(place_of("a.slice:x:y"), "annotations[\"run.oci.systemd.subgroup\"]");
 }
 
-/* ---- properties -------------------------------------------------------------------------------
- */
+/* ---- properties ----------------------------------------------------------------------------- */
 
 static struct lr_cgroup_write writes[12];
 static size_t n_writes;

@@ -55,8 +55,7 @@ static inline bool peer_took(const char *word)
 	return memmem(peer_bytes, sizeof(peer_bytes), word, strlen(word));
 }
 
-/* ---- answers ----------------------------------------------------------------------------------
- */
+/* ---- answers -------------------------------------------------------------------------------- */
 
 struct peer_message {
 	uint8_t type;

@@ -59,8 +59,7 @@ static bool exceptions(const struct lr_devrules *flat, char type, int64_t major,
 	return flat->allow_rest;
 }
 
-/* ---- the interpreter --------------------------------------------------------------------------
- */
+/* ---- the interpreter ------------------------------------------------------------------------ */
 
 static int64_t run(const struct bpf_insn *v, size_t n, uint32_t access_type, uint32_t major,
 		   uint32_t minor)
@@ -120,8 +119,7 @@ static bool program(const struct bpf_insn *v, size_t n, char type, int64_t major
 	return r == 1;
 }
 
-/* ---- comparison -------------------------------------------------------------------------------
- */
+/* ---- comparison ----------------------------------------------------------------------------- */
 
 static uint32_t seed = 12345;
 
@@ -283,8 +281,7 @@ TEST(a_very_long_list_still_loads)
 	CHECK(program(insns, n_insns, 'b', 2999, 0, LR_DEV_ALL));
 }
 
-/* ---- in the kernel ------------------------------------------------------------------------------
- */
+/* ---- in the kernel -------------------------------------------------------------------------- */
 
 static char v2_dir[256];
 

@@ -49,8 +49,8 @@ TEST(a_namespace_is_new_until_something_was_sent)
 	CHECK(waitpid(-1, NULL, WNOHANG | __WALL) < 0);
 }
 
-/* Root of a user namespace enters what is its own, and could not come back to what is the host's.
- */
+/* Root of a user namespace enters what is its own, and could not come back to what is the
+ * host's. */
 static int look_from_a_user_namespace(void)
 {
 	LR_CLEANUP_ARENA struct lr_arena *a = lr_arena_new();

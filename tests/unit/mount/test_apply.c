@@ -685,8 +685,7 @@ IN_NS(cgroup_v2, CLONE_NEWCGROUP)
 	CHECK_HAS(fx_lines[0], "cgroup2 cgroup2 rw");
 }
 
-/* ---- user namespaces ---------------------------------------------------------------------------
- */
+/* ---- user namespaces ------------------------------------------------------------------------ */
 
 IN_NS(sysfs_of_the_host_in_a_user_namespace, 0)
 {

@@ -183,8 +183,7 @@ TEST(what_cannot_be_looked_at_is_not_taken_for_gone)
 #endif
 }
 
-/* ---- who is believed ----------------------------------------------------------------------------
- */
+/* ---- who is believed ------------------------------------------------------------------------ */
 
 static int trust(const char *path)
 {

@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Unit tests: running from a sealed copy (CVE-2019-5736). LR_TEST_SEALED names the helper.
- */
+/* Unit tests: running from a sealed copy (CVE-2019-5736). LR_TEST_SEALED names the helper. */
 #include <fcntl.h>
 #include <linux/filter.h>
 #include <linux/seccomp.h>

@@ -239,8 +239,8 @@ ROOT_TEST(a_ptmx_of_another_devpts_is_refused, true)
 	struct lr_tty_pty own;
 	char text[1024];
 
-	/* It is 5:2 and on a devpts, but its terminals are elsewhere: number 0 here is another's.
-	 */
+	/* It is 5:2 and on a devpts, but its terminals are elsewhere: number 0 here is
+	 * another's. */
 	CHECK_INT(open_pty(&(struct lr_tty_console){0}, &own, text), 0);
 	CHECK(mkdir("/tmp/pts2", 0755) == 0);
 	CHECK(mount("devpts", "/tmp/pts2", "devpts", 0, "newinstance,ptmxmode=666") == 0);
