@@ -10,7 +10,7 @@
  *   join    the container's first process moves itself in      (or is born there by clone3)
  *
  * What remains is a `struct lr_cgroup_ref`: plain strings that the container's record keeps, and
- * all that the later verbs (exec, pause, kill, update, events, delete) need. A ref read back from
+ * all that the later verbs (exec, pause, kill, update, events, delete) and src/stats need. A ref read back from
  * a record is verified before anything is done through it: no operation here ever touches the
  * root of a hierarchy or a path with "..".
  *
@@ -242,121 +242,5 @@ int lr_cgroup_update(const struct lr_cgroup_ref *ref, const struct oci_resources
 int lr_cgroup_update_devices(const struct lr_cgroup_ref *ref,
 			     const struct oci_device_cgroups *devices, bool terminal,
 			     struct lr_arena *arena, struct lr_err *err) LR_MUST_CHECK;
-
-/* ---- statistics ------------------------------------------------------------------------------ */
-
-struct lr_cgroup_kv {
-	const char *key;
-	uint64_t value;
-};
-
-struct lr_cgroup_psi_line {
-	double avg10, avg60, avg300; /* percent */
-	uint64_t total;              /* microseconds */
-};
-
-struct lr_cgroup_psi {
-	bool present;
-	struct lr_cgroup_psi_line some, full;
-};
-
-struct lr_cgroup_mem {
-	uint64_t usage, max, limit,
-		failcnt; /* bytes; no limit: v2 UINT64_MAX, v1 just below 2^63 */
-};
-
-struct lr_cgroup_blkio_entry {
-	uint64_t major, minor, value;
-	const char *op; /* "Read", "Write", "Total", ...; "" where the file has none */
-};
-
-struct lr_cgroup_blkio_list {
-	struct lr_cgroup_blkio_entry *v;
-	size_t n;
-};
-
-struct lr_cgroup_hugetlb_stats {
-	const char *page_size; /* "2MB" */
-	uint64_t usage, max, failcnt;
-};
-
-struct lr_cgroup_rdma_stats {
-	const char *device;
-	uint64_t hca_handles, hca_objects; /* UINT32_MAX: "max" */
-};
-
-/* Whatever the host does not count is zero, empty or NULL. */
-struct lr_cgroup_stats {
-	struct {
-		uint64_t total, kernel, user; /* nanoseconds */
-		struct {
-			uint64_t *v; /* nanoseconds, one per possible CPU; v1 only */
-			size_t n;
-		} percpu, percpu_kernel, percpu_user;
-		uint64_t periods, throttled_periods, throttled_time; /* ns */
-		struct lr_cgroup_psi psi;
-	} cpu;
-	struct {
-		bool present;
-		const char *cpus, *mems; /* lists as the kernel prints them: "0-3" */
-		uint64_t cpu_exclusive, mem_exclusive, mem_hardwall, memory_migrate,
-			memory_spread_page, memory_spread_slab, memory_pressure, sched_load_balance;
-		int64_t sched_relax_domain_level;
-	} cpuset;
-	struct {
-		bool present;
-		uint64_t cache;
-		struct lr_cgroup_mem usage, swap, kernel, kernel_tcp; /* swap: memory + swap */
-		bool use_hierarchy;
-		struct {
-			struct lr_cgroup_kv *v;
-			size_t n;
-		} stat; /* memory.stat, in the kernel's order */
-		uint64_t oom_kill;
-		struct lr_cgroup_psi psi;
-	} memory;
-	struct {
-		bool present;
-		uint64_t current, limit; /* limit 0: none, as runc reports it */
-	} pids;
-	struct {
-		struct lr_cgroup_blkio_list io_service_bytes, io_serviced, io_queued,
-			io_service_time, io_wait_time, io_merged, io_time, sectors;
-		struct lr_cgroup_psi psi;
-	} blkio;
-	struct {
-		struct lr_cgroup_hugetlb_stats *v;
-		size_t n;
-	} hugetlb;
-	struct {
-		struct lr_cgroup_rdma_stats *v;
-		size_t n;
-	} rdma_current, rdma_limit;
-};
-
-int lr_cgroup_stats(const struct lr_cgroup_ref *ref, struct lr_arena *arena,
-		    struct lr_cgroup_stats **ret, struct lr_err *err) LR_MUST_CHECK;
-
-/* ---- out-of-memory events ------------------------------------------------------------------ */
-
-struct lr_cgroup_oom {
-	int fd;          /* poll for POLLIN */
-	int aux;         /* private */
-	bool v2;         /* private */
-	uint64_t seen;   /* private */
-	char path[4096]; /* private: the directory watched */
-};
-#define LR_CGROUP_OOM_INIT                                                                         \
-	{                                                                                          \
-		.fd = -EBADF, .aux = -EBADF                                                        \
-	}
-
-/* -EOPNOTSUPP without a memory controller. */
-int lr_cgroup_oom_open(const struct lr_cgroup_ref *ref, struct lr_cgroup_oom *oom,
-		       struct lr_err *err) LR_MUST_CHECK;
-/* After POLLIN: the number of OOM events since the last call (v1: at least; 0: something else
- * happened), or -ENODEV when the cgroup is gone or empty for good. */
-int lr_cgroup_oom_read(struct lr_cgroup_oom *oom);
-void lr_cgroup_oom_close(struct lr_cgroup_oom *oom);
 
 #endif

@@ -120,7 +120,7 @@ static void wait_a_little(const struct lr_cgroup_ref *ref, unsigned round)
 			return;
 		}
 	}
-	lr_cgroup_sleep_us(us);
+	lr_sleep_us(us);
 }
 
 struct names {
@@ -150,7 +150,7 @@ static int give_up(const char *where, int r, struct lr_err *err)
 
 int lr_cgroup_fs_destroy(const struct lr_cgroup_ref *ref, bool kill, struct lr_err *err)
 {
-	uint64_t end = 0;
+	int64_t end = 0;
 	const char *where = "";
 	int r;
 
@@ -159,12 +159,12 @@ int lr_cgroup_fs_destroy(const struct lr_cgroup_ref *ref, bool kill, struct lr_e
 		if (r != -EBUSY)
 			break;
 		if (!end) {
-			end = lr_cgroup_now_ms() + LR_CGROUP_WAIT_MS;
+			end = lr_now_ms() + LR_CGROUP_WAIT_MS;
 			/* Dying processes cannot die while frozen (v1). */
 			if (kill && lr_cgroup_is_frozen(ref) == 1 &&
 			    lr_cgroup_freeze(ref, false, NULL) < 0)
 				lr_debug("cgroup: cannot thaw %s", ref->relative);
-		} else if (lr_cgroup_now_ms() >= end) {
+		} else if (lr_now_ms() >= end) {
 			break;
 		}
 		if (kill && lr_cgroup_signal_all(ref, SIGKILL, NULL) < 0)

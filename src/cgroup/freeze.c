@@ -44,15 +44,15 @@ static int v1_state(const char *dir)
 
 static int freeze_v1(const char *dir, bool frozen)
 {
-	uint64_t end = lr_cgroup_now_ms() + LR_CGROUP_WAIT_MS;
+	int64_t end = lr_now_ms() + LR_CGROUP_WAIT_MS;
 	int r = 0;
 
 	if (!frozen)
 		return lr_cgroup_put(dir, "freezer.state", "THAWED");
-	for (unsigned i = 0; lr_cgroup_now_ms() < end; i++) {
+	for (unsigned i = 0; lr_now_ms() < end; i++) {
 		if (i % V1_LOOKS == V1_LOOKS - 1) {
 			(void)lr_cgroup_put(dir, "freezer.state", "THAWED");
-			lr_cgroup_sleep_us(1000);
+			lr_sleep_us(1000);
 		}
 		/* Written again each time: the kernel tries again for tasks it missed. */
 		r = lr_cgroup_put(dir, "freezer.state", "FROZEN");
@@ -62,7 +62,7 @@ static int freeze_v1(const char *dir, bool frozen)
 			return 0;
 		if (r < 0 && r != -EBUSY)
 			break;
-		lr_cgroup_sleep_us(i < 20 ? 20 : 500);
+		lr_sleep_us(i < 20 ? 20 : 500);
 		r = -ETIMEDOUT;
 	}
 	(void)lr_cgroup_put(dir, "freezer.state", "THAWED");
@@ -71,7 +71,8 @@ static int freeze_v1(const char *dir, bool frozen)
 
 static int freeze_v2(const char *dir, bool frozen)
 {
-	uint64_t end = lr_cgroup_now_ms() + LR_CGROUP_WAIT_MS, now, value;
+	int64_t end = lr_now_ms() + LR_CGROUP_WAIT_MS, now;
+	uint64_t value;
 	LR_CLEANUP_FD int fd = LR_NOFD;
 	char path[PATH_MAX], text[256];
 	int r = lr_cgroup_put(dir, "cgroup.freeze", frozen ? "1" : "0");
@@ -95,7 +96,7 @@ static int freeze_v2(const char *dir, bool frozen)
 		text[n] = '\0';
 		if (lr_cgroup_flat_get(text, "frozen", &value) && value)
 			return 0;
-		now = lr_cgroup_now_ms();
+		now = lr_now_ms();
 		/* Not longer than 100 ms each: a change may come between read and poll on old
 		 * kernels. */
 		if (now >= end ||

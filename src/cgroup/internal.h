@@ -7,58 +7,24 @@
 #include <stdio.h>
 #include <stdlib.h>
 
+#include "src/base/clock.h"
 #include "src/base/fd.h"
 #include "src/base/log.h"
 #include "src/base/str.h"
-#include "src/cgroup/cgroup.h"
+#include "src/cgroup/files.h"
 #include "src/devrule/devrule.h"
 
 #define LR_CGROUP_ROOT "/sys/fs/cgroup"
 /* How long the kernel may take to freeze, thaw or empty a cgroup. */
 #define LR_CGROUP_WAIT_MS 5000
 
-/* ---- controllers (controllers.c) ----------------------------------------------------------- */
-
-enum lr_cgroup_ctrl {
-	LR_CTRL_CPU,
-	LR_CTRL_CPUACCT,
-	LR_CTRL_CPUSET,
-	LR_CTRL_MEMORY,
-	LR_CTRL_DEVICES,
-	LR_CTRL_FREEZER,
-	LR_CTRL_BLKIO, /* "io" on v2 */
-	LR_CTRL_PIDS,
-	LR_CTRL_HUGETLB,
-	LR_CTRL_NET_CLS,
-	LR_CTRL_NET_PRIO,
-	LR_CTRL_PERF_EVENT,
-	LR_CTRL_RDMA,
-	LR_CTRL_MISC,
-	LR_CTRL_N
-};
-
 const char *lr_cgroup_ctrl_v1(enum lr_cgroup_ctrl c);
 const char *lr_cgroup_ctrl_v2(enum lr_cgroup_ctrl c); /* NULL: v2 has no such controller */
 bool lr_cgroup_ctrl_known(const char *v1_name, size_t len);
 /* Bits (1 << ctrl) of the v2 controllers named in a space-separated list. */
 unsigned lr_cgroup_ctrl_set(const char *v2_names);
-
 /* True if a hierarchy name ("cpu,cpuacct") holds that word ("cpu"). */
 bool lr_cgroup_name_has(const char *hierarchy, const char *word);
-/* Index of the v1 hierarchy with that controller, or of the v2 tree; -1: none. */
-int lr_cgroup_find(const struct lr_cgroup_ref *ref, enum lr_cgroup_ctrl c);
-int lr_cgroup_find_v2(const struct lr_cgroup_ref *ref);
-/* The directory in which that controller's files are, whichever version; NULL: none. */
-const char *lr_cgroup_dir(const struct lr_cgroup_ref *ref, enum lr_cgroup_ctrl c);
-/* The directory best suited to list the container's processes; NULL when n == 0. */
-const char *lr_cgroup_main_dir(const struct lr_cgroup_ref *ref);
-
-/* -EINVAL and *err when a ref (perhaps read from a damaged record) could reach beyond the
- * container's own directories. */
-int lr_cgroup_ref_check(const struct lr_cgroup_ref *ref, struct lr_err *err) LR_MUST_CHECK;
-
-/* "dir/file" into a buffer of PATH_MAX bytes. -ENAMETOOLONG. */
-int lr_cgroup_path(char buf[PATH_MAX], const char *dir, const char *file) LR_MUST_CHECK;
 /* True when a path has a component "..". */
 bool lr_cgroup_has_dotdot(const char *path);
 
@@ -223,19 +189,5 @@ int lr_cgroup_cpuset_fill(const struct lr_cgroup_target *t, const char *dir, boo
  * that does not exist is empty. */
 typedef int lr_cgroup_visit(pid_t pid, void *arg);
 int lr_cgroup_each_pid(const char *dir, lr_cgroup_visit *visit, void *arg) LR_MUST_CHECK;
-/* 1 when the tree has a process, 0 when not, or -errno. */
-int lr_cgroup_populated(const char *dir) LR_MUST_CHECK;
-
-/* ---- small ---------------------------------------------------------------------------------- */
-
-uint64_t lr_cgroup_now_ms(void);
-void lr_cgroup_sleep_us(unsigned us);
-/* Value after "key " in a flat-keyed file. */
-bool lr_cgroup_flat_get(const char *text, const char *key, uint64_t *ret);
-/* Reads a small file "dir/file" (below 4 KiB), NUL-terminated; its length or -errno. */
-ssize_t lr_cgroup_read(const char *dir, const char *file, char *buf, size_t size);
-int lr_cgroup_put(const char *dir, const char *file, const char *value);
-/* Reads a whole file of any size into the arena. NULL: not there, or no memory. */
-char *lr_cgroup_slurp(struct lr_arena *arena, const char *dir, const char *file);
 
 #endif

@@ -228,7 +228,7 @@ static int kill_rounds(struct hit *h, const char *dir)
 	int r = hit_all(h, dir);
 
 	for (int i = 1; i < KILL_ROUNDS && r == 0 && h->seen; i++) {
-		lr_cgroup_sleep_us(i < 10 ? 200U * (unsigned)i : 5000);
+		lr_sleep_us(i < 10 ? 200U * (unsigned)i : 5000);
 		r = hit_all(h, dir);
 	}
 	return r;

@@ -357,7 +357,7 @@ static int start(struct lr_dbus *c, const struct lr_cgroup_plan *plan, struct lr
 			if (tries++ == FORGET_TRIES || lr_cgroup_populated(plan->ref.v[0].path) > 0)
 				return in_use(plan, err);
 			(void)!call_unit(c, "ResetFailedUnit", u->name, NULL, &reply, NULL);
-			lr_cgroup_sleep_us(FORGET_US);
+			lr_sleep_us(FORGET_US);
 		} else {
 			return blame(c, &u->props, err);
 		}
@@ -516,12 +516,12 @@ static int stop(struct lr_dbus *c, const struct lr_cgroup_ref *ref, struct lr_er
 static void leave_to_systemd(const struct lr_cgroup_ref *ref)
 {
 	int i = lr_cgroup_find_v2(ref);
-	uint64_t end = lr_cgroup_now_ms() + SYSTEMD_WAIT_MS;
+	int64_t end = lr_now_ms() + SYSTEMD_WAIT_MS;
 
-	while (i >= 0 && access(ref->v[i].path, F_OK) == 0 && lr_cgroup_now_ms() < end) {
+	while (i >= 0 && access(ref->v[i].path, F_OK) == 0 && lr_now_ms() < end) {
 		if (lr_cgroup_signal_all(ref, SIGKILL, NULL) < 0)
 			lr_debug("cgroup: cannot kill all in %s yet", ref->relative);
-		lr_cgroup_sleep_us(10000);
+		lr_sleep_us(10000);
 	}
 }
 

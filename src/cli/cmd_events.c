@@ -4,8 +4,8 @@
 #define LR_ROOM ""
 #include <errno.h>
 #include <poll.h>
-#include <time.h>
 
+#include "src/base/clock.h"
 #include "src/base/fd.h"
 #include "src/base/json.h"
 #include "src/base/log.h"
@@ -29,7 +29,7 @@ static int print_line(const char *text, struct lr_err *err)
 static int print_stats(const struct lr_runtime *rt, const char *id, struct lr_err *err)
 {
 	LR_CLEANUP_ARENA struct lr_arena *arena = lr_arena_new();
-	struct lr_cgroup_stats *stats;
+	struct lr_stats *stats;
 
 	if (!arena)
 		return lr_fail(err, ENOMEM, "events");
@@ -51,16 +51,8 @@ static int print_oom(const char *id, struct lr_err *err)
 	return print_line(lr_json_finish(w, NULL), err);
 }
 
-static int64_t now_ms(void)
-{
-	struct timespec t;
-
-	clock_gettime(CLOCK_MONOTONIC, &t);
-	return (int64_t)t.tv_sec * 1000 + t.tv_nsec / 1000000;
-}
-
 struct watch {
-	struct lr_cgroup_oom oom;
+	struct lr_stats_oom oom;
 	int pidfd;
 };
 
@@ -81,7 +73,7 @@ static int turn(struct watch *w, const struct lr_runtime *rt, const char *id, in
 {
 	struct pollfd fds[] = {{.fd = w->pidfd, .events = POLLIN},
 			       {.fd = w->oom.fd, .events = POLLIN}};
-	int64_t left = *due - now_ms();
+	int64_t left = *due - lr_now_ms();
 
 	left = left < 0 ? 0 : left > INT_MAX ? INT_MAX : left;
 	if (w->pidfd < 0 && left > LOOK_MS)
@@ -90,20 +82,20 @@ static int turn(struct watch *w, const struct lr_runtime *rt, const char *id, in
 	if (n < 0)
 		return errno == EINTR ? 0 : lr_fail(err, errno, "events: poll");
 	if (fds[1].revents) {
-		int events = lr_cgroup_oom_read(&w->oom);
+		int events = lr_stats_oom_read(&w->oom);
 		if (events < 0) /* the cgroup is gone: the container's end will be seen too */
-			lr_cgroup_oom_close(&w->oom);
+			lr_stats_oom_close(&w->oom);
 		int r = events > 0 ? print_oom(id, err) : 0;
 		if (r < 0)
 			return r;
 	}
 	if (fds[0].revents || (w->pidfd < 0 && has_stopped(rt, id)))
 		return 1;
-	if (now_ms() < *due)
+	if (lr_now_ms() < *due)
 		return 0;
 	*due += interval;
-	if (*due < now_ms()) /* suspended or starved meanwhile: no burst to catch up */
-		*due = now_ms() + interval;
+	if (*due < lr_now_ms()) /* suspended or starved meanwhile: no burst to catch up */
+		*due = lr_now_ms() + interval;
 	return print_stats(rt, id, err);
 }
 
@@ -111,7 +103,7 @@ int lr_cmd_events(const struct lr_cli_args *args, struct lr_err *err)
 {
 	const char *id = lr_cli_id(args);
 	int64_t interval = lr_cli_num(args, LR_OPT_INTERVAL, 5000);
-	struct watch w = {.oom = LR_CGROUP_OOM_INIT, .pidfd = LR_NOFD};
+	struct watch w = {.oom = LR_STATS_OOM_INIT, .pidfd = LR_NOFD};
 	struct lr_cli_runtime run;
 
 	int r = lr_cli_runtime(args, &run, err);
@@ -120,10 +112,10 @@ int lr_cmd_events(const struct lr_cli_args *args, struct lr_err *err)
 	if (lr_cli_flag(args, LR_OPT_STATS))
 		return print_stats(&run.rt, id, err);
 	r = lr_lifecycle_watch(&run.rt, id, &w.oom, &w.pidfd, err);
-	int64_t due = now_ms() + interval;
+	int64_t due = lr_now_ms() + interval;
 	while (r == 0)
 		r = turn(&w, &run.rt, id, &due, interval, err);
-	lr_cgroup_oom_close(&w.oom);
+	lr_stats_oom_close(&w.oom);
 	lr_close(w.pidfd);
 	return r < 0 ? r : 0;
 }

@@ -9,7 +9,7 @@
 
 #include "src/base/json.h"
 
-static void psi_line(struct lr_json_writer *w, const char *key, const struct lr_cgroup_psi_line *l)
+static void psi_line(struct lr_json_writer *w, const char *key, const struct lr_stats_psi_line *l)
 {
 	const struct {
 		const char *key;
@@ -28,7 +28,7 @@ static void psi_line(struct lr_json_writer *w, const char *key, const struct lr_
 	lr_json_obj_close(w);
 }
 
-static void psi(struct lr_json_writer *w, const struct lr_cgroup_psi *p)
+static void psi(struct lr_json_writer *w, const struct lr_stats_psi *p)
 {
 	if (!p->present)
 		return;
@@ -50,7 +50,7 @@ static void per_cpu(struct lr_json_writer *w, const char *key, const uint64_t *v
 	lr_json_list_close(w);
 }
 
-static void cpu(struct lr_json_writer *w, const struct lr_cgroup_stats *s)
+static void cpu(struct lr_json_writer *w, const struct lr_stats *s)
 {
 	lr_json_key(w, "cpu");
 	lr_json_obj_open(w);
@@ -95,7 +95,7 @@ static void number_list(struct lr_json_writer *w, const char *key, const char *l
 	lr_json_list_close(w);
 }
 
-static void cpuset(struct lr_json_writer *w, const struct lr_cgroup_stats *s)
+static void cpuset(struct lr_json_writer *w, const struct lr_stats *s)
 {
 	if (!s->cpuset.present)
 		return;
@@ -115,7 +115,7 @@ static void cpuset(struct lr_json_writer *w, const struct lr_cgroup_stats *s)
 	lr_json_obj_close(w);
 }
 
-static void memory_entry(struct lr_json_writer *w, const char *key, const struct lr_cgroup_mem *m)
+static void memory_entry(struct lr_json_writer *w, const char *key, const struct lr_stats_mem *m)
 {
 	lr_json_key(w, key);
 	lr_json_obj_open(w);
@@ -126,7 +126,7 @@ static void memory_entry(struct lr_json_writer *w, const char *key, const struct
 	lr_json_obj_close(w);
 }
 
-static void memory(struct lr_json_writer *w, const struct lr_cgroup_stats *s)
+static void memory(struct lr_json_writer *w, const struct lr_stats *s)
 {
 	lr_json_key(w, "memory");
 	lr_json_obj_open(w);
@@ -147,7 +147,7 @@ static void memory(struct lr_json_writer *w, const struct lr_cgroup_stats *s)
 	lr_json_obj_close(w);
 }
 
-static void pids(struct lr_json_writer *w, const struct lr_cgroup_stats *s)
+static void pids(struct lr_json_writer *w, const struct lr_stats *s)
 {
 	lr_json_key(w, "pids");
 	lr_json_obj_open(w);
@@ -160,14 +160,14 @@ static void pids(struct lr_json_writer *w, const struct lr_cgroup_stats *s)
 }
 
 static void block_io_list(struct lr_json_writer *w, const char *key,
-			  const struct lr_cgroup_blkio_list *list)
+			  const struct lr_stats_blkio_list *list)
 {
 	if (list->n == 0)
 		return;
 	lr_json_key(w, key);
 	lr_json_list_open(w);
 	for (size_t i = 0; i < list->n; i++) {
-		const struct lr_cgroup_blkio_entry *e = &list->v[i];
+		const struct lr_stats_blkio_entry *e = &list->v[i];
 		lr_json_obj_open(w);
 		lr_json_kuint(w, "major", e->major);
 		lr_json_kuint(w, "minor", e->minor);
@@ -179,7 +179,7 @@ static void block_io_list(struct lr_json_writer *w, const char *key,
 	lr_json_list_close(w);
 }
 
-static void block_io(struct lr_json_writer *w, const struct lr_cgroup_stats *s)
+static void block_io(struct lr_json_writer *w, const struct lr_stats *s)
 {
 	lr_json_key(w, "blkio");
 	lr_json_obj_open(w);
@@ -195,7 +195,7 @@ static void block_io(struct lr_json_writer *w, const struct lr_cgroup_stats *s)
 	lr_json_obj_close(w);
 }
 
-static void huge_pages(struct lr_json_writer *w, const struct lr_cgroup_stats *s)
+static void huge_pages(struct lr_json_writer *w, const struct lr_stats *s)
 {
 	lr_json_key(w, "hugetlb");
 	lr_json_obj_open(w);
@@ -210,8 +210,8 @@ static void huge_pages(struct lr_json_writer *w, const struct lr_cgroup_stats *s
 	lr_json_obj_close(w);
 }
 
-static void rdma_list(struct lr_json_writer *w, const char *key,
-		      const struct lr_cgroup_rdma_stats *v, size_t n)
+static void rdma_list(struct lr_json_writer *w, const char *key, const struct lr_stats_rdma *v,
+		      size_t n)
 {
 	if (n == 0)
 		return;
@@ -227,7 +227,7 @@ static void rdma_list(struct lr_json_writer *w, const char *key,
 	lr_json_list_close(w);
 }
 
-char *lr_cli_stats_json(const char *id, const struct lr_cgroup_stats *s, struct lr_arena *a)
+char *lr_cli_stats_json(const char *id, const struct lr_stats *s, struct lr_arena *a)
 {
 	struct lr_json_writer *w = lr_json_writer_new(a, false);
 

@@ -7,9 +7,9 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <time.h>
 #include <unistd.h>
 
+#include "src/base/clock.h"
 #include "src/base/fd.h"
 #include "src/base/log.h"
 #include "src/base/str.h"
@@ -20,14 +20,6 @@
 
 #define BUS_NAME    "org.freedesktop.DBus"
 #define BUS_PATH    "/org/freedesktop/DBus"
-
-static int64_t now_ms(void)
-{
-	struct timespec t;
-
-	clock_gettime(CLOCK_MONOTONIC, &t);
-	return (int64_t)t.tv_sec * 1000 + t.tv_nsec / 1000000;
-}
 
 static int broken(const struct lr_dbus *c, int code, struct lr_err *err)
 {
@@ -43,7 +35,7 @@ static int wait_for(const struct lr_dbus *c, short events)
 	struct pollfd p = {.fd = c->fd, .events = events};
 
 	for (;;) {
-		int64_t left = c->deadline - now_ms();
+		int64_t left = c->deadline - lr_now_ms();
 		int n = left > 0 ? poll(&p, 1, (int)left) : 0;
 
 		if (n > 0)
@@ -158,7 +150,7 @@ int lr_dbus_greet(struct lr_dbus *c, int fd, bool direct, struct lr_err *err)
 	c->fd = fd;
 	c->direct = direct;
 	c->serial = 0;
-	c->deadline = now_ms() + PATIENCE_MS;
+	c->deadline = lr_now_ms() + PATIENCE_MS;
 	r = authenticate(c);
 	if (r < 0)
 		broken(c, -r, err);

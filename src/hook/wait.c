@@ -4,9 +4,9 @@
 #include <limits.h>
 #include <poll.h>
 #include <string.h>
-#include <time.h>
 #include <unistd.h>
 
+#include "src/base/clock.h"
 #include "src/hook/internal.h"
 #include "src/sys/syscalls.h"
 
@@ -16,14 +16,6 @@
 #define DRAIN_MAX  (1 << 20)
 #define KILL_MS    10000 /* SIGKILL does not reach a process stuck in the kernel at once */
 #define KEEP_BYTES (sizeof(((struct lr_hook_output *)0)->buf) - 1)
-
-static int64_t now_ms(void)
-{
-	struct timespec t;
-
-	clock_gettime(CLOCK_MONOTONIC, &t);
-	return (int64_t)t.tv_sec * 1000 + t.tv_nsec / 1000000;
-}
 
 /* Appends, and forgets the oldest. */
 static void keep(struct lr_hook_output *o, const char *text, size_t n)
@@ -91,7 +83,7 @@ static int watch(struct lr_hook_job *job, struct lr_hook_output *o, int64_t dead
 			{.fd = job->pidfd, .events = POLLIN},
 			{.fd = o->fd, .events = POLLIN},
 		};
-		int64_t left = deadline < 0 ? -1 : deadline - now_ms();
+		int64_t left = deadline < 0 ? -1 : deadline - lr_now_ms();
 		if (deadline >= 0 && left <= 0)
 			return 0;
 		if (job->pidfd < 0 && (left < 0 || left > NO_PIDFD_POLL_MS))
@@ -114,7 +106,7 @@ static int end(struct lr_hook_job *job, struct lr_hook_output *o)
 {
 	kill(-job->pid, SIGKILL);
 	kill(job->pid, SIGKILL);
-	return watch(job, o, now_ms() + KILL_MS);
+	return watch(job, o, lr_now_ms() + KILL_MS);
 }
 
 int lr_hook_wait(struct lr_hook_job *job, struct lr_hook_output *o)
@@ -126,7 +118,7 @@ int lr_hook_wait(struct lr_hook_job *job, struct lr_hook_output *o)
 		return r < 0 ? r : 0;
 	}
 	if (job->hook->timeout)
-		deadline = now_ms() + (int64_t)*job->hook->timeout * 1000;
+		deadline = lr_now_ms() + (int64_t)*job->hook->timeout * 1000;
 	int r = watch(job, o, deadline);
 	if (r < 0) {
 		(void)end(job, o);

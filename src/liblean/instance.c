@@ -9,9 +9,9 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/wait.h>
-#include <time.h>
 #include <unistd.h>
 
+#include "src/base/clock.h"
 #include "src/base/fd.h"
 #include "src/base/str.h"
 #include "src/sys/syscalls.h"
@@ -192,24 +192,16 @@ static int reap(struct lr_instance *i)
 	return ended ? 1 : r;
 }
 
-static int64_t now_ms(void)
-{
-	struct timespec t;
-
-	clock_gettime(CLOCK_MONOTONIC, &t);
-	return (int64_t)t.tv_sec * 1000 + t.tv_nsec / 1000000;
-}
-
 /* 1: ended; 0: it goes on. */
 static int wait_end(struct lr_instance *i, int timeout_ms)
 {
-	int64_t end = timeout_ms <= 0 ? 0 : now_ms() + timeout_ms;
+	int64_t end = timeout_ms <= 0 ? 0 : lr_now_ms() + timeout_ms;
 
 	pthread_mutex_lock(&i->lock);
 	bool ended = i->reaped;
 	pthread_mutex_unlock(&i->lock);
 	while (!ended) {
-		int left = timeout_ms <= 0 ? timeout_ms : (int)(end - now_ms());
+		int left = timeout_ms <= 0 ? timeout_ms : (int)(end - lr_now_ms());
 		struct pollfd p = {.fd = i->pidfd, .events = POLLIN};
 		int n = poll(&p, 1, timeout_ms >= 0 && left < 0 ? 0 : left);
 		if (n < 0 && errno != EINTR)
@@ -222,7 +214,7 @@ static int wait_end(struct lr_instance *i, int timeout_ms)
 		/* It has ended, but its tracer (strace) is told first, and nothing tells us when
 		 * that was done. */
 		if (n > 0)
-			nanosleep(&(struct timespec){.tv_nsec = 1000000}, NULL);
+			lr_sleep_us(1000);
 	}
 	return 1;
 }

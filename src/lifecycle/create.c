@@ -36,22 +36,22 @@ void lr_birth_close(struct lr_birth *b)
 }
 
 /* What the cgroup says of a container with a memory limit; NULL: nothing that would count. */
-static const struct lr_cgroup_stats *memory_stats(const struct lr_birth *b, struct lr_arena *a)
+static const struct lr_stats *memory_stats(const struct lr_birth *b, struct lr_arena *a)
 {
 	const struct oci_linux *l = b->c.config->linux_;
 	const struct oci_memory *m = l && l->resources ? l->resources->memory : NULL;
-	struct lr_cgroup_stats *stats;
+	struct lr_stats *stats;
 
 	/* A cgroup out of a pool may remember somebody else's. */
 	if (!m || !m->limit || *m->limit <= 0 || b->c.record.lean_cgroup)
 		return NULL;
-	return lr_cgroup_stats(lr_cgroup_plan_ref(b->c.init.cgroup), a, &stats, NULL) < 0 ? NULL
-											  : stats;
+	return lr_stats_read(lr_cgroup_plan_ref(b->c.init.cgroup), a, &stats, NULL) < 0 ? NULL
+											: stats;
 }
 
 bool lr_birth_out_of_memory(const struct lr_birth *b, struct lr_arena *a)
 {
-	const struct lr_cgroup_stats *stats = memory_stats(b, a);
+	const struct lr_stats *stats = memory_stats(b, a);
 
 	return stats && stats->memory.oom_kill > 0;
 }
@@ -60,8 +60,7 @@ bool lr_birth_out_of_memory(const struct lr_birth *b, struct lr_arena *a)
  * kernel refuses him instead. */
 static bool was_short(const struct lr_birth *b, int code, struct lr_arena *a)
 {
-	const struct lr_cgroup_stats *stats =
-		code == EPIPE || code == ENOMEM ? memory_stats(b, a) : NULL;
+	const struct lr_stats *stats = code == EPIPE || code == ENOMEM ? memory_stats(b, a) : NULL;
 
 	return stats &&
 	       (code == EPIPE ? stats->memory.oom_kill > 0 : stats->memory.usage.failcnt > 0);
@@ -71,8 +70,7 @@ static bool was_short(const struct lr_birth *b, int code, struct lr_arena *a)
  * which may also mean what it says. */
 static bool may_be_short(const struct lr_birth *b, int code, struct lr_arena *a)
 {
-	const struct lr_cgroup_stats *stats =
-		code == ENOSPC || code == E2BIG ? memory_stats(b, a) : NULL;
+	const struct lr_stats *stats = code == ENOSPC || code == E2BIG ? memory_stats(b, a) : NULL;
 
 	return stats && stats->memory.usage.failcnt > 0;
 }

@@ -4,10 +4,10 @@
 #include <errno.h>
 #include <poll.h>
 #include <signal.h>
-#include <time.h>
 #include <unistd.h>
 
 #include "libocispec/ocispec.h"
+#include "src/base/clock.h"
 #include "src/base/fd.h"
 #include "src/base/log.h"
 #include "src/lean/lean.h"
@@ -45,7 +45,7 @@ static int kill_init(const struct lr_record *r, const struct lr_cgroup_ref *cg, 
 		int alive = lr_proc_alive(r->pid, r->start_time);
 		if (alive <= 0)
 			return alive < 0 ? lr_fail(err, -alive, "look at process %d", r->pid) : 0;
-		nanosleep(&(struct timespec){.tv_nsec = 10000000}, NULL);
+		lr_sleep_us(10000);
 	}
 	lr_refuse(err, EBUSY, "process %d does not die", r->pid);
 	return lr_err_hint(

@@ -23,6 +23,7 @@
 #include "src/base/err.h"
 #include "src/caps/caps.h"
 #include "src/cgroup/cgroup.h"
+#include "src/stats/stats.h"
 
 /* What holds for every verb. */
 struct lr_runtime {
@@ -116,10 +117,10 @@ int lr_lifecycle_mounts(const struct lr_runtime *rt, const char *id,
 			const struct oci_mounts *mounts, bool add,
 			struct lr_err *err) LR_MUST_CHECK;
 int lr_lifecycle_stats(const struct lr_runtime *rt, const char *id, struct lr_arena *a,
-		       struct lr_cgroup_stats **ret, struct lr_err *err) LR_MUST_CHECK;
-/* *oom can be polled (lr_cgroup_oom_read); *pidfd becomes readable when the container stops;
+		       struct lr_stats **ret, struct lr_err *err) LR_MUST_CHECK;
+/* *oom can be polled (lr_stats_oom_read); *pidfd becomes readable when the container stops;
  * LR_NOFD where there are no pidfds: then its state has to be asked for. */
-int lr_lifecycle_watch(const struct lr_runtime *rt, const char *id, struct lr_cgroup_oom *oom,
+int lr_lifecycle_watch(const struct lr_runtime *rt, const char *id, struct lr_stats_oom *oom,
 		       int *pidfd, struct lr_err *err) LR_MUST_CHECK;
 
 struct lr_exec_opts {

@@ -173,7 +173,7 @@ int lr_lifecycle_pids(const struct lr_runtime *rt, const char *id, struct lr_are
 }
 
 int lr_lifecycle_stats(const struct lr_runtime *rt, const char *id, struct lr_arena *a,
-		       struct lr_cgroup_stats **ret, struct lr_err *err)
+		       struct lr_stats **ret, struct lr_err *err)
 {
 	LR_CLEANUP_EXISTING struct lr_existing c = LR_EXISTING_NONE;
 	int r = lr_container_open(rt, id, false, a, &c, err);
@@ -181,10 +181,10 @@ int lr_lifecycle_stats(const struct lr_runtime *rt, const char *id, struct lr_ar
 		return r;
 	if (c.status == LR_STOPPED)
 		return not_running(err);
-	return lr_cgroup_stats(&c.cgroup, a, ret, err);
+	return lr_stats_read(&c.cgroup, a, ret, err);
 }
 
-int lr_lifecycle_watch(const struct lr_runtime *rt, const char *id, struct lr_cgroup_oom *oom,
+int lr_lifecycle_watch(const struct lr_runtime *rt, const char *id, struct lr_stats_oom *oom,
 		       int *pidfd, struct lr_err *err)
 {
 	LR_CLEANUP_ARENA struct lr_arena *a = lr_arena_new();
@@ -197,7 +197,7 @@ int lr_lifecycle_watch(const struct lr_runtime *rt, const char *id, struct lr_cg
 		return not_running(err);
 	if (fd < 0 && !lr_proc_no_pidfd(fd))
 		return lr_fail(err, -fd, "open a pidfd");
-	r = lr_cgroup_oom_open(&c.cgroup, oom, err);
+	r = lr_stats_oom_open(&c.cgroup, oom, err);
 	if (r >= 0)
 		*pidfd = lr_take_fd(&fd);
 	return r;

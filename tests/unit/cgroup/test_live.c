@@ -14,6 +14,7 @@
 
 #include "libocispec/ocispec.h"
 #include "src/cgroup/internal.h"
+#include "src/stats/stats.h"
 #include "src/sys/path.h"
 #include "src/sys/syscalls.h"
 #include "tests/unit/test.h"
@@ -685,14 +686,14 @@ static void burn(void)
 TEST(statistics)
 {
 	NEED_CGROUPS();
-	struct lr_cgroup_stats *s;
+	struct lr_stats *s;
 	pid_t pid;
 
 	REQUIRE(make("stats", "{\"pids\":{\"limit\":7},\"memory\":{\"limit\":67108864}}") == 0);
 	pid = child(burn);
 	for (int i = 0; i < 100; i++) {
 		usleep(20000);
-		REQUIRE(lr_cgroup_stats(ref, arena, &s, &err) == 0);
+		REQUIRE(lr_stats_read(ref, arena, &s, &err) == 0);
 		if (s->cpu.user && s->memory.usage.usage > 8 << 20)
 			break;
 	}
@@ -710,7 +711,7 @@ TEST(statistics)
 	}
 	CHECK_INT(lr_cgroup_destroy(ref, true, &err), 0);
 	reap(pid);
-	CHECK(lr_cgroup_stats(ref, arena, &s, &err) < 0);
+	CHECK(lr_stats_read(ref, arena, &s, &err) < 0);
 	finish();
 }
 
@@ -726,29 +727,29 @@ static void eat(void)
 TEST(out_of_memory_is_told)
 {
 	NEED_CGROUPS();
-	struct lr_cgroup_oom oom;
+	struct lr_stats_oom oom;
 	pid_t pid, idle;
 
 	REQUIRE(make("oom", "{\"memory\":{\"limit\":16777216,\"swap\":16777216}}") == 0);
 	idle = child(NULL); /* a cgroup of v2 that nobody is in has come to its end */
-	REQUIRE(lr_cgroup_oom_open(ref, &oom, &err) == 0);
+	REQUIRE(lr_stats_oom_open(ref, &oom, &err) == 0);
 	struct pollfd p = {.fd = oom.fd, .events = POLLIN};
 	CHECK_INT(poll(&p, 1, 0), 0);
-	CHECK_INT(lr_cgroup_oom_read(&oom), 0);
+	CHECK_INT(lr_stats_oom_read(&oom), 0);
 	pid = child(eat);
 	int kills = 0; /* v2 tells, too, of a limit that is reached, before */
 	while (kills == 0 && poll(&p, 1, 10000) == 1)
-		kills = lr_cgroup_oom_read(&oom);
+		kills = lr_stats_oom_read(&oom);
 	CHECK(kills > 0);
 	CHECK_INT(WTERMSIG(reap(pid)), SIGKILL);
 	CHECK_INT(lr_cgroup_destroy(ref, true, &err), 0);
 	reap(idle);
 	CHECK_INT(poll(&p, 1, 1000), 1);
-	int r = lr_cgroup_oom_read(&oom);
+	int r = lr_stats_oom_read(&oom);
 	if (r >= 0) /* the counter of the last kill came first */
-		r = poll(&p, 1, 1000) == 1 ? lr_cgroup_oom_read(&oom) : -ENODEV;
+		r = poll(&p, 1, 1000) == 1 ? lr_stats_oom_read(&oom) : -ENODEV;
 	CHECK_INT(r, -ENODEV);
-	lr_cgroup_oom_close(&oom);
+	lr_stats_oom_close(&oom);
 	CHECK_INT(oom.fd, LR_NOFD);
 	finish();
 }

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * cgroup v2 against a tree of plain files: what is written where, in which order it is missed, and
- * what statistics read. Hosts whose controllers are all in v1 cannot show that otherwise.
+ * cgroup v2 against a tree of plain files: what is written where, and in which order. Hosts whose
+ * controllers are all in v1 cannot show that otherwise.
  */
 #include <fcntl.h>
 #include <sys/stat.h>
@@ -212,71 +212,6 @@ TEST(update_combines_with_what_is_there)
 	CHECK_HAS(get(leaf, "memory.max"), "700");
 	CHECK_INT(update("{\"memory\":{\"limit\":500}}"), 0);
 	CHECK_HAS(get(leaf, "memory.max"), "500");
-	fell();
-}
-
-TEST(statistics)
-{
-	struct lr_cgroup_stats *s;
-
-	grow(ALL);
-	CHECK_INT(create(""), 0);
-	put(leaf, "cpu.stat",
-	    "usage_usec 10\nuser_usec 7\nsystem_usec 3\nnr_periods 4\n"
-	    "nr_throttled 2\nthrottled_usec 5\n");
-	put(leaf, "cpu.pressure",
-	    "some avg10=1.25 avg60=0.50 avg300=12.00 total=77\n"
-	    "full avg10=0.00 avg60=0.00 avg300=0.05 total=9\n");
-	put(leaf, "memory.stat", "anon 5\nfile 6\nkernel 7\n");
-	put(leaf, "memory.current", "100\n");
-	put(leaf, "memory.max", "max\n");
-	put(leaf, "memory.swap.current", "11\n");
-	put(leaf, "memory.swap.max", "12\n");
-	put(leaf, "memory.events", "low 0\nhigh 0\nmax 3\noom 1\noom_kill 2\n");
-	put(leaf, "io.stat",
-	    "8:0 rbytes=1 wbytes=2 rios=3 wios=4 dbytes=5 dios=6\n252:16 "
-	    "rbytes=9 wbytes=0 rios=1 wios=0\n");
-	put(leaf, "pids.current", "3\n");
-	put(leaf, "pids.max", "max\n");
-	put(leaf, "hugetlb.2MB.max", "max\n");
-	put(leaf, "hugetlb.2MB.rsvd.max", "max\n");
-	put(leaf, "hugetlb.2MB.current", "4096\n");
-	put(leaf, "hugetlb.2MB.events", "max 8\n");
-	put(leaf, "rdma.current", "mlx5_0 hca_handle=2 hca_object=3\n");
-	put(leaf, "rdma.max", "mlx5_0 hca_handle=max hca_object=9\n");
-	REQUIRE(lr_cgroup_stats(lr_cgroup_plan_ref(plan), arena, &s, &err) == 0);
-	CHECK_INT(s->cpu.total, 10000);
-	CHECK_INT(s->cpu.user, 7000);
-	CHECK_INT(s->cpu.throttled_time, 5000);
-	CHECK(s->cpu.psi.present && s->cpu.psi.some.avg10 > 1.249 && s->cpu.psi.some.avg10 < 1.251);
-	CHECK(s->cpu.psi.some.avg300 > 11.99 && s->cpu.psi.some.avg300 < 12.01);
-	CHECK(s->cpu.psi.full.avg300 > 0.049 && s->cpu.psi.full.avg300 < 0.051);
-	CHECK_INT(s->cpu.psi.some.total, 77);
-	CHECK_INT(s->cpu.psi.full.total, 9);
-	CHECK(!s->memory.psi.present);
-	CHECK_INT(s->memory.usage.usage, 100);
-	CHECK(s->memory.usage.limit == UINT64_MAX);
-	CHECK_INT(s->memory.usage.failcnt, 3);
-	CHECK_INT(s->memory.oom_kill, 2);
-	CHECK_INT(s->memory.cache, 6);
-	CHECK_INT(s->memory.swap.usage, 111);
-	CHECK(s->memory.swap.limit == UINT64_MAX);
-	CHECK_INT(s->memory.stat.n, 3);
-	CHECK_STR(s->memory.stat.v[1].key, "file");
-	CHECK_INT(s->blkio.io_service_bytes.n, 5);
-	CHECK_INT(s->blkio.io_serviced.n, 5);
-	CHECK_INT(s->blkio.io_service_bytes.v[3].major, 252);
-	CHECK_INT(s->blkio.io_service_bytes.v[3].value, 9);
-	CHECK_STR(s->blkio.io_service_bytes.v[1].op, "Write");
-	CHECK(s->pids.present && s->pids.current == 3 && s->pids.limit == 0);
-	CHECK_INT(s->hugetlb.n, 1);
-	CHECK_STR(s->hugetlb.v[0].page_size, "2MB");
-	CHECK_INT(s->hugetlb.v[0].usage, 4096);
-	CHECK_INT(s->hugetlb.v[0].failcnt, 8);
-	CHECK_INT(s->rdma_current.n, 1);
-	CHECK_INT(s->rdma_current.v[0].hca_objects, 3);
-	CHECK_INT(s->rdma_limit.v[0].hca_handles, UINT32_MAX);
-	CHECK_STR(s->rdma_limit.v[0].device, "mlx5_0");
 	fell();
 }
 

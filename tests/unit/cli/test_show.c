@@ -39,7 +39,7 @@ TEST(signals_refused)
 
 TEST(empty_stats)
 {
-	const struct lr_cgroup_stats none = {0};
+	const struct lr_stats none = {0};
 	struct lr_arena *a = lr_arena_new();
 
 	CHECK_STR(lr_cli_stats_json("x", &none, a),
@@ -51,12 +51,12 @@ TEST(empty_stats)
 
 TEST(full_stats)
 {
-	struct lr_cgroup_kv raw[] = {{"anon", 5}};
-	struct lr_cgroup_blkio_entry io[] = {{.major = 8, .minor = 1, .value = 3, .op = "Read"}};
-	struct lr_cgroup_hugetlb_stats huge[] = {{.page_size = "2MB", .usage = 1}};
-	struct lr_cgroup_rdma_stats rdma[] = {{.device = "m0", .hca_handles = 2}};
+	struct lr_stats_kv raw[] = {{"anon", 5}};
+	struct lr_stats_blkio_entry io[] = {{.major = 8, .minor = 1, .value = 3, .op = "Read"}};
+	struct lr_stats_hugetlb huge[] = {{.page_size = "2MB", .usage = 1}};
+	struct lr_stats_rdma rdma[] = {{.device = "m0", .hca_handles = 2}};
 	uint64_t cpus[] = {7, 8};
-	struct lr_cgroup_stats s = {
+	struct lr_stats s = {
 		.memory = {.present = true, .usage.limit = UINT64_MAX, .stat = {raw, 1}},
 		.pids = {.present = true, .current = 2, .limit = 9},
 		.blkio.io_service_bytes = {io, 1},

@@ -1,10 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* cgroup: the formats of statistics files. */
-#define LR_ROOM "cgroup"
+/* stats: the formats of statistics files. */
+#define LR_ROOM "stats"
 
-#include "src/cgroup/stats_parse.h"
+#include "src/stats/parse.h"
 
 #include <ctype.h>
+#include <stdlib.h>
+
+#include "src/base/str.h"
 
 static uint64_t number(const char *text, const char **end)
 {
@@ -22,7 +25,7 @@ static uint64_t number(const char *text, const char **end)
 	return n;
 }
 
-bool lr_cgroup_stat_text(const char *dir, const char *file, char buf[4096])
+bool lr_stats_text(const char *dir, const char *file, char buf[4096])
 {
 	if (dir && lr_cgroup_read(dir, file, buf, 4096) >= 0)
 		return true;
@@ -30,7 +33,7 @@ bool lr_cgroup_stat_text(const char *dir, const char *file, char buf[4096])
 	return false;
 }
 
-uint64_t lr_cgroup_stat_number(const char *dir, const char *file)
+uint64_t lr_stats_number(const char *dir, const char *file)
 {
 	char text[64];
 
@@ -39,14 +42,14 @@ uint64_t lr_cgroup_stat_number(const char *dir, const char *file)
 	return number(text, NULL);
 }
 
-uint64_t lr_cgroup_stat_key(const char *text, const char *key)
+uint64_t lr_stats_key(const char *text, const char *key)
 {
 	uint64_t n;
 
 	return text && lr_cgroup_flat_get(text, key, &n) ? n : 0;
 }
 
-uint64_t *lr_cgroup_stat_list(struct lr_arena *arena, const char *text, size_t *n)
+uint64_t *lr_stats_parse_list(struct lr_arena *arena, const char *text, size_t *n)
 {
 	uint64_t *v = NULL;
 
@@ -64,7 +67,7 @@ uint64_t *lr_cgroup_stat_list(struct lr_arena *arena, const char *text, size_t *
 	return v;
 }
 
-static void psi_line(const char *line, struct lr_cgroup_psi_line *l)
+static void psi_line(const char *line, struct lr_stats_psi_line *l)
 {
 	/* Not sscanf: the decimal point must not follow the locale. */
 	static const char *const keys[] = {"avg10=", "avg60=", "avg300="};
@@ -86,12 +89,12 @@ static void psi_line(const char *line, struct lr_cgroup_psi_line *l)
 		l->total = number(p + 6, NULL);
 }
 
-void lr_cgroup_stat_psi(const char *dir, const char *file, struct lr_cgroup_psi *psi)
+void lr_stats_read_psi(const char *dir, const char *file, struct lr_stats_psi *psi)
 {
 	char text[4096], *full;
 
 	/* EOPNOTSUPP: the kernel was booted with psi=0. */
-	if (!lr_cgroup_stat_text(dir, file, text))
+	if (!lr_stats_text(dir, file, text))
 		return;
 	psi->present = true;
 	full = strstr(text, "full ");
@@ -103,20 +106,20 @@ void lr_cgroup_stat_psi(const char *dir, const char *file, struct lr_cgroup_psi 
 		psi_line(text, &psi->some);
 }
 
-int lr_cgroup_stat_blkio_add(struct lr_arena *arena, struct lr_cgroup_blkio_list *l, uint64_t major,
-			     uint64_t minor, const char *op, uint64_t value)
+int lr_stats_add_blkio(struct lr_arena *arena, struct lr_stats_blkio_list *l, uint64_t major,
+		       uint64_t minor, const char *op, uint64_t value)
 {
-	struct lr_cgroup_blkio_entry *v = lr_grow(arena, l->v, l->n, sizeof(*v));
+	struct lr_stats_blkio_entry *v = lr_grow(arena, l->v, l->n, sizeof(*v));
 
 	if (!v || !op)
 		return -ENOMEM;
 	l->v = v;
-	v[l->n++] = (struct lr_cgroup_blkio_entry){
+	v[l->n++] = (struct lr_stats_blkio_entry){
 		.major = major, .minor = minor, .op = op, .value = value};
 	return 0;
 }
 
-void lr_cgroup_stat_blkio(struct lr_arena *arena, const char *text, struct lr_cgroup_blkio_list *l)
+void lr_stats_parse_blkio(struct lr_arena *arena, const char *text, struct lr_stats_blkio_list *l)
 {
 	for (const char *p = text; p && *p; p += strcspn(p, "\n"), p += *p == '\n') {
 		const char *q = p, *op = "";
@@ -133,18 +136,18 @@ void lr_cgroup_stat_blkio(struct lr_arena *arena, const char *text, struct lr_cg
 			q += len;
 			q += strspn(q, " ");
 		}
-		if (lr_cgroup_stat_blkio_add(arena, l, major, minor, op, number(q, NULL)) < 0)
+		if (lr_stats_add_blkio(arena, l, major, minor, op, number(q, NULL)) < 0)
 			return;
 	}
 }
 
-void lr_cgroup_stat_rdma(struct lr_arena *arena, const char *text, struct lr_cgroup_rdma_stats **v,
+void lr_stats_parse_rdma(struct lr_arena *arena, const char *text, struct lr_stats_rdma **v,
 			 size_t *n)
 {
 	for (const char *p = text; p && *p; p += strcspn(p, "\n"), p += *p == '\n') {
 		size_t len = strcspn(p, "\n"), name = strcspn(p, " \n");
 		char *line = lr_strndup(arena, p, len), *h, *o;
-		struct lr_cgroup_rdma_stats *bigger = lr_grow(arena, *v, *n, sizeof(**v));
+		struct lr_stats_rdma *bigger = lr_grow(arena, *v, *n, sizeof(**v));
 		uint64_t handles, objects;
 
 		if (!line || !bigger || name == len)
@@ -155,7 +158,7 @@ void lr_cgroup_stat_rdma(struct lr_arena *arena, const char *text, struct lr_cgr
 		objects = o ? number(o + 11, NULL) : 0;
 		line[name] = '\0';
 		*v = bigger;
-		bigger[(*n)++] = (struct lr_cgroup_rdma_stats){
+		bigger[(*n)++] = (struct lr_stats_rdma){
 			.device = line,
 			.hca_handles = handles > UINT32_MAX ? UINT32_MAX : handles,
 			.hca_objects = objects > UINT32_MAX ? UINT32_MAX : objects,
@@ -163,17 +166,16 @@ void lr_cgroup_stat_rdma(struct lr_arena *arena, const char *text, struct lr_cgr
 	}
 }
 
-void lr_cgroup_stat_map(struct lr_arena *arena, const char *text, struct lr_cgroup_kv **v,
-			size_t *n)
+void lr_stats_parse_map(struct lr_arena *arena, const char *text, struct lr_stats_kv **v, size_t *n)
 {
 	for (const char *p = text; p && *p; p += strcspn(p, "\n"), p += *p == '\n') {
 		size_t name = strcspn(p, " \n");
-		struct lr_cgroup_kv *bigger = lr_grow(arena, *v, *n, sizeof(**v));
+		struct lr_stats_kv *bigger = lr_grow(arena, *v, *n, sizeof(**v));
 		char *key = lr_strndup(arena, p, name);
 
 		if (!bigger || !key || p[name] != ' ')
 			return;
 		*v = bigger;
-		bigger[(*n)++] = (struct lr_cgroup_kv){key, number(p + name + 1, NULL)};
+		bigger[(*n)++] = (struct lr_stats_kv){key, number(p + name + 1, NULL)};
 	}
 }

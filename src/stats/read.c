@@ -1,21 +1,25 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* cgroup: statistics for `events`: the parts that both versions have alike, and the dispatch. */
-#define LR_ROOM "cgroup"
+/* stats: reading all of them; and those whose files are alike in v1 and v2. */
+#define LR_ROOM "stats"
 
-#include "src/cgroup/stats_parse.h"
+#include "src/stats/parse.h"
 
 #include <dirent.h>
+#include <stdio.h>
 #include <unistd.h>
 
-static void pids(const char *dir, struct lr_cgroup_stats *s)
+#include "src/base/fd.h"
+#include "src/base/str.h"
+
+static void pids(const char *dir, struct lr_stats *s)
 {
 	uint64_t limit;
 
 	if (!dir)
 		return;
 	s->pids.present = true;
-	s->pids.current = lr_cgroup_stat_number(dir, "pids.current");
-	limit = lr_cgroup_stat_number(dir, "pids.max");
+	s->pids.current = lr_stats_number(dir, "pids.current");
+	limit = lr_stats_number(dir, "pids.max");
 	s->pids.limit = limit == UINT64_MAX ? 0 : limit;
 }
 
@@ -24,19 +28,19 @@ static uint64_t hugetlb_number(const char *dir, const char *size, const char *wh
 	char file[NAME_MAX + 1];
 
 	snprintf(file, sizeof(file), "hugetlb.%s.%s", size, what);
-	return lr_cgroup_stat_number(dir, file);
+	return lr_stats_number(dir, file);
 }
 
 /* Page sizes are known by the names of the files: "hugetlb.2MB.max",
  * "hugetlb.2MB.limit_in_bytes". */
-static void hugetlb(const char *dir, bool v2, struct lr_arena *arena, struct lr_cgroup_stats *s)
+static void hugetlb(const char *dir, bool v2, struct lr_arena *arena, struct lr_stats *s)
 {
 	const char *suffix = v2 ? ".max" : ".limit_in_bytes";
 	LR_CLEANUP_DIR DIR *d = dir ? opendir(dir) : NULL;
 	struct dirent *e;
 
 	while (d && (e = readdir(d))) {
-		struct lr_cgroup_hugetlb_stats *v;
+		struct lr_stats_hugetlb *v;
 		const char *name = e->d_name + strlen("hugetlb.");
 		char *size, file[NAME_MAX + 1], text[4096];
 
@@ -54,25 +58,25 @@ static void hugetlb(const char *dir, bool v2, struct lr_arena *arena, struct lr_
 		v->max = v2 ? 0 : hugetlb_number(dir, size, "max_usage_in_bytes");
 		v->failcnt = v2 ? 0 : hugetlb_number(dir, size, "failcnt");
 		snprintf(file, sizeof(file), "hugetlb.%.32s.events", size);
-		if (v2 && lr_cgroup_stat_text(dir, file, text))
-			v->failcnt = lr_cgroup_stat_key(text, "max");
+		if (v2 && lr_stats_text(dir, file, text))
+			v->failcnt = lr_stats_key(text, "max");
 	}
 }
 
-static void rdma(const char *dir, struct lr_arena *arena, struct lr_cgroup_stats *s)
+static void rdma(const char *dir, struct lr_arena *arena, struct lr_stats *s)
 {
 	if (!dir)
 		return;
-	lr_cgroup_stat_rdma(arena, lr_cgroup_slurp(arena, dir, "rdma.current"), &s->rdma_current.v,
+	lr_stats_parse_rdma(arena, lr_cgroup_slurp(arena, dir, "rdma.current"), &s->rdma_current.v,
 			    &s->rdma_current.n);
-	lr_cgroup_stat_rdma(arena, lr_cgroup_slurp(arena, dir, "rdma.max"), &s->rdma_limit.v,
+	lr_stats_parse_rdma(arena, lr_cgroup_slurp(arena, dir, "rdma.max"), &s->rdma_limit.v,
 			    &s->rdma_limit.n);
 }
 
-int lr_cgroup_stats(const struct lr_cgroup_ref *ref, struct lr_arena *arena,
-		    struct lr_cgroup_stats **ret, struct lr_err *err)
+int lr_stats_read(const struct lr_cgroup_ref *ref, struct lr_arena *arena, struct lr_stats **ret,
+		  struct lr_err *err)
 {
-	struct lr_cgroup_stats *s = lr_new(arena, struct lr_cgroup_stats);
+	struct lr_stats *s = lr_new(arena, struct lr_stats);
 	bool v2 = ref->mode == LR_CGROUP_V2;
 	int r = lr_cgroup_ref_check(ref, err);
 
@@ -85,9 +89,9 @@ int lr_cgroup_stats(const struct lr_cgroup_ref *ref, struct lr_arena *arena,
 	if (access(lr_cgroup_main_dir(ref), F_OK) < 0)
 		return lr_fail(err, errno, "cannot read statistics of %s", lr_cgroup_main_dir(ref));
 	if (v2)
-		lr_cgroup_stats_v2(ref->v[0].path, arena, s);
+		lr_stats_v2(ref->v[0].path, arena, s);
 	else
-		lr_cgroup_stats_v1(ref, arena, s);
+		lr_stats_v1(ref, arena, s);
 	pids(lr_cgroup_dir(ref, LR_CTRL_PIDS), s);
 	hugetlb(lr_cgroup_dir(ref, LR_CTRL_HUGETLB), v2, arena, s);
 	rdma(lr_cgroup_dir(ref, LR_CTRL_RDMA), arena, s);

@@ -1,16 +1,20 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * cgroup: learning that the kernel ran out of memory for a container. v1 signals an eventfd that
+ * stats: learning that the kernel ran out of memory for a container. v1 signals an eventfd that
  * is registered with memory.oom_control; v2 modifies memory.events, which inotify sees.
  */
-#define LR_ROOM "cgroup"
+#define LR_ROOM "stats"
 
-#include "src/cgroup/internal.h"
+#include "src/stats/stats.h"
 
 #include <fcntl.h>
+#include <stdio.h>
 #include <sys/eventfd.h>
 #include <sys/inotify.h>
 #include <unistd.h>
+
+#include "src/base/fd.h"
+#include "src/cgroup/files.h"
 
 static int kills_v2(const char *dir, uint64_t *n)
 {
@@ -25,7 +29,7 @@ static int kills_v2(const char *dir, uint64_t *n)
 	return 0;
 }
 
-static int open_v2(struct lr_cgroup_oom *oom)
+static int open_v2(struct lr_stats_oom *oom)
 {
 	char path[PATH_MAX];
 	int r = kills_v2(oom->path, &oom->seen);
@@ -46,7 +50,7 @@ static int open_v2(struct lr_cgroup_oom *oom)
 	return r;
 }
 
-static int open_v1(struct lr_cgroup_oom *oom)
+static int open_v1(struct lr_stats_oom *oom)
 {
 	char path[PATH_MAX], text[32];
 	int r = lr_cgroup_path(path, oom->path, "memory.oom_control");
@@ -63,13 +67,12 @@ static int open_v1(struct lr_cgroup_oom *oom)
 	return lr_cgroup_put(oom->path, "cgroup.event_control", text);
 }
 
-int lr_cgroup_oom_open(const struct lr_cgroup_ref *ref, struct lr_cgroup_oom *oom,
-		       struct lr_err *err)
+int lr_stats_oom_open(const struct lr_cgroup_ref *ref, struct lr_stats_oom *oom, struct lr_err *err)
 {
 	const char *dir = lr_cgroup_dir(ref, LR_CTRL_MEMORY);
 	int r = lr_cgroup_ref_check(ref, err);
 
-	*oom = (struct lr_cgroup_oom)LR_CGROUP_OOM_INIT;
+	*oom = (struct lr_stats_oom)LR_STATS_OOM_INIT;
 	if (r < 0)
 		return r;
 	if (!dir)
@@ -79,13 +82,13 @@ int lr_cgroup_oom_open(const struct lr_cgroup_ref *ref, struct lr_cgroup_oom *oo
 	snprintf(oom->path, sizeof(oom->path), "%s", dir);
 	r = oom->v2 ? open_v2(oom) : open_v1(oom);
 	if (r < 0) {
-		lr_cgroup_oom_close(oom);
+		lr_stats_oom_close(oom);
 		return lr_fail(err, -r, "cannot watch %s for out-of-memory", dir);
 	}
 	return 0;
 }
 
-static int read_v2(struct lr_cgroup_oom *oom)
+static int read_v2(struct lr_stats_oom *oom)
 {
 	char buf[4096] __attribute__((aligned(__alignof__(struct inotify_event))));
 	uint64_t now = 0;
@@ -104,7 +107,7 @@ static int read_v2(struct lr_cgroup_oom *oom)
 	return lr_cgroup_populated(oom->path) == 0 ? -ENODEV : 0;
 }
 
-static int read_v1(struct lr_cgroup_oom *oom)
+static int read_v1(struct lr_stats_oom *oom)
 {
 	char path[PATH_MAX];
 	uint64_t n = 0;
@@ -117,12 +120,12 @@ static int read_v1(struct lr_cgroup_oom *oom)
 	return n > INT_MAX ? INT_MAX : (int)n;
 }
 
-int lr_cgroup_oom_read(struct lr_cgroup_oom *oom)
+int lr_stats_oom_read(struct lr_stats_oom *oom)
 {
 	return oom->v2 ? read_v2(oom) : read_v1(oom);
 }
 
-void lr_cgroup_oom_close(struct lr_cgroup_oom *oom)
+void lr_stats_oom_close(struct lr_stats_oom *oom)
 {
 	oom->fd = lr_close(oom->fd);
 	oom->aux = lr_close(oom->aux);
