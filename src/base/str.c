@@ -147,6 +147,14 @@ void lr_path_clean(const char *path, char *out)
 	out[n] = '\0';
 }
 
+bool lr_path_has_dotdot(const char *path)
+{
+	for (const char *p = path; *p; p += strcspn(p, "/"), p += *p == '/')
+		if (strcspn(p, "/") == 2 && p[0] == '.' && p[1] == '.')
+			return true;
+	return false;
+}
+
 const char *lr_path_below(const char *path, const char *dir)
 {
 	size_t n = lr_streq(dir, "/") ? 0 : strlen(dir);

@@ -60,6 +60,8 @@ void lr_path_clean(const char *path, char *out);
 /* What of `path` comes after `dir`: "" if it is `dir`, or "/..."; NULL if it is elsewhere. Both are
  * clean. */
 const char *lr_path_below(const char *path, const char *dir);
+/* True when a path has a component "..". */
+bool lr_path_has_dotdot(const char *path);
 /* Undoes the escapes of /proc/PID/mountinfo, as \040 for a space, in place. */
 void lr_path_unescape(char *s);
 

@@ -100,14 +100,6 @@ const char *lr_cgroup_main_dir(const struct lr_cgroup_ref *ref)
 	return ref->n ? ref->v[0].path : NULL;
 }
 
-bool lr_cgroup_has_dotdot(const char *path)
-{
-	for (const char *p = path; *p; p += strcspn(p, "/"), p += *p == '/')
-		if (strcspn(p, "/") == 2 && p[0] == '.' && p[1] == '.')
-			return true;
-	return false;
-}
-
 int lr_cgroup_ref_check(const struct lr_cgroup_ref *ref, struct lr_err *err)
 {
 	size_t tail;
@@ -115,7 +107,7 @@ int lr_cgroup_ref_check(const struct lr_cgroup_ref *ref, struct lr_err *err)
 	if (ref->n == 0)
 		return 0;
 	if (!ref->v || !ref->relative || ref->relative[0] != '/' || ref->relative[1] == '\0' ||
-	    ref->relative[1] == '/' || lr_cgroup_has_dotdot(ref->relative))
+	    ref->relative[1] == '/' || lr_path_has_dotdot(ref->relative))
 		return lr_refuse(err, EINVAL, "not a container's cgroup: \"%s\"",
 				 ref->relative ? ref->relative : "");
 	tail = strlen(ref->relative);
@@ -124,7 +116,7 @@ int lr_cgroup_ref_check(const struct lr_cgroup_ref *ref, struct lr_err *err)
 		size_t len = path ? strlen(path) : 0;
 
 		if (!ref->v[i].hierarchy || len <= tail || len >= PATH_MAX || path[0] != '/' ||
-		    lr_cgroup_has_dotdot(path) || !lr_streq(path + len - tail, ref->relative))
+		    lr_path_has_dotdot(path) || !lr_streq(path + len - tail, ref->relative))
 			return lr_refuse(err, EINVAL,
 					 "cgroup directory \"%s\" does not end in \"%s\"",
 					 path ? path : "", ref->relative);

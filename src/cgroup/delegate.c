@@ -25,7 +25,7 @@ int lr_cgroup_plan_delegate(struct lr_cgroup_plan *p, const struct lr_cgroup_opt
 		lr_warn("annotation " LR_CGROUP_DELEGATE " is ignored: it needs cgroup v2");
 		return 0;
 	}
-	if (!*name || *name == '/' || lr_cgroup_has_dotdot(name) || strpbrk(name, "\n\r")) {
+	if (!*name || *name == '/' || lr_path_has_dotdot(name) || strpbrk(name, "\n\r")) {
 		lr_refuse(err, EINVAL, "\"%.200s\" is no path of a sub-cgroup", name);
 		return lr_err_at(err, WHERE);
 	}

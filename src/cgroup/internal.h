@@ -25,8 +25,6 @@ bool lr_cgroup_ctrl_known(const char *v1_name, size_t len);
 unsigned lr_cgroup_ctrl_set(const char *v2_names);
 /* True if a hierarchy name ("cpu,cpuacct") holds that word ("cpu"). */
 bool lr_cgroup_name_has(const char *hierarchy, const char *word);
-/* True when a path has a component "..". */
-bool lr_cgroup_has_dotdot(const char *path);
 
 /* ---- writes (gen.c, write.c) ---------------------------------------------------------------- */
 
@@ -108,14 +106,14 @@ struct lr_cgroup_target {
 
 struct lr_cgroup_driver;
 
-struct lr_cgroup_unit;
+struct lr_systemd_unit;
 
 struct lr_cgroup_plan {
 	const struct lr_cgroup_driver *driver;
 	struct lr_cgroup_ref ref;
-	struct lr_cgroup_unit *unit; /* systemd's (unit.h); NULL: none */
-	pid_t holder;                /* keeps a scope alive until the container is in it */
-	int hold; /* closed by whoever has joined: a pipe (systemd.c) or a lock (claim.c);
+	struct lr_systemd_unit *unit; /* NULL: none */
+	pid_t holder;                 /* keeps a scope alive until the container is in it */
+	int hold; /* closed by whoever has joined: a pipe (lr_systemd_hold) or a lock (claim.c);
 		     LR_NOFD: none */
 	struct lr_cgroup_target *targets; /* ref.n of them */
 	const struct lr_cgroup_write *writes;
@@ -167,6 +165,9 @@ int lr_cgroup_fs_destroy(const struct lr_cgroup_ref *ref, bool kill, struct lr_e
 int lr_cgroup_systemd_locate(struct lr_cgroup_plan *plan, const char *cgroups_path,
 			     const struct lr_cgroup_opts *o, struct lr_arena *arena,
 			     struct lr_err *err);
+/* Its properties, once the writes are planned. */
+int lr_cgroup_systemd_describe(struct lr_cgroup_plan *plan, const struct lr_cgroup_opts *o,
+			       struct lr_arena *arena, struct lr_err *err);
 int lr_cgroup_systemd_create(struct lr_cgroup_plan *plan, struct lr_err *err);
 int lr_cgroup_systemd_update(const struct lr_cgroup_ref *ref, const struct oci_resources *r,
 			     struct lr_arena *arena, struct lr_err *err);

@@ -148,7 +148,7 @@ static int check_subpaths(const struct lr_cgroup_ref *ref, const struct lr_cgrou
 			sub = sub_of(how->subpaths[k], ref->v[i].hierarchy, &named, &match);
 			known |= match;
 		}
-		if (lr_cgroup_has_dotdot(sub))
+		if (lr_path_has_dotdot(sub))
 			return lr_refuse(err, EINVAL, "cgroup \"%s\" must not hold \"..\"",
 					 how->subpaths[k]);
 		if (named && ref->mode == LR_CGROUP_V2) {
@@ -204,7 +204,7 @@ static int init_dir(const struct lr_cgroup_ref *ref, const char *dir, pid_t init
 	line += line[0] == '\n';
 	line[strcspn(line, "\n")] = '\0';
 	own = strstr(line, ref->relative);
-	if (!own || (own[len] && own[len] != '/') || lr_cgroup_has_dotdot(own))
+	if (!own || (own[len] && own[len] != '/') || lr_path_has_dotdot(own))
 		return -ENOENT;
 	return snprintf(buf, PATH_MAX, "%s%s", dir, own + len) >= PATH_MAX ? -ENAMETOOLONG : 0;
 }

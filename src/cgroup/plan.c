@@ -2,7 +2,7 @@
 /* cgroup: from config.json to directories, writes and device rules. */
 #define LR_ROOM "cgroup"
 
-#include "src/cgroup/unit.h"
+#include "src/cgroup/internal.h"
 
 #include <sys/stat.h>
 
@@ -24,7 +24,7 @@ static int resolve(const char *asked, const struct lr_cgroup_opts *o, struct lr_
 	*relative = asked && *asked ? asked[0] != '/' : o->rootless;
 	if (!path || !(out = lr_alloc(arena, strlen(path) + 2)))
 		return no_memory(err);
-	if (lr_cgroup_has_dotdot(path) || strpbrk(path, "\n\r"))
+	if (lr_path_has_dotdot(path) || strpbrk(path, "\n\r"))
 		lr_refuse(err, EINVAL, "\"%.200s\" must not hold \"..\" or line breaks", path);
 	else if (strlen(path) >= PATH_ROOM / 2)
 		lr_refuse(err, ENAMETOOLONG, "the path is too long");
@@ -206,7 +206,7 @@ int lr_cgroup_plan(const char *cgroups_path, const struct oci_resources *resourc
 	if (r == 0)
 		r = plan_limits(p, resources, opts, arena, err);
 	if (r == 0 && p->unit)
-		r = lr_cgroup_unit_describe(p, opts, arena, err);
+		r = lr_cgroup_systemd_describe(p, opts, arena, err);
 	if (r == 0)
 		r = lr_cgroup_plan_delegate(p, opts, arena, err);
 	if (r < 0)

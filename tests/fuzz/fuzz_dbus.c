@@ -5,7 +5,7 @@
  */
 #include <errno.h>
 
-#include "src/dbus/dbus.h"
+#include "src/systemd/dbus.h"
 #include "tests/fuzz/fuzz.h"
 
 static bool within(const char *s, const uint8_t *buf, size_t len)

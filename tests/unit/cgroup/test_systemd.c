@@ -7,20 +7,21 @@
 #include <signal.h>
 #include <sys/wait.h>
 
-#include "src/cgroup/unit.h"
-#include "tests/unit/dbus/peer.h"
+#include "src/cgroup/internal.h"
+#include "src/systemd/systemd.h"
+#include "tests/unit/systemd/peer.h"
 #include "tests/unit/test.h"
 
 #define JOB      "/org/freedesktop/systemd1/job/7"
 #define ERROR(x) "org.freedesktop.systemd1." x
 
 static struct lr_err err;
-static struct lr_cgroup_prop props[] = {
+static struct lr_systemd_prop props[] = {
 	{"Delegate", "true", NULL, false},
 	{"CollectMode", "'inactive-or-failed'", NULL, true},
 	{"Broken", "5", "annotations[\"org.systemd.property.Broken\"]", false},
 };
-static struct lr_cgroup_unit unit = {.name = "x.scope", .slice = "a.slice"};
+static struct lr_systemd_unit unit = {.name = "x.scope", .slice = "a.slice"};
 static struct lr_cgroup_ref ref = {.mode = LR_CGROUP_V2,
 				   .manager = LR_CGROUP_SYSTEMD,
 				   .relative = "/a.slice/x.scope",
@@ -119,7 +120,7 @@ static int create(void)
 	pid_t holder;
 	int r;
 
-	unit.props = (struct lr_cgroup_props){props, LR_ARRAY_SIZE(props)};
+	unit.props = (struct lr_systemd_props){props, LR_ARRAY_SIZE(props)};
 	r = lr_cgroup_systemd_create(&plan, &err);
 	/* The holder lives until the container's process has joined, and not after a failure. */
 	holder = plan.holder;
@@ -305,4 +306,34 @@ TEST(a_unit_is_stopped)
 	CHECK_INT(read(asked[0], &(char){0}, 1), -1);
 	kill(systemd, SIGKILL);
 	over();
+}
+
+/* ---- plan ------------------------------------------------------------------------------------ */
+
+TEST(limits_are_told)
+{
+	struct lr_cgroup_write writes[] = {
+		{.file = "/cg/memory.max", .value = "7", .where = "here"},
+		{.file = "/cg/io.bfq.weight",
+		 .value = "1000",
+		 .alt_file = "/cg/io.weight",
+		 .alt_value = "default 5",
+		 .where = "there"},
+	};
+	struct lr_cgroup_plan plan = {
+		.unit = &unit, .ref = ref, .writes = writes, .n_writes = LR_ARRAY_SIZE(writes)};
+	const struct lr_cgroup_opts o = {.id = "x"};
+	struct lr_arena *arena = lr_arena_new();
+
+	unit.props = (struct lr_systemd_props){0};
+	REQUIRE(lr_cgroup_systemd_describe(&plan, &o, arena, &err) == 0);
+	REQUIRE(unit.props.n > 2);
+	const struct lr_systemd_prop *last = &unit.props.v[unit.props.n - 2];
+	CHECK_STR(last[0].name, "MemoryMax");
+	CHECK_STR(last[0].value, "uint64 7");
+	/* In systemd's scale, not in BFQ's. */
+	CHECK_STR(last[1].name, "IOWeight");
+	CHECK_STR(last[1].value, "uint64 5");
+	CHECK_STR(last[1].where, "there");
+	lr_arena_free(arena);
 }

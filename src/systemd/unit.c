@@ -1,10 +1,15 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* cgroup: names of systemd's units, and what kind of unit a container's is; see unit.h. */
-#define LR_ROOM "cgroup"
+/* systemd: names of units, and what kind of unit a container's is. */
+#define LR_ROOM "systemd"
 
-#include "src/cgroup/unit.h"
+#include "src/systemd/systemd.h"
 
-#include "src/dbus/dbus.h"
+#include <limits.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "src/base/str.h"
 
 #define UNIT_NAME_MAX 255
 #define SUBGROUP      "run.oci.systemd.subgroup"
@@ -15,7 +20,7 @@ static int no_memory(struct lr_err *err)
 	return lr_fail(err, ENOMEM, "cannot plan the unit");
 }
 
-static const char *annotation(const struct lr_cgroup_opts *o, const char *key)
+static const char *annotation(const struct lr_systemd_opts *o, const char *key)
 {
 	for (size_t i = 0; o->annotations && i < o->annotations->n; i++)
 		if (lr_streq(o->annotations->v[i].key, key))
@@ -73,8 +78,8 @@ static int refuse(struct lr_err *err, const char *what, const char *path)
 }
 
 /* "slice:prefix:name" into its parts; name may hold more colons. */
-static int split(const char *path, const struct lr_cgroup_opts *o, struct lr_arena *arena,
-		 struct lr_cgroup_unit *u, struct lr_err *err)
+static int split(const char *path, const struct lr_systemd_opts *o, struct lr_arena *arena,
+		 struct lr_systemd_unit *u, struct lr_err *err)
 {
 	const char *first = strchr(path, ':'), *second = first ? strchr(first + 1, ':') : NULL;
 	const char *name;
@@ -83,9 +88,9 @@ static int split(const char *path, const struct lr_cgroup_opts *o, struct lr_are
 	if (!second || !second[1] || strchr(path, '/'))
 		return refuse(err, "not the name of a systemd unit", path);
 	prefix = (int)(second - first - 1);
-	u->slice = first > path  ? lr_strf(arena, "%.*s", (int)(first - path), path)
-		   : o->rootless ? "user.slice"
-				 : "system.slice";
+	u->slice = first > path ? lr_strf(arena, "%.*s", (int)(first - path), path)
+		   : o->user    ? "user.slice"
+				: "system.slice";
 	if (!u->slice)
 		return no_memory(err);
 	if (!is_slice_name(u->slice))
@@ -102,7 +107,7 @@ static int split(const char *path, const struct lr_cgroup_opts *o, struct lr_are
 	return u->name && u->slice ? 0 : no_memory(err);
 }
 
-static int set_subgroup(const struct lr_cgroup_opts *o, struct lr_cgroup_unit *u,
+static int set_subgroup(const struct lr_systemd_opts *o, struct lr_systemd_unit *u,
 			struct lr_err *err)
 {
 	const char *sub = annotation(o, SUBGROUP);
@@ -117,10 +122,10 @@ static int set_subgroup(const struct lr_cgroup_opts *o, struct lr_cgroup_unit *u
 	return 0;
 }
 
-int lr_cgroup_unit_of(const char *cgroups_path, const struct lr_cgroup_opts *o,
-		      struct lr_arena *arena, struct lr_cgroup_unit *ret, struct lr_err *err)
+int lr_systemd_unit_of(const char *cgroups_path, const struct lr_systemd_opts *o,
+		       struct lr_arena *arena, struct lr_systemd_unit *ret, struct lr_err *err)
 {
-	struct lr_cgroup_unit u = {0};
+	struct lr_systemd_unit u = {0};
 	const char *path = cgroups_path && *cgroups_path
 				   ? cgroups_path
 				   : lr_strf(arena, ":lean-runtime:%s", o->id);
@@ -135,7 +140,7 @@ int lr_cgroup_unit_of(const char *cgroups_path, const struct lr_cgroup_opts *o,
 	return r;
 }
 
-const char *lr_cgroup_unit_path(const struct lr_cgroup_unit *u, struct lr_arena *arena)
+const char *lr_systemd_unit_path(const struct lr_systemd_unit *u, struct lr_arena *arena)
 {
 	const char *path = "";
 
@@ -152,24 +157,10 @@ const char *lr_cgroup_unit_path(const struct lr_cgroup_unit *u, struct lr_arena 
 
 /* ---- properties ----------------------------------------------------------------------------- */
 
-static int add(struct lr_cgroup_props *props, struct lr_arena *arena, struct lr_cgroup_prop one,
+static int add(struct lr_systemd_props *props, struct lr_arena *arena, struct lr_systemd_prop one,
 	       struct lr_err *err)
 {
-	struct lr_cgroup_prop *v;
-
-	if (!one.name || !one.value)
-		return no_memory(err);
-	for (size_t i = 0; i < props->n; i++)
-		if (lr_streq(props->v[i].name, one.name)) {
-			props->v[i] = one;
-			return 0;
-		}
-	v = lr_grow(arena, props->v, props->n, sizeof(*v));
-	if (!v)
-		return no_memory(err);
-	v[props->n++] = one;
-	props->v = v;
-	return 0;
+	return one.name && lr_systemd_put(props, one, arena) ? 0 : no_memory(err);
 }
 
 /* As a string in GVariant's text form. */
@@ -186,19 +177,19 @@ static const char *quote(const char *s, struct lr_arena *arena)
 	return out;
 }
 
-static int add_nature(struct lr_cgroup_unit *u, const struct lr_cgroup_opts *o,
-		      enum lr_cgroup_mode mode, struct lr_arena *arena, struct lr_err *err)
+static int add_nature(struct lr_systemd_unit *u, const struct lr_systemd_opts *o,
+		      struct lr_arena *arena, struct lr_err *err)
 {
-	const struct lr_cgroup_prop common[] = {
+	const struct lr_systemd_prop common[] = {
 		{"Description", lr_strf(arena, "'container %s'", o->id), NULL, false},
 		{"DefaultDependencies", "false", NULL, false},
 		/* Controllers, also where systemd would see no use for them. */
 		{"CPUAccounting", "true", NULL, false},
 		{"MemoryAccounting", "true", NULL, false},
 		{"TasksAccounting", "true", NULL, false},
-		{mode == LR_CGROUP_V2 ? "IOAccounting" : "BlockIOAccounting", "true", NULL, true},
+		{o->v2 ? "IOAccounting" : "BlockIOAccounting", "true", NULL, true},
 	};
-	const struct lr_cgroup_prop scope[] = {
+	const struct lr_systemd_prop scope[] = {
 		{"Slice", quote(u->slice, arena), "linux.cgroupsPath", false},
 		{"Delegate", "true", NULL, false},
 		/* One that failed (out of memory, say) is not kept for somebody to look at. */
@@ -216,13 +207,13 @@ static int add_nature(struct lr_cgroup_unit *u, const struct lr_cgroup_opts *o,
 
 /* "TimeoutStopSec" in seconds is what people know from unit files; D-Bus has "TimeoutStopUSec" as
  * uint64. The numbers' types do not matter then. */
-static int add_seconds(struct lr_cgroup_props *props, const char *name, const char *value,
+static int add_seconds(struct lr_systemd_props *props, const char *name, const char *value,
 		       const char *where, struct lr_arena *arena, struct lr_err *err)
 {
 	const char *number = strrchr(value, ' ');
 	char *end;
 	double s = strtod(number ? number + 1 : value, &end);
-	const struct lr_cgroup_prop prop = {
+	const struct lr_systemd_prop prop = {
 		.name = lr_strf(arena, "%.*sUSec", (int)(strlen(name) - strlen("Sec")), name),
 		.value = lr_strf(arena, "uint64 %llu",
 				 s >= 0 && s < 1e12 ? (unsigned long long)(s * 1e6) : 0ULL),
@@ -237,7 +228,7 @@ static int add_seconds(struct lr_cgroup_props *props, const char *name, const ch
 }
 
 /* As it is; but what is no value is told before anything has been made. */
-static int add_value(struct lr_cgroup_props *props, const char *name, const char *value,
+static int add_value(struct lr_systemd_props *props, const char *name, const char *value,
 		     const char *where, struct lr_arena *arena, struct lr_err *err)
 {
 	uint8_t buf[4096];
@@ -246,7 +237,7 @@ static int add_value(struct lr_cgroup_props *props, const char *name, const char
 
 	if (r < 0)
 		return lr_err_at(err, "%s", where);
-	return add(props, arena, (struct lr_cgroup_prop){name, value, where, false}, err);
+	return add(props, arena, (struct lr_systemd_prop){name, value, where, false}, err);
 }
 
 static bool is_property_name(const char *s)
@@ -255,7 +246,7 @@ static bool is_property_name(const char *s)
 	       strspn(s, "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ") == strlen(s);
 }
 
-static int add_annotations(struct lr_cgroup_unit *u, const struct lr_cgroup_opts *o,
+static int add_annotations(struct lr_systemd_unit *u, const struct lr_systemd_opts *o,
 			   struct lr_arena *arena, struct lr_err *err)
 {
 	int r = 0;
@@ -281,18 +272,13 @@ static int add_annotations(struct lr_cgroup_unit *u, const struct lr_cgroup_opts
 	return r;
 }
 
-int lr_cgroup_unit_describe(struct lr_cgroup_plan *plan, const struct lr_cgroup_opts *o,
-			    struct lr_arena *arena, struct lr_err *err)
+int lr_systemd_unit_describe(struct lr_systemd_unit *u, const struct lr_systemd_opts *o,
+			     const struct lr_systemd_limit *limits, size_t n,
+			     struct lr_arena *arena, struct lr_err *err)
 {
-	struct lr_cgroup_unit *u = plan->unit;
-	struct lr_cgroup_props limits = {0};
-	int r = add_nature(u, o, plan->ref.mode, arena, err);
+	int r = add_nature(u, o, arena, err);
 
 	if (r == 0)
-		r = lr_cgroup_unit_limits(plan->writes, plan->n_writes,
-					  plan->ref.mode == LR_CGROUP_V2, false, arena, &limits,
-					  err);
-	for (size_t i = 0; r == 0 && i < limits.n; i++)
-		r = add(&u->props, arena, limits.v[i], err);
+		r = lr_systemd_limits(limits, n, o->v2, false, arena, &u->props, err);
 	return r == 0 ? add_annotations(u, o, arena, err) : r;
 }

@@ -4,8 +4,8 @@
  * bytes. Left out is what no property of a unit needs: maybe types, dictionaries, variants in
  * variants, byte strings, signatures.
  */
-#define LR_ROOM "dbus"
-#include "src/dbus/dbus.h"
+#define LR_ROOM "systemd"
+#include "src/systemd/dbus.h"
 
 #include <ctype.h>
 #include <stdlib.h>

@@ -1,15 +1,24 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * cgroup: limits as properties of a systemd unit, made from the writes that set them: one place
- * decides what a limit comes to, and no property can say another thing than its file. What systemd
- * has no property for (burst, idle, rates of single devices, huge pages) it leaves alone.
+ * systemd: limits as properties, made from what is written to the cgroup's files: one place decides
+ * what a limit comes to, and no property can say another thing than its file. What systemd has no
+ * property for (burst, idle, rates of single devices, huge pages) it leaves alone.
  */
-#define LR_ROOM "cgroup"
+#define LR_ROOM "systemd"
 
-#include "src/cgroup/unit.h"
+#include "src/systemd/systemd.h"
 
+#include <errno.h>
 #include <fcntl.h>
 #include <inttypes.h>
+#include <limits.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "src/base/fd.h"
+#include "src/base/log.h"
+#include "src/base/str.h"
 
 #define INFINITE "uint64 18446744073709551615"
 #define CPUS_MAX 8192
@@ -56,31 +65,37 @@ static const struct row rows_v1[] = {
 
 struct maker {
 	struct lr_arena *arena;
-	struct lr_cgroup_props *out;
+	struct lr_systemd_props *out;
 	bool update;
-	uint64_t v1_quota, v1_period;           /* 0: not written */
-	const struct lr_cgroup_write *v1_write; /* of the quota */
+	uint64_t v1_quota, v1_period;            /* 0: not written */
+	const struct lr_systemd_limit *v1_write; /* of the quota */
 	bool no_memory;
 };
+
+bool lr_systemd_put(struct lr_systemd_props *props, struct lr_systemd_prop one,
+		    struct lr_arena *arena)
+{
+	struct lr_systemd_prop *v = props->v;
+	size_t i = 0;
+
+	while (i < props->n && !lr_streq(v[i].name, one.name))
+		i++;
+	if (i == props->n)
+		v = lr_grow(arena, v, i, sizeof(*v));
+	if (!v || !one.value)
+		return false;
+	v[i] = one;
+	props->v = v;
+	props->n += i == props->n;
+	return true;
+}
 
 static void emit(struct maker *m, const char *name, const char *value, const char *where,
 		 bool newer)
 {
-	struct lr_cgroup_prop *v = m->out->v;
-	size_t i = 0;
+	const struct lr_systemd_prop one = {name, value, where, newer};
 
-	/* The last write wins, as in the file. */
-	while (i < m->out->n && !lr_streq(v[i].name, name))
-		i++;
-	if (i == m->out->n)
-		v = lr_grow(m->arena, v, i, sizeof(*v));
-	if (!v || !value) {
-		m->no_memory = true;
-		return;
-	}
-	v[i] = (struct lr_cgroup_prop){name, value, where, newer};
-	m->out->v = v;
-	m->out->n += i == m->out->n;
+	m->no_memory |= !lr_systemd_put(m->out, one, m->arena);
 }
 
 /* "max" and -1 are no limit; the kernel takes K, M and G, too. */
@@ -131,7 +146,7 @@ static uint64_t present_period(const struct maker *m, const char *path, bool v2)
 	return n ? n : PERIOD;
 }
 
-static void quota(struct maker *m, const struct lr_cgroup_write *w)
+static void quota(struct maker *m, const struct lr_systemd_limit *w)
 {
 	const char *space = strchr(w->value, ' ');
 	uint64_t period = space ? strtoull(space, NULL, 10) : present_period(m, w->file, true);
@@ -183,11 +198,10 @@ static const struct row *find_row(const char *file, bool v2)
 	return NULL;
 }
 
-static void convert(struct maker *m, const struct lr_cgroup_write *w, const char *file,
-		    const char *value, bool v2)
+static void convert(struct maker *m, const struct lr_systemd_limit *w, bool v2)
 {
+	const char *file = strrchr(w->file, '/') + 1, *value = w->value, *text = NULL;
 	const struct row *row = find_row(file, v2);
-	const char *text = NULL;
 
 	if (!row)
 		return;
@@ -219,7 +233,7 @@ static void convert(struct maker *m, const struct lr_cgroup_write *w, const char
 	if (text)
 		emit(m, row->property, text, w->where, row->newer);
 	else
-		lr_debug("cgroup: %s = %s is not told to systemd", file, value);
+		lr_debug("systemd: %s = %s is not told to systemd", file, value);
 }
 
 /*
@@ -228,7 +242,7 @@ static void convert(struct maker *m, const struct lr_cgroup_write *w, const char
  * that others (a GPU's tools) have added to it.
  */
 #define DEVICE_MAX sizeof(", ('/dev/block/123456789012345:123456789012345', 'rwm')")
-static void devices(struct maker *m, const struct lr_cgroup_write *w, size_t n)
+static void devices(struct maker *m, const struct lr_systemd_limit *w, size_t n)
 {
 	bool strict = false;
 	char *text = lr_alloc(m->arena, n * DEVICE_MAX + 1), *p = text;
@@ -237,8 +251,6 @@ static void devices(struct maker *m, const struct lr_cgroup_write *w, size_t n)
 	for (size_t i = 0; text && i < n; i++) {
 		char type, major[16], minor[16], access[4];
 
-		if (!(w[i].flags & LR_W_DEVICE))
-			continue;
 		if (lr_has_suffix(w[i].file, "/devices.deny"))
 			strict |= lr_streq(w[i].value, "a");
 		if (!strict || !lr_has_suffix(w[i].file, "/devices.allow") ||
@@ -259,23 +271,13 @@ static void devices(struct maker *m, const struct lr_cgroup_write *w, size_t n)
 		emit(m, "DeviceAllow", (strcpy(p, "]"), text), "linux.resources.devices", false);
 }
 
-int lr_cgroup_unit_limits(const struct lr_cgroup_write *writes, size_t n, bool v2, bool update,
-			  struct lr_arena *arena, struct lr_cgroup_props *ret, struct lr_err *err)
+int lr_systemd_limits(const struct lr_systemd_limit *v, size_t n, bool v2, bool update,
+		      struct lr_arena *arena, struct lr_systemd_props *ret, struct lr_err *err)
 {
 	struct maker m = {.arena = arena, .out = ret, .update = update};
 
-	for (size_t i = 0; i < n; i++) {
-		const struct lr_cgroup_write *w = &writes[i];
-		const char *file = strrchr(w->file, '/') + 1;
-
-		/* A check, not a write. */
-		if (w->flags & (LR_W_CHECK_USAGE | LR_W_DEVICE))
-			continue;
-		if (lr_streq(file, "io.bfq.weight") && w->alt_file)
-			convert(&m, w, "io.weight", w->alt_value, v2);
-		else
-			convert(&m, w, file, w->value, v2);
-	}
+	for (size_t i = 0; i < n; i++)
+		convert(&m, &v[i], v2);
 	if (m.v1_quota) {
 		uint64_t period =
 			m.v1_period ? m.v1_period : present_period(&m, m.v1_write->file, false);
@@ -284,6 +286,6 @@ int lr_cgroup_unit_limits(const struct lr_cgroup_write *writes, size_t n, bool v
 		     m.v1_write->where, false);
 	}
 	if (!v2 && !update)
-		devices(&m, writes, n);
+		devices(&m, v, n);
 	return m.no_memory ? lr_fail(err, ENOMEM, "cannot plan the unit") : 0;
 }

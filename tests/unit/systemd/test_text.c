@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* dbus: GVariant's text form to bytes; what is expected is written out by the specification's rules
  * of alignment. */
-#include "src/dbus/dbus.h"
+#include "src/systemd/dbus.h"
 #include "tests/unit/test.h"
 
 static struct lr_err err;

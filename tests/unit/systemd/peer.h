@@ -8,7 +8,7 @@
 #include <unistd.h>
 
 #include "src/base/fd.h"
-#include "src/dbus/dbus.h"
+#include "src/systemd/dbus.h"
 
 static int peer;                        /* its end */
 static uint8_t peer_bytes[LR_DBUS_MAX]; /* the call that was taken last */

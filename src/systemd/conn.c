@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* dbus: the connection: finding a socket, saying who we are, calls and their answers. */
-#define LR_ROOM "dbus"
-#include "src/dbus/dbus.h"
+#define LR_ROOM "systemd"
+#include "src/systemd/dbus.h"
 
 #include <poll.h>
 #include <stdio.h>

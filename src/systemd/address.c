@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* dbus: addresses as the environment gives them:
  * "unix:path=/run/user/1000/bus,guid=...;...". Pure. */
-#include "src/dbus/dbus.h"
+#include "src/systemd/dbus.h"
 
 #include <string.h>
 

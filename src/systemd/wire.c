@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* dbus: bytes of messages, both ways. Pure. Numbers are those of the D-Bus specification. */
-#include "src/dbus/dbus.h"
+#include "src/systemd/dbus.h"
 
 #include <endian.h>
 #include <string.h>

@@ -1,24 +1,27 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* cgroup: units of systemd: their names, places and properties. Pure; no systemd is asked. */
-#include "src/cgroup/unit.h"
+/* systemd: units: their names, places and properties. Pure; no systemd is asked. */
+#include <stdio.h>
+#include <string.h>
+
+#include "src/base/str.h"
+#include "src/systemd/systemd.h"
 #include "tests/unit/test.h"
 
 static struct lr_arena *arena;
 static struct lr_err err;
-static struct lr_cgroup_unit unit;
+static struct lr_systemd_unit unit;
 static struct oci_pair pairs[4];
 static struct oci_map annotations;
-static struct lr_cgroup_opts opts;
+static struct lr_systemd_opts opts;
 
 static void fresh(void)
 {
 	lr_arena_free(arena);
 	arena = lr_arena_new();
 	err = (struct lr_err){0};
-	unit = (struct lr_cgroup_unit){0};
+	unit = (struct lr_systemd_unit){0};
 	annotations = (struct oci_map){.v = pairs};
-	opts = (struct lr_cgroup_opts){
-		.id = "c1", .manager = LR_CGROUP_SYSTEMD, .annotations = &annotations};
+	opts = (struct lr_systemd_opts){.id = "c1", .v2 = true, .annotations = &annotations};
 }
 
 static void annotate(const char *key, const char *value)
@@ -29,9 +32,9 @@ static void annotate(const char *key, const char *value)
 /* Where the unit of a cgroupsPath ends up; or which member is at fault. */
 static const char *place_of(const char *cgroups_path)
 {
-	if (lr_cgroup_unit_of(cgroups_path, &opts, arena, &unit, &err) < 0)
+	if (lr_systemd_unit_of(cgroups_path, &opts, arena, &unit, &err) < 0)
 		return err.path;
-	return lr_cgroup_unit_path(&unit, arena);
+	return lr_systemd_unit_path(&unit, arena);
 }
 
 TEST(the_name_makes_the_place)
@@ -56,7 +59,7 @@ TEST(defaults)
 	CHECK_STR(place_of(":docker:abc"), "/system.slice/docker-abc.scope");
 	CHECK_STR(place_of(NULL), "/system.slice/lean-runtime-c1.scope");
 	CHECK_STR(place_of(""), "/system.slice/lean-runtime-c1.scope");
-	opts.rootless = true;
+	opts.user = true;
 	CHECK_STR(place_of(":libpod:abc"), "/user.slice/libpod-abc.scope");
 }
 
@@ -115,16 +118,16 @@ TEST(a_sub_cgroup)
 
 /* ---- properties ----------------------------------------------------------------------------- */
 
-static struct lr_cgroup_write writes[12];
+static struct lr_systemd_limit writes[12];
 static size_t n_writes;
 
-static void write_to(const char *file, const char *value, unsigned flags)
+static void write_to(const char *file, const char *value)
 {
-	writes[n_writes++] = (struct lr_cgroup_write){
-		.file = file, .value = value, .where = "here", .flags = flags};
+	writes[n_writes++] =
+		(struct lr_systemd_limit){.file = file, .value = value, .where = "here"};
 }
 
-static const char *text_of(const struct lr_cgroup_props *p)
+static const char *text_of(const struct lr_systemd_props *p)
 {
 	static char text[4096];
 	size_t n = 0;
@@ -138,9 +141,9 @@ static const char *text_of(const struct lr_cgroup_props *p)
 
 static const char *limits(bool v2)
 {
-	struct lr_cgroup_props props = {0};
+	struct lr_systemd_props props = {0};
 
-	if (lr_cgroup_unit_limits(writes, n_writes, v2, false, arena, &props, &err) < 0)
+	if (lr_systemd_limits(writes, n_writes, v2, false, arena, &props, &err) < 0)
 		return err.msg;
 	n_writes = 0;
 	return text_of(&props);
@@ -150,7 +153,7 @@ static const char *limits(bool v2)
 static const char *limit(const char *file, const char *value)
 {
 	n_writes = 0;
-	write_to(file, value, 0);
+	write_to(file, value);
 	return limits(true);
 }
 
@@ -171,9 +174,8 @@ TEST(v2_limits)
 	CHECK_STR(limit("/cg/io.max", "8:0 rbps=1"), "");
 	CHECK_STR(limit("/cg/cpu.max.burst", "1"), "");
 	CHECK_STR(limit("/cg/memory.max", "some"), "");
-	write_to("/cg/memory.max", "1", 0);
-	write_to("/cg/memory.current", "1", LR_W_CHECK_USAGE);
-	write_to("/cg/memory.max", "2", 0);
+	write_to("/cg/memory.max", "1");
+	write_to("/cg/memory.max", "2");
 	CHECK_STR(limits(true), "MemoryMax=uint64 2;");
 }
 
@@ -206,47 +208,46 @@ TEST(lists_of_cpus)
 TEST(v1_limits)
 {
 	fresh();
-	write_to("/cg/memory/memory.limit_in_bytes", "67108864", 0);
-	write_to("/cg/memory/memory.memsw.limit_in_bytes", "-1", 0);
-	write_to("/cg/cpu/cpu.shares", "512", 0);
-	write_to("/cg/cpu/cpu.cfs_period_us", "50000", 0);
-	write_to("/cg/cpu/cpu.cfs_quota_us", "25000", 0);
-	write_to("/cg/pids/pids.max", "max", 0);
-	write_to("/cg/blkio/blkio.weight", "100", 0);
+	write_to("/cg/memory/memory.limit_in_bytes", "67108864");
+	write_to("/cg/memory/memory.memsw.limit_in_bytes", "-1");
+	write_to("/cg/cpu/cpu.shares", "512");
+	write_to("/cg/cpu/cpu.cfs_period_us", "50000");
+	write_to("/cg/cpu/cpu.cfs_quota_us", "25000");
+	write_to("/cg/pids/pids.max", "max");
+	write_to("/cg/blkio/blkio.weight", "100");
 	CHECK_STR(limits(false), "MemoryLimit=uint64 67108864;CPUShares=uint64 512;"
 				 "CPUQuotaPeriodUSec=uint64 50000;"
 				 "TasksMax=uint64 18446744073709551615;BlockIOWeight=uint64 100;"
 				 "CPUQuotaPerSecUSec=uint64 500000;");
-	write_to("/cg/cpu/cpu.cfs_quota_us", "-1", 0);
+	write_to("/cg/cpu/cpu.cfs_quota_us", "-1");
 	CHECK_STR(limits(false), "CPUQuotaPerSecUSec=uint64 18446744073709551615;");
 }
 
 TEST(v1_devices_survive_a_reload)
 {
 	fresh();
-	write_to("/cg/devices/x/devices.deny", "a", LR_W_DEVICE);
-	write_to("/cg/devices/x/devices.allow", "c *:* m", LR_W_DEVICE);
-	write_to("/cg/devices/x/devices.allow", "c 1:3 rwm", LR_W_DEVICE);
-	write_to("/cg/devices/x/devices.allow", "b 8:0 r", LR_W_DEVICE);
-	write_to("/cg/devices/x/devices.allow", "c 136:* rw", LR_W_DEVICE);
+	write_to("/cg/devices/x/devices.deny", "a");
+	write_to("/cg/devices/x/devices.allow", "c *:* m");
+	write_to("/cg/devices/x/devices.allow", "c 1:3 rwm");
+	write_to("/cg/devices/x/devices.allow", "b 8:0 r");
+	write_to("/cg/devices/x/devices.allow", "c 136:* rw");
 	CHECK_STR(limits(false), "DevicePolicy='strict';DeviceAllow=[('char-*', 'm'), "
 				 "('/dev/char/1:3', 'rwm'), ('/dev/block/8:0', 'r'), "
 				 "('char-136', 'rw')];");
 	/* All but some is more than systemd can say; and on v2 it is left out of it. */
-	write_to("/cg/devices/x/devices.allow", "a", LR_W_DEVICE);
-	write_to("/cg/devices/x/devices.deny", "b 8:0 r", LR_W_DEVICE);
+	write_to("/cg/devices/x/devices.allow", "a");
+	write_to("/cg/devices/x/devices.deny", "b 8:0 r");
 	CHECK_STR(limits(false), "");
-	write_to("/cg/devices/x/devices.deny", "a", LR_W_DEVICE);
+	write_to("/cg/devices/x/devices.deny", "a");
 	CHECK_STR(limits(true), "");
 }
 
 /* The whole list for a plan without limits. */
-static const char *describe(enum lr_cgroup_mode mode)
+static const char *describe(bool v2)
 {
-	struct lr_cgroup_plan plan = {.unit = &unit, .ref.mode = mode};
-
-	unit.props = (struct lr_cgroup_props){0};
-	if (lr_cgroup_unit_describe(&plan, &opts, arena, &err) < 0)
+	opts.v2 = v2;
+	unit.props = (struct lr_systemd_props){0};
+	if (lr_systemd_unit_describe(&unit, &opts, NULL, 0, arena, &err) < 0)
 		return err.path;
 	return text_of(&unit.props);
 }
@@ -255,16 +256,16 @@ TEST(what_kind_of_unit)
 {
 	fresh();
 	place_of("a.slice:x:y");
-	CHECK_STR(describe(LR_CGROUP_V2),
+	CHECK_STR(describe(true),
 		  "Description='container c1';DefaultDependencies=false;CPUAccounting=true;"
 		  "MemoryAccounting=true;TasksAccounting=true;IOAccounting=true;Slice='a.slice';"
 		  "Delegate=true;CollectMode='inactive-or-failed';");
-	CHECK_HAS(describe(LR_CGROUP_HYBRID), "BlockIOAccounting=true;");
+	CHECK_HAS(describe(false), "BlockIOAccounting=true;");
 	place_of("a\\x2db.slice:x:y");
-	CHECK_HAS(describe(LR_CGROUP_V2), "Slice='a\\\\x2db.slice';");
+	CHECK_HAS(describe(true), "Slice='a\\\\x2db.slice';");
 	place_of("::a.slice");
-	CHECK(!strstr(describe(LR_CGROUP_V2), "Slice="));
-	CHECK(!strstr(describe(LR_CGROUP_V2), "Delegate="));
+	CHECK(!strstr(describe(true), "Slice="));
+	CHECK(!strstr(describe(true), "Delegate="));
 }
 
 TEST(annotations_are_properties)
@@ -275,12 +276,12 @@ TEST(annotations_are_properties)
 	annotate("org.systemd.property.TimeoutStopSec", "uint64 5");
 	annotate("org.systemd.property.RuntimeMaxSec", "1.5");
 	annotate("org.systemd.property.After", "['a.service']");
-	CHECK_HAS(describe(LR_CGROUP_V2), "CollectMode='inactive';TimeoutStopUSec=uint64 5000000;"
-					  "RuntimeMaxUSec=uint64 1500000;After=['a.service'];");
+	CHECK_HAS(describe(true), "CollectMode='inactive';TimeoutStopUSec=uint64 5000000;"
+				  "RuntimeMaxUSec=uint64 1500000;After=['a.service'];");
 	pairs[1].value = "soon";
-	CHECK_STR(describe(LR_CGROUP_V2), "annotations[\"org.systemd.property.TimeoutStopSec\"]");
+	CHECK_STR(describe(true), "annotations[\"org.systemd.property.TimeoutStopSec\"]");
 	pairs[1] = (struct oci_pair){"org.systemd.property.after", "1"};
-	CHECK_STR(describe(LR_CGROUP_V2), "annotations[\"org.systemd.property.after\"]");
+	CHECK_STR(describe(true), "annotations[\"org.systemd.property.after\"]");
 	pairs[1] = (struct oci_pair){"org.systemd.property.After", "[x"};
-	CHECK_STR(describe(LR_CGROUP_V2), "annotations[\"org.systemd.property.After\"]");
+	CHECK_STR(describe(true), "annotations[\"org.systemd.property.After\"]");
 }

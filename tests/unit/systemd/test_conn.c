@@ -6,8 +6,8 @@
 #include <unistd.h>
 
 #include "src/base/fd.h"
-#include "src/dbus/dbus.h"
-#include "tests/unit/dbus/peer.h"
+#include "src/systemd/dbus.h"
+#include "tests/unit/systemd/peer.h"
 #include "tests/unit/test.h"
 
 static struct lr_dbus conn;

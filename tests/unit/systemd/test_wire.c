@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* dbus: messages to bytes and back, and addresses. */
-#include "src/dbus/dbus.h"
+#include "src/systemd/dbus.h"
 #include "tests/unit/test.h"
 
 static uint8_t buf[1024];
