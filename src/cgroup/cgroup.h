@@ -233,14 +233,11 @@ bool lr_cgroup_recyclable(const char *hierarchy);
 bool lr_cgroup_is_v2(void);
 
 /*
- * `update`: writes what is present in *resources and nothing else. Device rules are never touched
- * here, whatever *resources holds (a manager that echoes the whole specification must not take
- * away a GPU): that is lr_cgroup_update_devices.
+ * `update`: writes what is present in *resources and nothing else. Device rules are left as they
+ * are, whatever *resources holds: a manager that echoes the whole specification must not take away
+ * a GPU.
  */
 int lr_cgroup_update(const struct lr_cgroup_ref *ref, const struct oci_resources *resources,
 		     struct lr_arena *arena, struct lr_err *err) LR_MUST_CHECK;
-int lr_cgroup_update_devices(const struct lr_cgroup_ref *ref,
-			     const struct oci_device_cgroups *devices, bool terminal,
-			     struct lr_arena *arena, struct lr_err *err) LR_MUST_CHECK;
 
 #endif

@@ -53,10 +53,6 @@ int64_t lr_cli_num(const struct lr_cli_args *args, enum lr_cli_opt_id id, int64_
 /* The next value of a repeatable option: start with *at == 0, ends with NULL. */
 const char *lr_cli_next(const struct lr_cli_args *args, enum lr_cli_opt_id id, size_t *at);
 size_t lr_cli_count(const struct lr_cli_args *args, enum lr_cli_opt_id id);
-static inline bool lr_cli_given(const struct lr_cli_args *args, enum lr_cli_opt_id id)
-{
-	return lr_cli_count(args, id) > 0;
-}
 
 /* The container's id: the first operand. */
 static inline const char *lr_cli_id(const struct lr_cli_args *args)

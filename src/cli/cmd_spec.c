@@ -7,13 +7,12 @@
 #define LR_ROOM "spec"
 #include <errno.h>
 #include <fcntl.h>
-#include <linux/magic.h>
-#include <sys/vfs.h>
 #include <unistd.h>
 
 #include "libocispec/ocispec.h"
 #include "src/base/fd.h"
 #include "src/base/str.h"
+#include "src/cgroup/cgroup.h"
 #include "src/cli/args.h"
 #include "src/cli/buf.h"
 #include "src/cli/commands.h"
@@ -88,13 +87,6 @@ static const struct oci_strv rootless_devpts =
 	STRV("nosuid", "noexec", "newinstance", "ptmxmode=0666", "mode=0620");
 static const struct oci_strv rootless_sys = STRV("rbind", "nosuid", "noexec", "nodev", "ro");
 
-static bool unified_cgroups(void)
-{
-	struct statfs fs;
-
-	return statfs("/sys/fs/cgroup", &fs) == 0 && fs.f_type == CGROUP2_SUPER_MAGIC;
-}
-
 static void add_namespace(struct oci_namespaces *list, const char *type)
 {
 	list->v[list->n++].type = type;
@@ -147,7 +139,7 @@ static char *default_config(bool rootless, struct lr_arena *arena, size_t *len)
 	add_namespace(&l.namespaces, "ipc");
 	add_namespace(&l.namespaces, "uts");
 	add_namespace(&l.namespaces, "mount");
-	if (unified_cgroups())
+	if (lr_cgroup_is_v2())
 		add_namespace(&l.namespaces, "cgroup");
 	if (rootless)
 		make_rootless(&l, m, ids);

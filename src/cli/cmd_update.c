@@ -33,7 +33,7 @@ struct numbers {
 static const int64_t *number(struct numbers *n, enum lr_cli_opt_id id, int64_t min, int64_t max,
 			     bool zero_counts)
 {
-	if (n->r < 0 || !lr_cli_given(n->args, id))
+	if (n->r < 0 || !lr_cli_count(n->args, id))
 		return NULL;
 	int64_t value = lr_cli_num(n->args, id, 0);
 	if (value == 0 && !zero_counts)

@@ -12,7 +12,8 @@
 
 #define OPTION_COLUMN 30
 
-void lr_cli_opt_heading(const struct lr_cli_opt *o, struct lr_cli_buf *out)
+/* "-b, --bundle=DIR" */
+static void put_heading(const struct lr_cli_opt *o, struct lr_cli_buf *out)
 {
 	if (o->letter)
 		lr_cli_put(out, "-%c, ", o->letter);
@@ -34,7 +35,7 @@ static void put_options(uint8_t verb, struct lr_cli_buf *out)
 			continue;
 		size_t start = out->len;
 		lr_cli_puts(out, o->letter ? "  " : "      ");
-		lr_cli_opt_heading(o, out);
+		put_heading(o, out);
 		size_t width = out->len - start;
 		if (width + 2 > OPTION_COLUMN) {
 			lr_cli_puts(out, "\n");

@@ -8,8 +8,6 @@
 
 /* Help on one verb, or with NULL the list of all and the global options. */
 void lr_cli_help(const struct lr_cli_verb *verb, struct lr_cli_buf *out);
-/* "-b, --bundle=DIR" as help and the man page head an option. */
-void lr_cli_opt_heading(const struct lr_cli_opt *o, struct lr_cli_buf *out);
 /* The three lines of --version. */
 void lr_cli_version(struct lr_cli_buf *out);
 const char *lr_cli_commit(void);

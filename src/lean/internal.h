@@ -137,9 +137,6 @@ int lr_lean_slot_number(const struct lr_lean_home *h, const char *key, const cha
 			struct lr_err *err) LR_MUST_CHECK;
 /* One that is free, now used by id. */
 bool lr_lean_slot_grab(const struct lr_lean_home *h, const char *key, const char *id, unsigned *n);
-/* The control groups that a slot of that name has, if its key has any. */
-int lr_lean_slot_cgroup(const struct lr_lean_home *h, const char *slot, struct lr_arena *a,
-			struct lr_cgroup_ref *ret, struct lr_err *err) LR_MUST_CHECK;
 /* Its control groups, its pin, and `state`, the link that says whose it is. Processes are
  * killed. */
 int lr_lean_slot_remove(const struct lr_lean_home *h, const char *slot, const char *state,

@@ -91,8 +91,9 @@ const char *lr_lean_cgroup_parent(const struct lr_lean_home *h, struct lr_arena 
 	return lr_strf(a, "/lean-runtime.%016" PRIx64, lr_hash(LR_HASH, h->path, strlen(h->path)));
 }
 
-int lr_lean_slot_cgroup(const struct lr_lean_home *h, const char *slot, struct lr_arena *a,
-			struct lr_cgroup_ref *ret, struct lr_err *err)
+/* The control groups that a slot of that name has, if its key has any. */
+static int cgroup_of(const struct lr_lean_home *h, const char *slot, struct lr_arena *a,
+		     struct lr_cgroup_ref *ret, struct lr_err *err)
 {
 	const char *parent = lr_lean_cgroup_parent(h, a);
 	char *key = lr_strndup(a, slot, strcspn(slot, "."));
@@ -127,7 +128,7 @@ int lr_lean_slot_remove(const struct lr_lean_home *h, const char *slot, const ch
 		return errno == ENOENT ? 0 : lr_fail(err, errno, "look at %s/%s", h->path, state);
 	/* The slot's file before this one: what is half removed still has somebody. */
 	if (st.st_nlink > 1) {
-		int r = lr_lean_slot_cgroup(h, slot, a, &cgroup, err);
+		int r = cgroup_of(h, slot, a, &cgroup, err);
 		if (r >= 0 && cgroup.n)
 			r = lr_cgroup_destroy(&cgroup, true, err);
 		if (r < 0)

@@ -75,8 +75,9 @@ static int configure(int ctx, const struct lr_mount_fs *fs)
 	return r == 0 ? lr_fsconfig(ctx, FSCONFIG_CMD_CREATE, NULL, NULL, 0) : r;
 }
 
-int lr_mount_fs_make(struct lr_mount_plan *plan, const struct lr_mount_fs *fs, bool *unavailable,
-		     struct lr_err *err)
+/* A detached mount, or -errno with the kernel's own words in *err. */
+static int make(struct lr_mount_plan *plan, const struct lr_mount_fs *fs, bool *unavailable,
+		struct lr_err *err)
 {
 	*unavailable = true;
 	if (plan->no_fsopen || lr_mount_no_new_api)
@@ -303,7 +304,7 @@ static int fresh(struct lr_mount_plan *plan, struct lr_mount_op *op, const struc
 			fs.mode = mode;
 		op->made = d.made;
 	}
-	LR_CLEANUP_FD_LATE int mfd = lr_mount_fs_make(plan, &fs, unavailable, err);
+	LR_CLEANUP_FD_LATE int mfd = make(plan, &fs, unavailable, err);
 	if (mfd < 0)
 		return mfd;
 	if (op->o.copyup) {

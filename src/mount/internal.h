@@ -19,8 +19,6 @@
 #define MS_LAZYTIME (1 << 25)
 #endif
 
-#define LR_MOUNT_PROPS (MS_SHARED | MS_SLAVE | MS_PRIVATE | MS_UNBINDABLE)
-
 /* ---- options.c --------------------------------------------------------------------------- */
 
 struct lr_mount_param {
@@ -29,7 +27,7 @@ struct lr_mount_param {
 };
 
 struct lr_mount_prop {
-	unsigned long type; /* one of LR_MOUNT_PROPS */
+	unsigned long type; /* MS_SHARED, MS_SLAVE, MS_PRIVATE or MS_UNBINDABLE */
 	bool rec;
 };
 
@@ -227,9 +225,6 @@ struct lr_mount_fs {
 	const char *mode; /* one more parameter, or NULL */
 };
 
-/* A detached mount, or -errno with the kernel's own words in *err. */
-int lr_mount_fs_make(struct lr_mount_plan *plan, const struct lr_mount_fs *fs, bool *unavailable,
-		     struct lr_err *err) LR_MUST_CHECK;
 /* Puts a detached mount into its place. */
 int lr_mount_attach(int mfd, const struct lr_mount_dest *dest) LR_MUST_CHECK;
 /* The whole of an LR_MOUNT_FS operation. */

@@ -14,6 +14,7 @@
 #include "src/sys/syscalls.h"
 
 #define NULL_FILE "/dev/null" /* the host's */
+#define BY_FD     40
 
 /* -ENODEV: it is something else. */
 static int check_null(int fd)
@@ -119,9 +120,10 @@ static int put(struct lr_rootfs_cover *c, int at)
 	return r;
 }
 
-void lr_rootfs_name_by_fd(char buf[LR_ROOTFS_BY_FD], int fd)
+/* An open file as a path, for mount(2). */
+static void name_by_fd(char buf[BY_FD], int fd)
 {
-	snprintf(buf, LR_ROOTFS_BY_FD, "/proc/self/fd/%d", fd);
+	snprintf(buf, BY_FD, "/proc/self/fd/%d", fd);
 }
 
 int lr_rootfs_remount_ro(const char *path)
@@ -149,10 +151,10 @@ int lr_rootfs_remount_ro(const char *path)
 int lr_rootfs_set_ro(int mounted)
 {
 	struct mount_attr attr = {.attr_set = MOUNT_ATTR_RDONLY};
-	char by_fd[LR_ROOTFS_BY_FD];
+	char by_fd[BY_FD];
 	int r = lr_mount_setattr(mounted, "", AT_EMPTY_PATH | AT_RECURSIVE, &attr);
 
-	lr_rootfs_name_by_fd(by_fd, mounted);
+	name_by_fd(by_fd, mounted);
 	return lr_not_offered(r) ? lr_rootfs_remount_ro(by_fd) : r;
 }
 
@@ -174,10 +176,10 @@ static int remount_covered(int rootfd, const char *path, int same)
 
 int lr_rootfs_bind_ro(int rootfd, const char *path, int from, int at, unsigned long flags)
 {
-	char source[LR_ROOTFS_BY_FD], target[LR_ROOTFS_BY_FD];
+	char source[BY_FD], target[BY_FD];
 
-	lr_rootfs_name_by_fd(source, from);
-	lr_rootfs_name_by_fd(target, at);
+	name_by_fd(source, from);
+	name_by_fd(target, at);
 	if (mount(source, target, NULL, MS_BIND | flags, NULL) < 0)
 		return -errno;
 	return remount_covered(rootfd, path, from);
@@ -204,14 +206,14 @@ int lr_rootfs_cover_file(const struct lr_rootfs_plan *plan, struct lr_rootfs_sta
 /* By mount(2): a file system of its own for each directory. */
 static int mount_empty(const struct lr_rootfs_plan *plan, int at)
 {
-	char by_fd[LR_ROOTFS_BY_FD];
+	char by_fd[BY_FD];
 	const char *on = ".";
 
 	if (fchdir(at) < 0) {
 		if (errno == ENOTDIR)
 			return -ENOTDIR;
 		/* Root of a user namespace may not enter what it may cover. */
-		lr_rootfs_name_by_fd(by_fd, at);
+		name_by_fd(by_fd, at);
 		on = by_fd;
 	}
 	return mount("tmpfs", on, "tmpfs", MS_RDONLY | MS_NOSUID | MS_NODEV | MS_NOEXEC,

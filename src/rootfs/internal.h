@@ -33,10 +33,6 @@ int lr_rootfs_bind_ro(int rootfd, const char *path, int from, int at,
 /* Makes a mount that is open read-only, and those below it if the kernel has mount_setattr(2). */
 int lr_rootfs_set_ro(int mounted) LR_MUST_CHECK;
 
-/* An open file as a path, for mount(2). */
-#define LR_ROOTFS_BY_FD 40
-void lr_rootfs_name_by_fd(char buf[LR_ROOTFS_BY_FD], int fd);
-
 /* Remounts what is mounted at `path` read-only and keeps its other flags, without
  * mount_setattr(2). 0 or -errno. */
 int lr_rootfs_remount_ro(const char *path) LR_MUST_CHECK;

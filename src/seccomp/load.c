@@ -47,11 +47,6 @@ bool lr_seccomp_flag_supported(const char *name)
 	return false;
 }
 
-bool lr_seccomp_enabled(void)
-{
-	return kernel_knows(0);
-}
-
 static int explain(int code, unsigned flags, struct lr_err *err)
 {
 	lr_fail(err, code, "cannot load the system call filter");

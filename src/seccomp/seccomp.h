@@ -177,7 +177,5 @@ extern const char *const lr_seccomp_flags[];
 
 /* Asks the kernel. `name` from lr_seccomp_flags. */
 bool lr_seccomp_flag_supported(const char *name);
-/* Is there seccomp filtering at all? */
-bool lr_seccomp_enabled(void);
 
 #endif

@@ -12,7 +12,6 @@
 #include "src/base/err.h"
 
 struct lr_proc_stat {
-	pid_t ppid;
 	char state;          /* 'R', 'S', 'Z', 'X', ... */
 	bool executed;       /* a program, since it was born */
 	uint64_t start_time; /* clock ticks since boot (field 22 of proc_pid_stat(5)) */

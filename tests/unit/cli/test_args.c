@@ -73,7 +73,7 @@ TEST(flags_and_their_values)
 	CHECK(lr_cli_flag(&args, LR_OPT_DETACH));
 	CHECK_INT(parse("run", "--detach=false", "x", NULL), 0);
 	CHECK(!lr_cli_flag(&args, LR_OPT_DETACH));
-	CHECK(lr_cli_given(&args, LR_OPT_DETACH));
+	CHECK(lr_cli_count(&args, LR_OPT_DETACH));
 	CHECK_INT(parse("run", "-d=T", "x", NULL), 0);
 	CHECK(lr_cli_flag(&args, LR_OPT_DETACH));
 	CHECK_INT(parse("run", "-d=yes", "x", NULL), -EINVAL);
