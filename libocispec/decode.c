@@ -219,3 +219,11 @@ int oci_read_fd(int fd, const char *path, struct lr_arena *arena, char **text, s
 	*len = (size_t)n;
 	return 0;
 }
+
+const char *oci_map_get(const struct oci_map *m, const char *key)
+{
+	for (size_t i = 0; m && i < m->n; i++)
+		if (lr_streq(m->v[i].key, key))
+			return m->v[i].value;
+	return NULL;
+}

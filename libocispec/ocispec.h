@@ -24,6 +24,9 @@
 #define OCI_VERSION_MIN "1.0.0"     /* what `features` says */
 #define OCI_CONFIG_MAX  (16u << 20) /* bytes; larger files are refused before parsing */
 
+/* The value of a key; NULL: not there. `m` may be NULL. */
+const char *oci_map_get(const struct oci_map *m, const char *key);
+
 /* 0 or -errno (-EINVAL, -EFBIG, -ENOMEM) with *err filled. *ret is untouched on failure. */
 int oci_config_decode(const char *text, size_t len, struct lr_arena *arena,
 		      const struct oci_config **ret, struct lr_err *err) LR_MUST_CHECK;

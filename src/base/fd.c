@@ -81,19 +81,31 @@ ssize_t lr_read_file_at(int dirfd, const char *path, char *buf, size_t size)
 	return n;
 }
 
-int lr_write_file_at(int dirfd, const char *path, const char *text)
+int lr_write_once(int fd, const void *value, size_t len)
 {
-	LR_CLEANUP_FD int fd = openat(dirfd, path, O_WRONLY | O_CLOEXEC);
-	if (fd < 0)
-		return -errno;
-
-	/* One write: kernel files take a value whole or not at all. */
-	size_t len = strlen(text);
 	ssize_t n;
+
 	do
-		n = write(fd, text, len);
+		n = write(fd, value, len);
 	while (n < 0 && errno == EINTR);
 	if (n < 0)
 		return -errno;
 	return (size_t)n == len ? 0 : -EIO;
+}
+
+int lr_write_file_at(int dirfd, const char *path, const char *text)
+{
+	LR_CLEANUP_FD int fd = openat(dirfd, path, O_WRONLY | O_CLOEXEC);
+
+	return fd < 0 ? -errno : lr_write_once(fd, text, strlen(text));
+}
+
+DIR *lr_opendir_at(int dirfd, const char *path)
+{
+	int fd = openat(dirfd, path, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
+	DIR *d = fd < 0 ? NULL : fdopendir(fd);
+
+	if (!d)
+		lr_close(fd);
+	return d;
 }

@@ -58,6 +58,8 @@ void lr_freep(void *p);
 struct __dirstream;
 void lr_closedirp(struct __dirstream **d);
 #define LR_CLEANUP_DIR __attribute__((cleanup(lr_closedirp)))
+/* opendir(3) of a path as for openat(2); not of a symbolic link. */
+struct __dirstream *lr_opendir_at(int dirfd, const char *path);
 
 /* Whole reads and writes, restarted on EINTR. Bytes done, or -errno. A short read means EOF. */
 ssize_t lr_read_full(int fd, void *buf, size_t n);
@@ -68,7 +70,9 @@ ssize_t lr_write_full(int fd, const void *buf, size_t n);
  * -EFBIG when the file is larger. Returns the length. dirfd and path as for openat(2).
  */
 ssize_t lr_read_file_at(int dirfd, const char *path, char *buf, size_t size);
-/* Opens without creating, one write(2) of the whole text. 0 or -errno. */
+/* One write(2) of the whole: kernel files take a value whole or not at all. 0 or -errno. */
+int lr_write_once(int fd, const void *value, size_t len);
+/* The same of a file, which must exist. */
 int lr_write_file_at(int dirfd, const char *path, const char *text);
 
 #endif

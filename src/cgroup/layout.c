@@ -13,9 +13,10 @@
 #include <fcntl.h>
 #include <limits.h>
 #include <linux/magic.h>
-#include <sys/syscall.h>
 #include <sys/vfs.h>
 #include <unistd.h>
+
+#include "src/sys/syscalls.h"
 
 static int add(struct lr_arena *arena, struct lr_cgroup_layout *l, const char *name,
 	       const char *mountpoint)
@@ -57,34 +58,25 @@ static int scan_entry(struct lr_arena *arena, struct lr_cgroup_layout *l, const 
 	return s.f_type == CGROUP2_SUPER_MAGIC ? add(arena, l, "", lr_strdup(arena, path)) : 0;
 }
 
-/* struct linux_dirent64, which libc has under one name or another. */
-struct entry {
-	uint64_t ino;
-	int64_t off;
-	unsigned short len;
-	unsigned char type;
-	char name[];
-};
-
 /* Not by opendir(3): its buffer is the only use that a start has for the heap. */
 static int scan_root(struct lr_arena *arena, struct lr_cgroup_layout *l)
 {
 	LR_CLEANUP_FD int fd = lr_open(LR_CGROUP_ROOT, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
-	_Alignas(struct entry) char buf[2048];
-	long n;
+	_Alignas(struct lr_dirent) char buf[2048];
+	ssize_t n;
 
 	if (fd < 0)
 		return -errno;
-	while ((n = syscall(SYS_getdents64, fd, buf, sizeof(buf))) > 0) {
-		const struct entry *e;
+	while ((n = lr_getdents(fd, buf, sizeof(buf))) > 0) {
+		const struct lr_dirent *e;
 		for (char *p = buf; p < buf + n; p += e->len) {
-			e = (const struct entry *)p;
+			e = (const struct lr_dirent *)p;
 			int r = scan_entry(arena, l, e->name, e->type);
 			if (r < 0)
 				return r;
 		}
 	}
-	return n < 0 ? -errno : 0;
+	return (int)n;
 }
 
 /* ---- mountinfo -------------------------------------------------------------------------- */

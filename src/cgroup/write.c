@@ -29,19 +29,6 @@ static int writer_open(struct writer *w, const char *file)
 	return 0;
 }
 
-static int writer_put(struct writer *w, const char *value)
-{
-	size_t len = strlen(value);
-	ssize_t n;
-
-	do
-		n = write(w->fd, value, len);
-	while (n < 0 && errno == EINTR);
-	if (n < 0)
-		return -errno;
-	return (size_t)n == len ? 0 : -EIO;
-}
-
 static void hint_missing(const struct lr_cgroup_write *w, bool v2, struct lr_err *err)
 {
 	if (lr_streq(w->where, "linux.resources.memory.swap"))
@@ -158,7 +145,7 @@ static int write_one(struct writer *wr, const struct lr_cgroup_write *w, bool ro
 	if (r == -ENOENT && (w->flags & LR_W_OPTIONAL))
 		return 0;
 	if (r == 0)
-		r = writer_put(wr, value);
+		r = lr_write_once(wr->fd, value, strlen(value));
 	if (r == 0) {
 		lr_debug("cgroup: %s < %s", file, value);
 		return 0;

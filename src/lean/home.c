@@ -160,17 +160,14 @@ int lr_lean_home_whole(int store, struct lr_lean_home *h, struct lr_err *err)
 
 void lr_lean_homes_bury(int store)
 {
-	int fd = openat(store, LR_LEAN_DIR, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
-	LR_CLEANUP_DIR DIR *d = fd < 0 ? NULL : fdopendir(fd);
+	LR_CLEANUP_DIR DIR *d = lr_opendir_at(store, LR_LEAN_DIR);
 
-	if (!d) {
-		lr_close(fd);
-		if (errno != ENOENT)
-			lr_warn("lean: open %s: %s", LR_LEAN_DIR, lr_strerror(errno));
+	if (!d && errno != ENOENT)
+		lr_warn("lean: open %s: %s", LR_LEAN_DIR, lr_strerror(errno));
+	if (!d)
 		return;
-	}
 	for (struct dirent *e; (e = readdir(d));) {
-		int r = lr_has_prefix(e->d_name, DEAD) ? lr_remove_tree(fd, e->d_name) : 0;
+		int r = lr_has_prefix(e->d_name, DEAD) ? lr_remove_tree(dirfd(d), e->d_name) : 0;
 		if (r < 0)
 			lr_warn("lean: %s/%s is left: %s", LR_LEAN_DIR, e->d_name, lr_strerror(-r));
 	}
@@ -293,10 +290,9 @@ static bool sees_all(int proc)
 bool lr_lean_home_is_orphan(const char *name)
 {
 	uint64_t inode;
-	int fd = lr_open("/proc", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
-	LR_CLEANUP_DIR DIR *d = fd < 0 ? NULL : fdopendir(fd);
+	LR_CLEANUP_DIR DIR *d = lr_opendir_at(AT_FDCWD, "/proc");
 
-	if (!d || name[0] != 'm' || lr_parse_u64(name + 1, &inode) < 0 || !sees_all(fd))
+	if (!d || name[0] != 'm' || lr_parse_u64(name + 1, &inode) < 0 || !sees_all(dirfd(d)))
 		return false;
 	for (struct dirent *e; (errno = 0, e = readdir(d));) {
 		char path[280];
@@ -306,7 +302,7 @@ bool lr_lean_home_is_orphan(const char *name)
 		snprintf(path, sizeof(path), "%s/ns/mnt", e->d_name);
 		/* It is gone, or we may not look (EACCES): who lacks a capability always meets
 		 * some of these, and would never take anything away. */
-		bool none = fstatat(fd, path, &st, 0) < 0;
+		bool none = fstatat(dirfd(d), path, &st, 0) < 0;
 		if (none ? errno != ENOENT && errno != ESRCH && errno != EACCES
 			 : st.st_ino == inode)
 			return false;

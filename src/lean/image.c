@@ -107,14 +107,11 @@ int lr_lean_image_mount(struct lr_lean_home *h, const char *path, const char *ta
 
 int lr_lean_image_forget(const struct lr_lean_home *h, struct lr_err *err)
 {
-	int fd = openat(h->fd, DIR_OF_IMAGES, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
-	LR_CLEANUP_DIR DIR *d = fd < 0 ? NULL : fdopendir(fd);
+	LR_CLEANUP_DIR DIR *d = lr_opendir_at(h->fd, DIR_OF_IMAGES);
 	char path[PATH_MAX];
 
-	if (!d) {
-		lr_close(fd);
+	if (!d)
 		return errno == ENOENT ? 0 : lr_fail(err, errno, "open %s/" DIR_OF_IMAGES, h->path);
-	}
 	for (struct dirent *e; (e = readdir(d));) {
 		if (e->d_name[0] == '.')
 			continue;

@@ -33,15 +33,12 @@ static struct lr_lean_pool_row *row_of(struct lr_lean_pool *p, const struct lr_l
 static int count(struct lr_lean_pool *p, const struct lr_lean_home *h, int store, enum state state,
 		 struct lr_arena *a, struct lr_err *err)
 {
-	int fd = openat(h->fd, dirs[state], O_RDONLY | O_DIRECTORY | O_CLOEXEC);
-	LR_CLEANUP_DIR DIR *d = fd < 0 ? NULL : fdopendir(fd);
+	LR_CLEANUP_DIR DIR *d = lr_opendir_at(h->fd, dirs[state]);
 
-	if (!d) {
-		lr_close(fd);
-		/* ENOENT: it is being drained. */
-		return errno == ENOENT ? 0
-				       : lr_fail(err, errno, "open %s/%s", h->path, dirs[state]);
-	}
+	if (!d && errno == ENOENT)
+		return 0; /* it is being drained */
+	if (!d)
+		return lr_fail(err, errno, "open %s/%s", h->path, dirs[state]);
 	for (struct dirent *e; (errno = 0, e = readdir(d));) {
 		if (e->d_name[0] == '.')
 			continue;
@@ -86,13 +83,10 @@ int lr_lean_pool_status(int store, const char *store_path, struct lr_arena *a,
  */
 static int count_slots(const struct lr_lean_home *h, unsigned *ret, struct lr_err *err)
 {
-	int fd = openat(h->fd, "slot", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
-	LR_CLEANUP_DIR DIR *d = fd < 0 ? NULL : fdopendir(fd);
+	LR_CLEANUP_DIR DIR *d = lr_opendir_at(h->fd, "slot");
 
-	if (!d) {
-		lr_close(fd);
+	if (!d)
 		return lr_fail(err, errno, "open %s/slot", h->path);
-	}
 	*ret = 0;
 	for (struct dirent *e; (errno = 0, e = readdir(d));)
 		*ret += e->d_name[0] != '.';
@@ -159,14 +153,12 @@ static int drain_home(int store, struct lr_lean_home *h, unsigned *left, struct 
 static int drain_orphans(int store, const char *store_path, unsigned *left, struct lr_arena *a,
 			 struct lr_err *err)
 {
-	int fd = openat(store, LR_LEAN_DIR, O_RDONLY | O_DIRECTORY | O_CLOEXEC), r = 0;
-	LR_CLEANUP_DIR DIR *d = fd < 0 ? NULL : fdopendir(fd);
+	LR_CLEANUP_DIR DIR *d = lr_opendir_at(store, LR_LEAN_DIR);
+	int r = 0;
 
-	if (!d) {
-		lr_close(fd);
+	if (!d)
 		return errno == ENOENT ? 0
 				       : lr_fail(err, errno, "open %s/" LR_LEAN_DIR, store_path);
-	}
 	for (struct dirent *e; r >= 0 && (errno = 0, e = readdir(d));) {
 		LR_CLEANUP_HOME struct lr_lean_home h = LR_LEAN_HOME_NONE;
 		const char *in_it = lr_strf(a, "%s/", e->d_name);

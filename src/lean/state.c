@@ -55,16 +55,6 @@ static bool grab(const struct lr_lean_home *h, const char *key, const char *id, 
 	return renameat(h->fd, from, h->fd, to) == 0;
 }
 
-static DIR *open_dir(const struct lr_lean_home *h, const char *name)
-{
-	int fd = openat(h->fd, name, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
-	DIR *d = fd < 0 ? NULL : fdopendir(fd);
-
-	if (!d)
-		lr_close(fd);
-	return d;
-}
-
 bool lr_lean_slot_grab(const struct lr_lean_home *h, const char *key, const char *id, unsigned *n)
 {
 	size_t len = strlen(key);
@@ -74,7 +64,7 @@ bool lr_lean_slot_grab(const struct lr_lean_home *h, const char *key, const char
 	*n = 0;
 	if (grab(h, key, id, 0))
 		return true;
-	LR_CLEANUP_DIR DIR *d = open_dir(h, "free");
+	LR_CLEANUP_DIR DIR *d = lr_opendir_at(h->fd, "free");
 	for (struct dirent *e; d && (e = readdir(d));) {
 		if (strncmp(e->d_name, key, len) != 0 || e->d_name[len] != '.' ||
 		    lr_parse_u32(e->d_name + len + 1, &free_one) < 0 || !grab(h, key, id, free_one))
@@ -268,7 +258,7 @@ static int sweep_entry(const struct lr_lean_home *h, int store, bool all, enum p
 static int sweep_place(const struct lr_lean_home *h, int store, bool all, enum place where,
 		       struct lr_arena *a, int *done, struct lr_err *err)
 {
-	LR_CLEANUP_DIR DIR *d = open_dir(h, places[where]);
+	LR_CLEANUP_DIR DIR *d = lr_opendir_at(h->fd, places[where]);
 	int first = 0;
 
 	if (!d)

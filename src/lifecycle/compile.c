@@ -74,7 +74,7 @@ static int compile_tree(struct work *w, struct lr_err *err)
 		.here = &mounts,
 		.propagation = w->l->rootfs_propagation,
 		.mount_context_type =
-			lr_annotation(&c->config->annotations, "run.oci.mount_context_type"),
+			oci_map_get(&c->config->annotations, "run.oci.mount_context_type"),
 		.userns_path = p->ns.join[LR_NS_USER],
 		.no_pivot = w->o->no_pivot,
 		.no_fallback = w->o->no_mount_fallback,
@@ -188,7 +188,7 @@ static struct lr_cgroup_opts cgroup_opts(const struct lr_runtime *rt,
 		.annotations = &c->config->annotations,
 		.rootless = lr_is_rootless(rt),
 		.terminal = c->config->process->terminal,
-		.delegate = lr_annotation(&c->config->annotations, LR_CGROUP_DELEGATE),
+		.delegate = oci_map_get(&c->config->annotations, LR_CGROUP_DELEGATE),
 	};
 
 	if (opts.delegate) {
@@ -268,9 +268,9 @@ static int check_annotations(struct work *w, struct lr_err *err)
 	static const char subgroup[] = "run.oci.systemd.subgroup";
 
 	for (size_t i = 0; i < LR_ARRAY_SIZE(ignored); i++)
-		if (lr_annotation(&c->annotations, ignored[i][0]))
+		if (oci_map_get(&c->annotations, ignored[i][0]))
 			lr_warn("annotation %s is ignored: %s", ignored[i][0], ignored[i][1]);
-	if (!systemd && lr_annotation(&c->annotations, subgroup))
+	if (!systemd && oci_map_get(&c->annotations, subgroup))
 		lr_warn("annotation %s is ignored: it is for the systemd cgroup manager "
 			"(--systemd-cgroup)",
 			subgroup);
@@ -278,7 +278,7 @@ static int check_annotations(struct work *w, struct lr_err *err)
 		if (!systemd && lr_has_prefix(c->annotations.v[i].key, "org.systemd.property."))
 			lr_debug("annotation %s is for the systemd cgroup manager: ignored",
 				 c->annotations.v[i].key);
-	const char *const handler = lr_annotation(&c->annotations, "run.oci.handler");
+	const char *const handler = oci_map_get(&c->annotations, "run.oci.handler");
 	if (!handler || !*handler)
 		return 0;
 	lr_refuse(err, EOPNOTSUPP, "there is no handler \"%s\" to run the program with", handler);

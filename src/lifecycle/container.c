@@ -127,19 +127,11 @@ struct oci_state lr_hook_state(const struct lr_record *r, const char *status, pi
 	};
 }
 
-const char *lr_annotation(const struct oci_map *m, const char *key)
-{
-	for (size_t i = 0; m && i < m->n; i++)
-		if (lr_streq(m->v[i].key, key))
-			return m->v[i].value;
-	return NULL;
-}
-
 int lr_open_hook_outputs(const struct oci_map *annotations, struct lr_hook_opts *opts,
 			 struct lr_err *err)
 {
-	const char *out = lr_annotation(annotations, "run.oci.hooks.stdout");
-	const char *errors = lr_annotation(annotations, "run.oci.hooks.stderr");
+	const char *out = oci_map_get(annotations, "run.oci.hooks.stdout");
+	const char *errors = oci_map_get(annotations, "run.oci.hooks.stderr");
 
 	if (out && (opts->stdout_fd = lr_hook_open_output(out, err)) < 0)
 		return opts->stdout_fd;

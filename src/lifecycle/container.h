@@ -49,7 +49,6 @@ struct oci_state lr_hook_state(const struct lr_record *r, const char *status, pi
 int lr_open_hook_outputs(const struct oci_map *annotations, struct lr_hook_opts *opts,
 			 struct lr_err *err) LR_MUST_CHECK;
 void lr_close_hook_outputs(struct lr_hook_opts *opts);
-const char *lr_annotation(const struct oci_map *m, const char *key); /* NULL: not there */
 
 /* A container that holds things of the lean room's will not pass them on (lr_lean_mark). */
 int lr_container_mark(const struct lr_store *s, const struct lr_record *r, bool net,

@@ -12,6 +12,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "libocispec/ocispec.h"
 #include "src/base/fd.h"
 #include "src/base/log.h"
 #include "src/base/str.h"
@@ -336,7 +337,7 @@ static const char *pidfd_receiver(const struct lr_create_opts *o, const struct o
 {
 	if (o->pidfd_socket || !annotations)
 		return o->pidfd_socket;
-	return lr_annotation(annotations, "run.oci.pidfd_receiver");
+	return oci_map_get(annotations, "run.oci.pidfd_receiver");
 }
 
 /* Where the stub does not suit, everything begins again in a program whose file is hidden. Known by

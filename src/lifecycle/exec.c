@@ -169,7 +169,7 @@ static void join_delegate(struct exec *e)
 	if (e->plan.join.n || !e->c.cgroup.n || e->c.cgroup.mode != LR_CGROUP_V2 ||
 	    rec->lean_cgroup)
 		return;
-	e->delegate = lr_annotation(&rec->annotations, LR_CGROUP_DELEGATE);
+	e->delegate = oci_map_get(&rec->annotations, LR_CGROUP_DELEGATE);
 	e->plan.join.subpaths = &e->delegate;
 	e->plan.join.n = e->delegate != NULL;
 }

@@ -72,7 +72,7 @@ static int make_plan(const struct lr_existing *c, const struct oci_mounts *mount
 		.bundle = c->record.bundle,
 		.mount_label = config->linux_ ? config->linux_->mount_label : NULL,
 		.mount_context_type =
-			lr_annotation(&c->record.annotations, "run.oci.mount_context_type"),
+			oci_map_get(&c->record.annotations, "run.oci.mount_context_type"),
 		.userns = c->record.namespaces & CLONE_NEWUSER,
 		.cgroupns = c->record.namespaces & CLONE_NEWCGROUP,
 		.netns = c->record.namespaces & CLONE_NEWNET,

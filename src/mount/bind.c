@@ -40,7 +40,7 @@ static int open_source(const struct lr_mount_op *op, const struct lr_mount_env *
 					     (op->o.rec ? AT_RECURSIVE : 0));
 }
 
-static int fail_source(const struct lr_mount_op *op, int r, struct lr_err *err)
+int lr_mount_fail_source(const struct lr_mount_op *op, int r, struct lr_err *err)
 {
 	lr_fail(err, -r, "%s", op->source);
 	lr_err_at(err, "mounts[%zu].source", op->index);
@@ -80,18 +80,18 @@ static int copy_symlink(struct lr_mount_op *op, const struct lr_mount_env *env, 
 			return 0;
 		fd = own = lr_open(op->source, O_PATH | O_NOFOLLOW | O_CLOEXEC);
 		if (fd < 0 || fstat(fd, &st) < 0)
-			return fail_source(op, -errno, err);
+			return lr_mount_fail_source(op, -errno, err);
 		if (!S_ISLNK(st.st_mode))
 			return 0;
 	}
 	ssize_t n = readlinkat(fd, "", target, sizeof(target) - 1);
 	if (n < 0)
-		return fail_source(op, -errno, err);
+		return lr_mount_fail_source(op, -errno, err);
 	target[n] = '\0';
 
 	size_t len = (size_t)(op->name - op->dest);
 	if (len >= sizeof(dir))
-		return fail_source(op, -ENAMETOOLONG, err);
+		return lr_mount_fail_source(op, -ENAMETOOLONG, err);
 	memcpy(dir, op->dest, len);
 	dir[len] = '\0';
 	LR_CLEANUP_FD int parent = lr_mkdir_in(env->rootfd, dir, 0755);
@@ -138,7 +138,7 @@ static int legacy(struct lr_mount_plan *plan, struct lr_mount_op *op,
 	LR_CLEANUP_FD int from =
 		lr_open(op->source, O_PATH | O_CLOEXEC | (op->o.src_nofollow ? O_NOFOLLOW : 0));
 	if (from < 0)
-		return fail_source(op, -errno, err);
+		return lr_mount_fail_source(op, -errno, err);
 	LR_MOUNT_CLEANUP_DEST struct lr_mount_dest d = {.fd = LR_NOFD};
 	int r = check_procfs(op, from, err);
 	if (r < 0 || (r = lr_mount_dest_open(plan, op, env, from, &d, err)) < 0)
@@ -201,7 +201,7 @@ int lr_mount_bind_apply(struct lr_mount_plan *plan, struct lr_mount_op *op,
 	} else if (!lr_mount_no_new_api) {
 		LR_CLEANUP_FD int tree = open_source(op, env);
 		if (tree < 0 && !lr_not_offered(tree))
-			return fail_source(op, tree, err);
+			return lr_mount_fail_source(op, tree, err);
 		unavailable = tree < 0;
 		if (tree >= 0) {
 			int r = mapped ? lr_mount_idmap_apply(plan, op, tree, err) : 0;

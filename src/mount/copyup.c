@@ -15,7 +15,6 @@
 #include <string.h>
 #include <sys/sendfile.h>
 #include <sys/stat.h>
-#include <sys/syscall.h>
 #include <sys/xattr.h>
 #include <unistd.h>
 
@@ -132,14 +131,6 @@ static int copy_special(int dir, const char *name, int to_dir, const struct stat
 	return utimensat(to_dir, name, times, AT_SYMLINK_NOFOLLOW) < 0 ? -errno : 0;
 }
 
-struct entry { /* struct linux_dirent64 */
-	uint64_t ino;
-	int64_t off;
-	unsigned short len;
-	unsigned char type;
-	char name[];
-};
-
 /* A directory whose copy is under way. */
 struct level {
 	int from, to;
@@ -224,17 +215,17 @@ static int copy_entry(struct walk *w, const char *name)
 /* Copies entries of the deepest directory: up to its end (0), or until one is entered (1). */
 static int copy_entries(struct walk *w)
 {
-	_Alignas(struct entry) char buf[1024];
+	_Alignas(struct lr_dirent) char buf[1024];
 	struct level *l = &w->level[w->depth - 1];
 	int depth = w->depth;
-	long n;
+	ssize_t n;
 
 	/* The last read may have had more entries than were copied before the walk went down. */
 	if (l->next && lseek(l->from, l->next, SEEK_SET) < 0)
 		return -errno;
-	while ((n = syscall(SYS_getdents64, l->from, buf, sizeof(buf))) > 0) {
+	while ((n = lr_getdents(l->from, buf, sizeof(buf))) > 0) {
 		for (long i = 0; i < n;) {
-			const struct entry *e = (const struct entry *)(buf + i);
+			const struct lr_dirent *e = (const struct lr_dirent *)(buf + i);
 			i += e->len;
 			l->next = e->off;
 			int r = copy_entry(w, e->name);
@@ -242,7 +233,7 @@ static int copy_entries(struct walk *w)
 				return r < 0 ? r : 1;
 		}
 	}
-	return n < 0 ? -errno : 0;
+	return (int)n;
 }
 
 static int copy_tree(int from, int to)

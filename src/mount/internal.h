@@ -255,6 +255,8 @@ int lr_mount_bind_apply(struct lr_mount_plan *plan, struct lr_mount_op *op,
 /* Binds a host directory over op's destination, with op's attributes. */
 int lr_mount_bind_instead(struct lr_mount_plan *plan, struct lr_mount_op *op, const char *source,
 			  const struct lr_mount_env *env, struct lr_err *err) LR_MUST_CHECK;
+/* Fills *err for a source that cannot be had; returns r. */
+int lr_mount_fail_source(const struct lr_mount_op *op, int r, struct lr_err *err);
 /* Tree of a host path, detached. >= 0 or -errno. */
 int lr_mount_tree(const char *source, bool rec, bool nofollow) LR_MUST_CHECK;
 int lr_mount_cgroup_apply(struct lr_mount_plan *plan, struct lr_mount_op *op,

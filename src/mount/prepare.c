@@ -24,15 +24,6 @@ static bool needs_tree(const struct lr_mount_plan *plan, const struct lr_mount_o
 	       (plan->opts.userns || plan->opts.elsewhere || op->map >= 0);
 }
 
-static int fail_source(const struct lr_mount_op *op, int r, struct lr_err *err)
-{
-	lr_fail(err, -r, "%s", op->source);
-	lr_err_at(err, "mounts[%zu].source", op->index);
-	if (r == -ENOENT)
-		lr_err_hint(err, "the runtime makes mount points, but no sources: create it");
-	return r;
-}
-
 /* 1: it is a symbolic link and is kept; 0: it is not. */
 static int keep_link(struct lr_mount_op *op, struct lr_err *err)
 {
@@ -42,7 +33,7 @@ static int keep_link(struct lr_mount_op *op, struct lr_err *err)
 	if (fd < 0 && errno == ENOENT)
 		return 0;
 	if (fd < 0 || fstat(fd, &st) < 0)
-		return fail_source(op, -errno, err);
+		return lr_mount_fail_source(op, -errno, err);
 	if (!S_ISLNK(st.st_mode))
 		return 0;
 	op->tree = lr_take_fd(&fd);
@@ -155,7 +146,7 @@ static int detach(struct lr_mount_plan *plan, struct lr_mount_op *op, int *procf
 			return 0;
 		if (op->map >= 0)
 			return lr_mount_idmap_fail(op, fd, LR_NOFD, err);
-		fail_source(op, fd, err);
+		lr_mount_fail_source(op, fd, err);
 		return lr_err_hint(err, "mounting into a running container needs open_tree(2) "
 					"(Linux 5.2) and CAP_SYS_ADMIN on the host");
 	}
@@ -164,7 +155,7 @@ static int detach(struct lr_mount_plan *plan, struct lr_mount_op *op, int *procf
 	else if (fd == -ENOENT && may_come(plan, op))
 		return op->map < 0 ? 0 : leave_map(plan, op, procfd, err);
 	if (fd < 0)
-		return fail_source(op, fd, err);
+		return lr_mount_fail_source(op, fd, err);
 	op->tree = fd;
 	lr_debug("mount: detached %s for mounts[%zu]", op->source, op->index);
 

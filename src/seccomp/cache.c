@@ -143,14 +143,11 @@ static int look_up(int dirfd, const char *name, const void *policy, size_t polic
 /* Keeps the directory from growing for ever: somebody may generate a profile per container. */
 static void prune(int dirfd)
 {
-	int fd = openat(dirfd, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
-	LR_CLEANUP_DIR DIR *d = fd < 0 ? NULL : fdopendir(fd);
+	LR_CLEANUP_DIR DIR *d = lr_opendir_at(dirfd, ".");
 	size_t n = 0;
 
-	if (!d) {
-		lr_close(fd);
+	if (!d)
 		return;
-	}
 	for (struct dirent *e; (e = readdir(d));)
 		n += e->d_name[0] != '.';
 	if (n < CACHE_FILES)

@@ -6,6 +6,8 @@
 #include <errno.h>
 #include <linux/seccomp.h>
 
+#include "libocispec/ocispec.h"
+
 #define ERRNO_MAX 4095 /* what the kernel passes on, MAX_ERRNO */
 #define PATH_LEN  4095
 /* It goes through a socket, and into the record with the filter. */
@@ -49,14 +51,6 @@ const char *const lr_seccomp_operators[] = {
 	"SCMP_CMP_EQ", "SCMP_CMP_GE",        "SCMP_CMP_GT", "SCMP_CMP_LE",
 	"SCMP_CMP_LT", "SCMP_CMP_MASKED_EQ", "SCMP_CMP_NE", NULL,
 };
-
-static const char *annotation(const struct oci_map *map, const char *key)
-{
-	for (size_t i = 0; map && i < map->n; i++)
-		if (lr_streq(map->v[i].key, key))
-			return map->v[i].value;
-	return NULL;
-}
 
 /* Paths are added by the callers, who know them. */
 static int plan_action(const char *name, const uint32_t *errno_ret, uint32_t *ret,
@@ -205,7 +199,7 @@ static int plan_rule(const struct oci_seccomp_rule *in, size_t index, struct lr_
 static int plan_listener(const struct oci_seccomp *s, const struct oci_map *annotations,
 			 struct lr_seccomp_plan *p, struct lr_err *err)
 {
-	const char *receiver = annotation(annotations, LR_SECCOMP_RECEIVER);
+	const char *receiver = oci_map_get(annotations, LR_SECCOMP_RECEIVER);
 
 	p->listener_path = s->listener_path && *s->listener_path ? s->listener_path : receiver;
 	p->listener_metadata = s->listener_metadata;
@@ -244,8 +238,8 @@ static int plan_listener(const struct oci_seccomp *s, const struct oci_map *anno
 int lr_seccomp_plan(const struct oci_seccomp *seccomp, const struct oci_map *annotations,
 		    struct lr_arena *arena, struct lr_seccomp_plan *ret, struct lr_err *err)
 {
-	struct lr_seccomp_plan p = {.bpf_data = annotation(annotations, LR_SECCOMP_BPF_DATA)};
-	const char *fail = annotation(annotations, LR_SECCOMP_FAIL_UNKNOWN);
+	struct lr_seccomp_plan p = {.bpf_data = oci_map_get(annotations, LR_SECCOMP_BPF_DATA)};
+	const char *fail = oci_map_get(annotations, LR_SECCOMP_FAIL_UNKNOWN);
 
 	p.given = seccomp || p.bpf_data;
 	if (!seccomp) {

@@ -416,14 +416,11 @@ static int by_name(const void *a, const void *b)
 int lr_store_list(const struct lr_store *s, struct lr_arena *a, struct oci_strv *ret,
 		  struct lr_err *err)
 {
-	int fd = openat(s->fd, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
-	LR_CLEANUP_DIR DIR *dir = fd < 0 ? NULL : fdopendir(fd);
+	LR_CLEANUP_DIR DIR *dir = lr_opendir_at(s->fd, ".");
 	struct oci_strv ids = {0};
 
-	if (!dir) {
-		lr_close(fd);
+	if (!dir)
 		return lr_fail(err, errno, "list %s", s->path);
-	}
 	for (struct dirent *e; (errno = 0, e = readdir(dir));) {
 		if (lr_store_check_id(e->d_name, NULL) < 0 ||
 		    (e->d_type != DT_DIR && e->d_type != DT_UNKNOWN))

@@ -122,15 +122,8 @@ int lr_procfs_openat(int procfd, const char *path, int flags)
 int lr_procfs_write(int procfd, const char *path, const char *text, size_t len)
 {
 	LR_CLEANUP_FD int fd = lr_procfs_openat(procfd, path, O_WRONLY);
-	if (fd < 0)
-		return fd;
-	ssize_t n;
-	do
-		n = write(fd, text, len);
-	while (n < 0 && errno == EINTR);
-	if (n < 0)
-		return -errno;
-	return (size_t)n == len ? 0 : -EIO;
+
+	return fd < 0 ? fd : lr_write_once(fd, text, len);
 }
 
 int lr_procfs_open_magic(int procfd, const char *path, int flags)

@@ -116,6 +116,13 @@ int lr_unshare(int flags)
 	return ret(syscall(SYS_unshare, flags));
 }
 
+ssize_t lr_getdents(int fd, void *buf, size_t size)
+{
+	long r = syscall(SYS_getdents64, fd, buf, size);
+
+	return r < 0 ? -errno : r;
+}
+
 /* The offset of -1, "the file's own position", is the same in both halves that some ABIs split it
  * into. */
 ssize_t lr_read_nowait(int fd, void *buf, size_t n)

@@ -64,6 +64,17 @@ int lr_unshare(int flags);
 ssize_t lr_read_nowait(int fd, void *buf, size_t n);
 ssize_t lr_write_nowait(int fd, const void *buf, size_t n);
 
+/* getdents64(2), for where the heap of opendir(3) is in the way. libc has the structure under one
+ * name or another. */
+struct lr_dirent {
+	uint64_t ino;
+	int64_t off;
+	unsigned short len;
+	unsigned char type;
+	char name[];
+};
+ssize_t lr_getdents(int fd, void *buf, size_t size);
+
 /* What older headers lack; values are kernel ABI. */
 #ifndef MFD_EXEC
 #define MFD_EXEC 0x0010U

@@ -9,6 +9,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "libocispec/ocispec.h"
 #include "src/base/str.h"
 
 #define UNIT_NAME_MAX 255
@@ -18,14 +19,6 @@
 static int no_memory(struct lr_err *err)
 {
 	return lr_fail(err, ENOMEM, "cannot plan the unit");
-}
-
-static const char *annotation(const struct lr_systemd_opts *o, const char *key)
-{
-	for (size_t i = 0; o->annotations && i < o->annotations->n; i++)
-		if (lr_streq(o->annotations->v[i].key, key))
-			return o->annotations->v[i].value;
-	return NULL;
 }
 
 /* ---- names ---------------------------------------------------------------------------------- */
@@ -110,7 +103,7 @@ static int split(const char *path, const struct lr_systemd_opts *o, struct lr_ar
 static int set_subgroup(const struct lr_systemd_opts *o, struct lr_systemd_unit *u,
 			struct lr_err *err)
 {
-	const char *sub = annotation(o, SUBGROUP);
+	const char *sub = oci_map_get(o->annotations, SUBGROUP);
 
 	if (!sub || !*sub)
 		return 0;

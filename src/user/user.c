@@ -10,6 +10,7 @@
 #include <sys/sysmacros.h>
 #include <unistd.h>
 
+#include "libocispec/ocispec.h"
 #include "src/base/fd.h"
 #include "src/base/log.h"
 #include "src/base/str.h"
@@ -29,11 +30,9 @@
 
 static bool asks_to_keep(const struct oci_map *annotations)
 {
-	for (size_t i = 0; annotations && i < annotations->n; i++)
-		if (lr_streq(annotations->v[i].key, LR_USER_KEEP_GROUPS))
-			return !lr_streq(annotations->v[i].value, "0") &&
-			       !lr_streq(annotations->v[i].value, "false");
-	return false;
+	const char *value = oci_map_get(annotations, LR_USER_KEEP_GROUPS);
+
+	return value && !lr_streq(value, "0") && !lr_streq(value, "false");
 }
 
 int lr_user_plan(const struct oci_user *user, const struct oci_map *annotations,
