@@ -2,15 +2,11 @@
 /* tty: descriptors over Unix sockets, as callers of `--console-socket` expect them. */
 #define LR_ROOM "tty"
 
-#include <poll.h>
-#include <stdio.h>
 #include <sys/socket.h>
-#include <sys/un.h>
-#include <unistd.h>
 
 #include "src/base/fd.h"
 #include "src/base/str.h"
-#include "src/sys/syscalls.h"
+#include "src/sys/socket.h"
 #include "src/tty/tty.h"
 
 #define NAME_MAX_BYTES 4095
@@ -22,62 +18,28 @@ union fd_control {
 
 int lr_tty_connect(const char *path, struct lr_err *err)
 {
-	struct sockaddr_un sa = {.sun_family = AF_UNIX};
-	LR_CLEANUP_FD int sock = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0);
-	LR_CLEANUP_FD int at = LR_NOFD;
+	int sock = lr_socket_connect(path);
 
-	if (sock < 0)
-		return lr_fail(err, errno, "cannot make a socket");
-	if (strlen(path) < sizeof sa.sun_path) {
-		memcpy(sa.sun_path, path, strlen(path) + 1);
-	} else {
-		/* sun_path has 108 bytes; a descriptor's link in /proc has few. */
-		at = lr_open(path, O_PATH | O_CLOEXEC);
-		if (at < 0)
-			return lr_fail(err, errno, "cannot open socket %s", path);
-		snprintf(sa.sun_path, sizeof sa.sun_path, "/proc/self/fd/%d", at);
-	}
-	while (connect(sock, (struct sockaddr *)&sa, sizeof sa) < 0) {
-		if (errno == EINTR)
-			continue;
-		int code = errno;
-		lr_fail(err, code, "cannot connect to socket %s", path);
-		if (code == ENOENT)
-			lr_err_hint(err, "whoever takes the descriptor has to listen first");
-		if (code == ECONNREFUSED)
-			lr_err_hint(err, "nobody listens there, or it is not a stream socket");
-		return -code;
-	}
-	return lr_take_fd(&sock);
+	if (sock >= 0)
+		return sock;
+	lr_fail(err, -sock, "cannot connect to socket %s", path);
+	if (sock == -ENOENT)
+		lr_err_hint(err, "whoever takes the descriptor has to listen first");
+	if (sock == -ECONNREFUSED)
+		lr_err_hint(err, "nobody listens there, or it is not a stream socket");
+	return sock;
 }
 
 int lr_tty_send_fd(int sock, int fd, const char *name, struct lr_err *err)
 {
-	union fd_control control = {0};
-	struct iovec iov = {.iov_base = (void *)(uintptr_t)name, .iov_len = strlen(name)};
-	struct msghdr msg = {.msg_iov = &iov,
-			     .msg_iovlen = 1,
-			     .msg_control = &control,
-			     .msg_controllen = CMSG_SPACE(sizeof fd)};
-	struct cmsghdr *c = CMSG_FIRSTHDR(&msg);
-	ssize_t n;
+	size_t len = strlen(name);
 
-	if (iov.iov_len == 0 || iov.iov_len > NAME_MAX_BYTES)
+	if (len == 0 || len > NAME_MAX_BYTES)
 		return lr_refuse(err, EINVAL,
-				 "the name sent with a descriptor has %zu bytes, not 1 to %d",
-				 iov.iov_len, NAME_MAX_BYTES);
-	c->cmsg_level = SOL_SOCKET;
-	c->cmsg_type = SCM_RIGHTS;
-	c->cmsg_len = CMSG_LEN(sizeof fd);
-	memcpy(CMSG_DATA(c), &fd, sizeof fd);
-	do
-		n = sendmsg(sock, &msg, MSG_NOSIGNAL);
-	while (n < 0 && errno == EINTR);
-	if (n < 0)
-		return lr_fail(err, errno, "cannot send a descriptor over the socket");
-	if ((size_t)n != iov.iov_len)
-		return lr_refuse(err, EIO, "the socket took %zd of %zu bytes", n, iov.iov_len);
-	return 0;
+				 "the name sent with a descriptor has %zu bytes, not 1 to %d", len,
+				 NAME_MAX_BYTES);
+	int r = lr_socket_send_fd(sock, fd, name, len);
+	return r < 0 ? lr_fail(err, -r, "cannot send a descriptor over the socket") : 0;
 }
 
 /* Takes what came as descriptors; closes all of it unless it is exactly one. */
