@@ -60,7 +60,8 @@ static int outcome(const struct lr_child *c, struct lr_init_child *ret, struct l
 	return lr_init_executed(ret, err);
 }
 
-/* The stub has not our memory to tell errors by, and cannot be told by it. `start` has fifos. */
+/* The page does not have our memory: it tells errors by a pipe, and is told to go on by another.
+ * `start` has fifos for both. */
 static int open_pipes(const struct lr_child *c, int report[2], int go[2], struct lr_err *err)
 {
 	if (!c->process->stub_argv || c->becoming.answer >= 0)
@@ -83,7 +84,8 @@ static int bear_in_memory(struct lr_bearing *b, struct lr_init_child *ret, struc
 
 	if (!c->shared)
 		return LR_SHARED_NOT_HERE;
-	/* We wait until its program runs: nothing may be held by then. */
+	/* We wait until its program runs; the mount of our own file must be let go by then
+	 * (sys/selfexe.h). */
 	lr_selfexe_let_go();
 	int r = open_pipes(c, report, go, err);
 	if (r < 0)
@@ -118,7 +120,7 @@ static int bear_in_memory(struct lr_bearing *b, struct lr_init_child *ret, struc
 	return r;
 }
 
-/* From the process in between to the one that it bears. */
+/* Leaves the process in between, which has ended, for the one that it bore. */
 static int take_sister(struct lr_bearing *b, struct lr_init_child *c, struct lr_err *err)
 {
 	pid_t between = c->pid;
@@ -158,7 +160,7 @@ static int bear_apart(struct lr_bearing *b, struct lr_init_child *ret, struct lr
 		lr_close(sv[0]);
 		born(b);
 	}
-	/* The child's end has to be the child's alone, or nobody would see it die. */
+	/* Only the child may have the child's end, or we would not see that it dies. */
 	lr_close(sv[1]);
 	*ret = (struct lr_init_child){.pid = pid < 0 ? 0 : pid,
 				      .pidfd = pid < 0 ? LR_NOFD : b->clone->pidfd,

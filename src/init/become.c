@@ -80,8 +80,8 @@ static int apply_limits(struct lr_init_process *p, struct lr_err *err)
 }
 
 /*
- * CVE-2024-21626: with a descriptor of the host still open, a crafted cwd leads out of the
- * container. The kernel then has no path for it below our root, and getcwd says so.
+ * CVE-2024-21626: while a descriptor of the host is open, a crafted cwd leads out of the container.
+ * Such a directory has no path below our root, and getcwd says so.
  */
 static int enter_cwd(const char *cwd, struct lr_err *err)
 {
@@ -116,7 +116,7 @@ static int become_user(struct lr_init_process *p, struct lr_becoming *b, struct 
 	if (cwd < 0 && cwd != -EACCES)
 		return cwd;
 	int r = p->keep_bounding ? 0 : lr_caps_apply_bounding(&p->caps, err);
-	/* Ids other than 0 lose every capability at setuid, but for this. */
+	/* At setuid, every id but 0 loses all capabilities, unless this is set. */
 	if (r >= 0 && p->user.uid != 0)
 		r = lr_caps_keep(err);
 	if (r >= 0)
@@ -180,8 +180,7 @@ static int ascending(const void *a, const void *b)
 	return *(const int *)a - *(const int *)b;
 }
 
-/* The caller may have left gaps in what it passes, and then what is close-on-exec in there is
- * ours. */
+/* The caller may have left gaps in what it passes on. What is close-on-exec in there is ours. */
 static void close_own_among(unsigned end, const int *keep, size_t n)
 {
 	for (int fd = 3; fd < (int)end; fd++) {
@@ -197,7 +196,7 @@ static void close_own_among(unsigned end, const int *keep, size_t n)
 /*
  * CVE-2024-21626: a process in the container that waits for `start` holds nothing of the host but
  * what it waits for, and the program gets 0, 1, 2 and what the caller asked to be preserved. The
- * log goes, too: its descriptor's number may soon be something else.
+ * log is closed, too: its descriptor's number may be given to another file soon.
  */
 static int close_rest(const struct lr_init_process *p, struct lr_becoming *b, struct lr_err *err)
 {
@@ -223,8 +222,8 @@ static int close_rest(const struct lr_init_process *p, struct lr_becoming *b, st
 	return r < 0 ? r : close_from_to(first, ~0U, err);
 }
 
-/* The caller's descriptors may be each other's targets, so all are out of the way before the first
- * is set. */
+/* The caller's descriptors may have the numbers 0 to 2, so all are moved away before the first is
+ * set. */
 static int take_stdio(const int stdio[3], struct lr_err *err)
 {
 	int from[3];
@@ -243,7 +242,7 @@ static int take_stdio(const int stdio[3], struct lr_err *err)
 }
 
 /* The caller may have signals blocked; a program that inherited that could not be ended by TERM. A
- * stub that waits unblocks what ends it when it can be ended. */
+ * page that waits unblocks the signals itself, when it has handlers for those that end it. */
 static int unblock_signals(bool waits, struct lr_err *err)
 {
 	static const int later[] = LR_INIT_ENDS_BY;
@@ -268,7 +267,8 @@ int lr_process_become(struct lr_init_process *p, struct lr_becoming *b, struct l
 		r = lr_lsm_apply(&p->lsm, b->procfd, err);
 	if (r >= 0)
 		r = find_home(p, b, err);
-	/* RLIMIT_NOFILE: what opens files has been; late ones (lr_close_late) have low numbers. */
+	/* RLIMIT_NOFILE may be lowered: all files are open by now, and descriptors that are closed
+	 * late (lr_close_late) have low numbers. */
 	if (r >= 0)
 		r = apply_limits(p, err);
 	if (r >= 0)
@@ -317,7 +317,7 @@ static int execute_stub(struct lr_init_process *p, struct lr_becoming *b, struct
 {
 	int report = b->answer >= 0 ? b->answer : b->sync;
 
-	/* lr_process_become has closed all but what this needs. */
+	/* lr_process_become has closed every other descriptor. */
 	snprintf(b->stub_text, sizeof(b->stub_text), b->go < 0 ? "%d" : "%d:%d", report, b->go);
 	p->stub_argv[0] = b->stub_text;
 	p->stub_argv[1] = b->program;
@@ -334,7 +334,7 @@ static int execute_stub(struct lr_init_process *p, struct lr_becoming *b, struct
 
 int lr_process_execute(struct lr_init_process *p, struct lr_becoming *b, struct lr_err *err)
 {
-	/* Who shares our memory knows it. */
+	/* A parent that shares our memory knows the name. */
 	if (p->stub_argv && (b->answer >= 0 || !b->shared))
 		lr_sync_send_program(b->answer >= 0 ? b->answer : b->sync, b->program);
 	int r = lr_process_confine(p, err);

@@ -48,7 +48,7 @@ bool lr_child_made_between(const struct lr_init_plan *p)
 
 /* ---- with the caller's rights ---------------------------------------------------------------- */
 
-/* Also: whoever goes on without his parent is in the record before he does. */
+/* A newborn that goes on without its parent also writes itself into the record first. */
 static int stage_signals(struct lr_child *c, struct lr_err *err)
 {
 	int r = 0;
@@ -90,8 +90,8 @@ static int stage_joined(struct lr_child *c, struct lr_err *err)
 	return lr_child_join_cgroup(c, err);
 }
 
-/* The private procfs of a new pid namespace has to come from there, and be made while the host's
- * /proc is still visible: in a user namespace the kernel asks for that. */
+/* A private procfs shows the pid namespace of who makes it, so a new one's is made from inside; and
+ * it is made while the host's /proc is visible, which the kernel asks for in a user namespace. */
 static int stage_procfs(struct lr_child *c, struct lr_err *err)
 {
 	bool wanted =
@@ -116,7 +116,8 @@ static int stage_mapped(struct lr_child *c, struct lr_err *err)
 	return r;
 }
 
-/* Rights in the user namespace that is about to be joined do not raise limits. */
+/* Once a user namespace is joined, rights in it do not suffice to raise limits: they are raised
+ * before. */
 static int stage_granted(struct lr_child *c, struct lr_err *err)
 {
 	bool joins = c->exec ? c->exec->namespaces & CLONE_NEWUSER : c->ns->join[LR_NS_USER] >= 0;
@@ -150,8 +151,9 @@ static int set_visible(bool visible, struct lr_err *err)
 		       : 0;
 }
 
-/* An ordinary user's process in between has to write the time offsets: hidden, its files in /proc
- * would belong to the host's root. There is nobody in what it can enter until then. */
+/* An ordinary user's process in between has to write the time offsets. If it were hidden, its files
+ * in /proc would belong to the host's root. Until it is, nobody else is in the namespaces that it
+ * enters. */
 static bool writes_offsets(const struct lr_child *c)
 {
 	return c->part == LR_PART_BETWEEN && c->plan && lr_child_made_between(c->plan) &&
@@ -159,16 +161,16 @@ static bool writes_offsets(const struct lr_child *c)
 }
 
 /*
- * Nobody in the container may look into this process, whose descriptors lead to the host
- * (CVE-2016-9962), before it is theirs. Its children inherit that, execve makes it visible again. A
- * memory that is the caller's, too, is hidden already (shared.h).
+ * Nobody in the container may look into this process while its descriptors lead to the host
+ * (CVE-2016-9962). Its children are hidden with it; execve makes it visible again. A shared memory
+ * is hidden already (shared.h).
  */
 static int stage_hidden(struct lr_child *c, struct lr_err *err)
 {
 	return c->shared ? 0 : set_visible(writes_offsets(c), err);
 }
 
-/* With the host's rights where we have them, before they are given up. */
+/* Does what takes the host's rights, where we have them, and then gives them up. */
 static int stage_between(struct lr_child *c, struct lr_err *err)
 {
 	bool joins = c->ns->join[LR_NS_USER] >= 0;
@@ -185,7 +187,7 @@ static int stage_sister(struct lr_child *c, struct lr_err *err)
 {
 	struct lr_clone clone = {.flags = c->sister | CLONE_PARENT, .cgroup = LR_NOFD};
 
-	/* Init's is of its own pid namespace. */
+	/* Init opens a procfs of its own pid namespace later. */
 	if (c->plan)
 		c->becoming.procfd = lr_close(c->becoming.procfd);
 	pid_t pid = lr_clone(&clone, err);
@@ -248,7 +250,8 @@ static int stage_process(struct lr_child *c, struct lr_err *err)
 {
 	int r = 0;
 
-	/* Nobody will say START; and the record's descriptor goes with the others in a moment. */
+	/* No parent will say START, and the record's descriptor is closed with the others in a
+	 * moment. */
 	if (c->shared && c->shared->record && c->becoming.go < 0)
 		r = c->shared->record(c->shared->arg, c->pid, true, NULL, err);
 	c->started = r >= 0;
@@ -261,24 +264,22 @@ static int stage_process(struct lr_child *c, struct lr_err *err)
 	return r;
 }
 
-/* create: until somebody writes into the fifo. Otherwise: until the parent has its books in
- * order. */
+/* With create: until somebody writes into the fifo. Otherwise: until the parent has recorded it. */
 static int stage_wait(struct lr_child *c, struct lr_err *err)
 {
 	if (c->becoming.go < 0)
 		return c->medium->wait(c, LR_STEP_START, NULL, err);
 
-	/* Whoever waits without end must be in the record, or a runtime that is killed now would
-	 * leave a process that nobody finds. */
+	/* A process that waits without end must be in the record, or a runtime that is killed now
+	 * would leave a process that nobody finds. */
 	int r = c->medium->wait(c, LR_STEP_RECORDED, NULL, err);
-	/* The stub waits, with a page instead of our memory. That it was executed tells the
-	 * rest. */
+	/* The page waits instead, and takes less memory. That it was executed says READY. */
 	if (r < 0 || c->process->stub_argv)
 		return r;
 	r = c->medium->tell(c, LR_STEP_READY, err);
 	if (r < 0)
 		return r;
-	/* From here on nobody but `start` is there to be told. */
+	/* From here on, only `start` listens. */
 	lr_close(c->becoming.sync);
 	c->becoming.sync = c->becoming.answer;
 	char byte;
@@ -307,7 +308,7 @@ static const struct {
 	unsigned char who[3]; /* by enum lr_part: whole, between, sister */
 	lr_stage *run;
 } stages[] = {
-	/* with the host's mounts, and the caller's rights */
+	/* the host's mounts are visible, and the rights are the caller's */
 	{"signals", {I | M | V, M | V, I}, stage_signals}, /* as a new program expects them */
 	{"cgroup", {I | M, I | M, 0}, stage_cgroup},
 	{"procfs", {I | M, I | M, I}, stage_procfs},

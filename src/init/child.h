@@ -3,7 +3,7 @@
  * init: the child's side of every birth; internal to src/init.
  *
  * One table of stages (child.c) has all that a newborn does, whoever it is: a row says for whom it
- * is. How it talks with its parent is the medium's; a stage does not know which one it has.
+ * is. The medium knows how the newborn talks with its parent; a stage does not.
  */
 #ifndef LR_INIT_CHILD_H
 #define LR_INIT_CHILD_H
@@ -20,15 +20,15 @@ enum lr_who {
 };
 
 /*
- * Some user namespaces are entered by a process in between, which bears the real one as its sister.
- * What it did is not done again by her.
+ * Some user namespaces are entered by a process in between, which bears the real newborn as its
+ * sister (CLONE_PARENT). The sister does not repeat what it has done.
  */
 enum lr_part { LR_PART_WHOLE, LR_PART_BETWEEN, LR_PART_SISTER };
 
 struct lr_child;
 
 struct lr_medium {
-	/* Until the parent has done `step`; *value (may be NULL): what it has to say. */
+	/* Waits until the parent has done `step`; *value (may be NULL): what it has to say. */
 	int (*wait)(struct lr_child *c, enum lr_step step, int32_t *value, struct lr_err *err);
 	int (*tell)(struct lr_child *c, enum lr_step step, struct lr_err *err);
 	/* The last thing that a child says. */
@@ -46,7 +46,7 @@ struct lr_child {
 	struct lr_ns_fds *ns;            /* of init */
 	const struct lr_medium *medium;
 	struct lr_becoming becoming; /* becoming.sync: the child's end */
-	unsigned sister;             /* CLONE_NEW* of hers */
+	unsigned sister;             /* CLONE_NEW* of the sister */
 	uint64_t signals;            /* to be reset */
 	bool in_cgroup;              /* born in the v2 cgroup, or moved there by the parent */
 	bool joined;                 /* in all its cgroups */
@@ -54,7 +54,7 @@ struct lr_child {
 	/* In the caller's memory; see shared.h. */
 	struct lr_init_shared *shared; /* NULL: a process of its own */
 	pid_t pid;                     /* as the parent sees it; there before the child runs */
-	bool started;                  /* who kills it from now on kills the program */
+	bool started;                  /* if it is killed from now on, the program is */
 	struct lr_err err;
 };
 
@@ -86,7 +86,7 @@ bool lr_child_made_between(const struct lr_init_plan *p);
 #define LR_FOR_CHILDREN (CLONE_NEWPID | CLONE_NEWTIME)
 /* entering.c. -EPERM where a process in between is needed: see there. */
 int lr_enter(struct lr_init_exec *p, unsigned flags, struct lr_err *err) LR_MUST_CHECK;
-/* Without a pidfd: opens what is to be entered. close: in any case. */
+/* Opens what is to be entered where there is no pidfd. Always followed by lr_enter_close. */
 int lr_enter_open(struct lr_init_exec *p, struct lr_err *err) LR_MUST_CHECK;
 void lr_enter_close(struct lr_init_exec *p);
 
@@ -103,21 +103,21 @@ struct lr_bearing {
 	int (*map)(const struct lr_init_plan *p, pid_t pid, struct lr_err *err);
 };
 
-/* The one place that clones: in our memory, if child->shared says so and it is possible here, or
- * apart. On failure no process is left. */
+/* The one place that clones: in our memory, if child->shared says so and it is possible here,
+ * otherwise with a memory of its own. On failure no process is left. */
 int lr_bear(struct lr_bearing *b, struct lr_init_child *ret, struct lr_err *err) LR_MUST_CHECK;
 
 /* What lr_init_start needs to know. */
 void lr_init_child_knows(struct lr_init_child *c, const struct lr_init_process *p);
-/* For a child in our memory that said it would: waits until the program was executed, and no longer
- * by the stub; or until the stub waits to be told, hidden. */
+/* For a child in our memory that is about to execute: waits until the container's program runs, not
+ * only the page; or until the page waits for its word and is hidden. */
 int lr_init_executed(struct lr_init_child *c, struct lr_err *err) LR_MUST_CHECK;
 int lr_init_check_stub(const struct lr_init_child *c, struct lr_err *err) LR_MUST_CHECK;
 
 /*
  * Waits for what a child has to say, or for the end of file that says it has executed its program;
- * then also without that end, if others keep the descriptor open. > 0: there is something to read;
- * 0: nothing will be; -errno. start_time: as for lr_init_check_executed; 0: a child of ours.
+ * or, if others keep the descriptor open, until /proc says so. > 0: there is something to read; 0:
+ * nothing will be; -errno. start_time: as for lr_init_check_executed; 0: a child of ours.
  */
 int lr_init_wait_report(int fd, pid_t pid, uint64_t start_time) LR_MUST_CHECK;
 

@@ -29,7 +29,7 @@ static pid_t clone_new(const struct lr_clone *c, bool into_cgroup, int *pidfd)
 		.flags = c->flags | CLONE_PIDFD | CLONE_CLEAR_SIGHAND |
 			 (into_cgroup ? CLONE_INTO_CGROUP : 0),
 		.pidfd = (uintptr_t)pidfd,
-		/* With CLONE_PARENT the child takes over its sister's. */
+		/* With CLONE_PARENT the kernel takes that of the process in between. */
 		.exit_signal = c->flags & CLONE_PARENT ? 0 : SIGCHLD,
 		.cgroup = into_cgroup ? (unsigned)c->cgroup : 0,
 	};

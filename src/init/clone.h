@@ -14,7 +14,7 @@
 #endif
 
 /* execve resets handlers, but what the caller ignored stays ignored: nohup, supervisors, language
- * runtimes (SIGPIPE, SIGXFSZ) and threading libraries (32, 33) do that. Nobody does it to the
+ * runtimes (SIGPIPE, SIGXFSZ) and threading libraries (32, 33) do that. Nobody does so to the
  * real-time signals above. */
 #define LR_CLONE_MAY_BE_IGNORED ((UINT64_C(1) << 33) - 1)
 #define LR_CLONE_ABOVE_STAT     (UINT64_C(3) << 31) /* /proc/PID/stat shows 31 of them */
@@ -35,8 +35,8 @@ struct lr_clone {
 pid_t lr_clone(struct lr_clone *c, struct lr_err *err) LR_MUST_CHECK;
 
 /*
- * A process in between says which number its sister has; it did so from inside namespaces of
- * others. -EPROTO unless that is a child of ours: it will be signalled and waited for.
+ * A process in between says which pid its sister has, from inside namespaces of others, so it is
+ * not believed: -EPROTO unless that is a child of ours. We will signal it and wait for it.
  */
 int lr_clone_check(pid_t pid, struct lr_err *err) LR_MUST_CHECK;
 

@@ -24,9 +24,9 @@ static int explain(const struct lr_init_exec *p, int code, struct lr_err *err)
 }
 
 /*
- * Without pidfds (Linux 5.8 for setns), namespaces are entered one by one, by /proc. The user
- * namespace comes last among those that the caller's own rights are good for, and first for an
- * ordinary user, who has rights inside only.
+ * Without pidfds (Linux 5.8 for setns), namespaces are entered one by one, by /proc. The caller's
+ * own rights may do for all of them: then the user namespace comes last. An ordinary user has
+ * rights only inside it: then it comes first.
  */
 static const struct {
 	unsigned flag;

@@ -13,7 +13,7 @@
 #include "src/sys/selfexe.h"
 #include "src/sys/syscalls.h"
 
-/* What the child changes of a plan is changed in a copy: it may be in our memory. */
+/* The child may be in our memory, so it changes a copy of the plan. */
 struct newborn {
 	struct lr_child child;
 	struct lr_init_exec plan;
@@ -57,12 +57,13 @@ static int exec_member(struct lr_init_exec *p, struct lr_init_child *ret, struct
 
 	for (size_t i = 0; i < LR_INIT_NAMESPACES; i++)
 		p->ns[i] = LR_NOFD;
-	/* Whoever is in there sees the new process at once. */
+	/* The container's processes see the new one at once: before that, the mount of our own file
+	 * is let go (sys/selfexe.h). */
 	lr_selfexe_let_go();
 	int r = p->pidfd < 0 ? lr_enter_open(p, err) : 0;
 	if (r >= 0)
 		r = lr_enter(p, p->namespaces & LR_FOR_CHILDREN, err);
-	/* An ordinary user may enter the user namespace, but nothing of it from outside. */
+	/* An ordinary user may enter the user namespace, and the others only from inside of it. */
 	bool between = r == -EPERM && p->namespaces & CLONE_NEWUSER;
 	if (between)
 		lr_err_clear(err);
@@ -77,8 +78,8 @@ static int exec_member(struct lr_init_exec *p, struct lr_init_child *ret, struct
 
 #define BACK_TRIES 1000 /* a millisecond each */
 
-/* A thread of a program that goes on bears its next children where it did before. That it may was
- * tried before it left, so only memory can be short. */
+/* A thread of a program that goes on must bear its next children where it did before. That it may
+ * return was tried before it left, so only a lack of memory can prevent it. */
 static int step_back(int own, int r, struct lr_err *err)
 {
 	int back = lr_setns(own, CLONE_NEWPID);

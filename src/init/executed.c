@@ -2,10 +2,11 @@
 /*
  * init: whether a child has executed its program.
  *
- * What tells is a descriptor that execve closes; but death closes it, too. Then the kernel still
- * shows of the process, from before it closes anything until it is waited for, that it is dying,
- * whether it has executed anything since its birth, and by name what it executed last. So a child
- * that was killed by a filter, for want of memory or by hand is never taken for a program.
+ * A descriptor that execve closes tells; but death closes it, too. Of a process that dies, the
+ * kernel shows until it is waited for, and from before it closes anything, that it is dying,
+ * whether it has executed anything since its birth, and the name of what it executed last. So a
+ * child that a filter, a lack of memory or somebody has killed is never taken for one whose program
+ * runs.
  */
 #define LR_ROOM "init"
 #include <errno.h>
@@ -72,7 +73,8 @@ int lr_init_check_executed(pid_t pid, uint64_t start_time, const char *program, 
 {
 	struct lr_proc_stat st;
 
-	/* Gone, or another's pid by now: its parent has waited for it, and knows. */
+	/* It is gone, or its pid is another's by now: then its parent has waited for it, and knows
+	 * how it ended. */
 	if (lr_proc_stat(pid, &st) < 0 || !st.dies || (start_time && start_time != st.start_time))
 		return 0;
 	return !st.executed || (program && is_stub(&st, program)) ? died(pid, filtered, err) : 0;
@@ -84,11 +86,12 @@ int lr_init_check_stub(const struct lr_init_child *c, struct lr_err *err)
 	struct lr_proc_stat st;
 	int r;
 
-	/* Whoever enters the container shall find it hidden, and a signal end it. */
+	/* A process that enters the container has to find the page hidden, and a signal has to end
+	 * it. */
 	while ((r = lr_proc_stat(c->pid, &st)) == 0 && !st.dies && !(st.caught & last))
 		usleep(20);
-	/* That we can't look does not say that it dies, and one that lives has no end to
-	 * wait for. */
+	/* If we cannot look at it, that does not mean that it dies; and if it lives, we must not
+	 * wait for its end. */
 	if (r < 0 && r != -ESRCH)
 		return lr_fail(err, -r, "look at the new process");
 	return r < 0 || st.dies ? died(c->pid, c->filtered, err) : 0;
@@ -119,8 +122,8 @@ int lr_init_start(struct lr_init_child *c, struct lr_err *err)
 		return 0;
 	if (!c->alone)
 		return start_apart(c, err);
-	/* The stub waits. That it died meanwhile, by which nobody is there to read, is found out
-	 * below; otherwise all it can say is that it heard nothing. */
+	/* The page waits. If it has died meanwhile, nobody reads this, which is found out below.
+	 * Any other error comes to no more than that the page hears nothing. */
 	int told = (int)lr_write_full(c->go, "", 1);
 	c->go = lr_close(c->go);
 	int r = lr_init_executed(c, err);
@@ -130,8 +133,8 @@ int lr_init_start(struct lr_init_child *c, struct lr_err *err)
 /* How long to wait for the end of file before looking what is executed. */
 #define LOOK_MS 20
 
-/* Whether nothing more is to be expected of that process: it has executed its program, or is gone.
- * On a busy machine it may not have executed even the stub. */
+/* Whether that process will say nothing more: it has executed its program, or is gone. On a busy
+ * machine it may not even have executed the page yet. */
 static bool is_over(pid_t pid, uint64_t start_time)
 {
 	struct lr_proc_stat st;
@@ -148,8 +151,8 @@ static bool is_over(pid_t pid, uint64_t start_time)
 
 /*
  * The end of file comes when the child's descriptor is closed; but others may have a copy, and keep
- * it for ever: who was forked just now by another thread of the caller's, or a process of the
- * container that may trace (pidfd_getfd). Then /proc tells.
+ * it for ever: a process that another thread of the caller's has forked just now, or one of the
+ * container's that may trace (pidfd_getfd). Then /proc tells.
  */
 int lr_init_wait_report(int fd, pid_t pid, uint64_t start_time)
 {
@@ -160,7 +163,7 @@ int lr_init_wait_report(int fd, pid_t pid, uint64_t start_time)
 		if (n > 0 || (n < 0 && errno != EINTR))
 			return n < 0 ? -errno : p.revents & POLLIN;
 		if (n == 0 && is_over(pid, start_time))
-			/* It may have reported, and died of that, since the time was up. */
+			/* It may have reported an error and ended since the time was up. */
 			return poll(&p, 1, 0) > 0 && (p.revents & POLLIN);
 	}
 }
@@ -170,8 +173,8 @@ int lr_init_executed(struct lr_init_child *c, struct lr_err *err)
 	int32_t why = 0;
 	ssize_t n = c->sync < 0 ? 0 : lr_init_wait_report(c->sync, c->pid, 0);
 
-	/* Once: the stub writes all of it in one piece, and who else has found the pipe in /proc
-	 * and writes less must not make us wait for the rest. */
+	/* One read: the page writes all of it at once. Somebody else who has found the pipe in
+	 * /proc and writes less must not make us wait for the rest. */
 	if (n > 0 && (n = read(c->sync, &why, sizeof(why))) < 0)
 		n = -errno;
 	c->sync = lr_close(c->sync);

@@ -7,8 +7,8 @@
  * capabilities, filter, program.
  *
  * The caller compiles plans (src/lifecycle does, from config.json or from the record) and drives
- * the parent's side; the child's side is in child.c. Everything the child needs was computed
- * before clone: it makes system calls and allocates nothing (but for the state given to hooks).
+ * the parent's side; the child's side is in child.c. Everything that the child needs was computed
+ * before the clone: it makes system calls and allocates nothing, but for the state that hooks get.
  */
 #ifndef LR_INIT_INIT_H
 #define LR_INIT_INIT_H
@@ -49,10 +49,10 @@ struct lr_init_plan {
 	struct lr_hook_opts hook_opts;
 	struct oci_state state; /* for hooks and agents; status and pid are filled in here */
 	struct lr_arena *arena; /* for the state text */
-	/* Born in the caller's memory, which takes lr_init_alone; NULL: a process of its own from
-	 * the start. */
+	/* For a birth in the caller's memory, which lr_init_alone has to allow; NULL: it has a
+	 * memory of its own from the start. */
 	struct lr_init_shared *shared;
-	/* What was prepared for it; NULL, or descriptors that are LR_NOFD: nothing. */
+	/* What was prepared for it. Nothing: NULL, or descriptors that are LR_NOFD. */
 	struct lr_lean_enter *lean;
 	/* create: init waits for a byte from `go`, and tells by `answer` what goes wrong after
 	 * that. LR_NOFD: run, by the sync socket. */
@@ -61,7 +61,7 @@ struct lr_init_plan {
 	 * allocation); NULL: nothing, and then nobody waits. */
 	int (*parent_work)(void *arg, pid_t child, struct lr_err *err);
 	void *work_arg;
-	/* The child joins when it comes to what needs that, and not first thing: what it makes
+	/* The child joins its cgroup when something needs that, and not first thing. What it makes
 	 * until then is charged to the runtime, so a container starts within a smaller memory
 	 * limit. */
 	bool cgroup_late;
@@ -84,8 +84,9 @@ struct lr_init_child {
 		.pidfd = LR_NOFD, .sync = LR_NOFD, .go = LR_NOFD                                   \
 	}
 
-/* Whether a child in our memory will do: it can do everything up to its program, or up to a stub
- * that waits, by itself, and writes no file's contents, which would be charged to our cgroup. */
+/* Whether the child may be in our memory. It has to do everything up to its program, or up to a
+ * page that waits, without us; and it must not write files' contents, which would be charged to our
+ * cgroup. */
 bool lr_init_alone(const struct lr_init_plan *p);
 
 /*
@@ -109,9 +110,9 @@ int lr_init_start(struct lr_init_child *c, struct lr_err *err) LR_MUST_CHECK;
 
 /*
  * After the end of file of the descriptor that tells: 0 if the process has executed its program, or
- * -EPIPE with the words if it died before. One that its parent has waited for meanwhile is taken
- * for a program's. start_time: of the process, in clock ticks since boot. program: that a stub was
- * to execute, or NULL. filtered: a seccomp filter may be why.
+ * -EPIPE with the words if it died before. If its parent has waited for it meanwhile, 0: nobody can
+ * know. start_time: of the process, in clock ticks since boot. program: that a stub was to execute,
+ * or NULL. filtered: a seccomp filter may be why.
  */
 int lr_init_check_executed(pid_t pid, uint64_t start_time, const char *program, bool filtered,
 			   struct lr_err *err) LR_MUST_CHECK;
@@ -130,7 +131,7 @@ struct lr_init_exec {
 	void *visit_arg;
 	pid_t pid;           /* the container's init, for messages and where there are no pidfds */
 	uint64_t start_time; /* tells it from a later process of that number */
-	int pidfd;           /* of it, the caller's; LR_NOFD: by /proc */
+	int pidfd;           /* of that process; the caller closes it. LR_NOFD: by /proc */
 	unsigned namespaces; /* CLONE_NEW* of the container to enter */
 	int ns[LR_INIT_NAMESPACES];         /* of lr_init_exec: namespaces opened by /proc */
 	const struct lr_cgroup_ref *cgroup; /* NULL: none */
@@ -144,11 +145,11 @@ struct lr_init_exec {
 int lr_init_exec(struct lr_init_exec *p, struct lr_init_child *ret,
 		 struct lr_err *err) LR_MUST_CHECK;
 /*
- * Sends somebody into the container's namespaces to do p->visit there, as root of them and with
- * every capability, in no cgroup of the container's; returns when that is done, with its error.
+ * Sends a visitor into the container's namespaces, which does p->visit there as their root, with
+ * every capability, and in no cgroup of the container's. Returns when that is done, with its error.
  */
 int lr_init_visit(struct lr_init_exec *p, struct lr_err *err) LR_MUST_CHECK;
-/* The parent's part until then. */
+/* The parent's part, between lr_init_exec and lr_init_start. */
 int lr_init_exec_attend(struct lr_init_exec *p, struct lr_init_child *c,
 			struct lr_err *err) LR_MUST_CHECK;
 

@@ -25,7 +25,7 @@ int lr_child_join_cgroup(void *child, struct lr_err *err)
 	if (r < 0)
 		return r;
 	c->joined = true;
-	/* A runtime that was pinned to a CPU does not pin its containers. */
+	/* A container runs on all CPUs, even if the runtime was pinned to some. */
 	lr_limits_affinity_reset(0);
 	return 0;
 }
@@ -66,7 +66,7 @@ int lr_stage_root(struct lr_child *c, struct lr_err *err)
 	struct lr_init_plan *p = c->plan;
 	int r = lr_tree_open(&p->tree, err);
 
-	/* The host's files are out of sight then. */
+	/* What was prepared is entered, and the host's files are out of sight. */
 	if (r >= 0 && p->lean)
 		r = lr_lean_enter_tree(p->lean, err);
 	return r < 0 ? r : lr_tree_attach(&p->tree, err);
@@ -100,9 +100,9 @@ int lr_stage_sysctl(struct lr_child *c, struct lr_err *err)
 	return lr_sysctl_apply(&c->plan->sysctl, c->becoming.procfd, err);
 }
 
-/* The one place after clone that allocates: this is a fork, not a thread, so it may. In the
- * container nobody sees the environment of the runtime's caller: without one of their own, hooks
- * have the process's, and they run where this process is. */
+/* The one place after the clone that allocates: the child has a memory of its own here, so it may.
+ * Nobody in the container may see the environment of the runtime's caller: hooks that have no
+ * environment of their own get the process's. They run where this process is. */
 static int run_hooks(struct lr_child *c, const struct oci_hook_list *hooks, const char *kind,
 		     const char *status, const struct lr_hook_opts *opts, struct lr_err *err)
 {
@@ -155,7 +155,7 @@ static int make_cwd(struct lr_child *c, struct lr_err *err)
 	if (lr_streq(cwd, "/"))
 		return 0;
 	LR_CLEANUP_FD int fd = lr_mkdir_in(c->plan->tree.state.rootfd, cwd, 0755);
-	/* What is wrong with it in other ways is told when it is entered. */
+	/* Other errors are told when the directory is entered. */
 	if (fd < 0 && fd != -EACCES && fd != -ENOTDIR && fd != -EROFS) {
 		lr_fail(err, -fd, "make the working directory %s", cwd);
 		return lr_err_at(err, "process.cwd");
@@ -180,8 +180,8 @@ static int confine_hook(void *arg, struct lr_err *err)
 	return lr_process_confine(arg, err);
 }
 
-/* Their programs are the image's: each is confined as the container's process is going to be. Not
- * by confining this process first: then the filter would have to allow all that running a hook
+/* Their programs are the image's, so each is confined as the container's process is going to be.
+ * This process is not confined before them: the filter would have to allow all that running a hook
  * takes. */
 int lr_child_start_hooks(struct lr_child *c, struct lr_err *err)
 {

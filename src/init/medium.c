@@ -23,8 +23,8 @@ const struct lr_medium lr_medium_socket = {socket_wait, socket_tell, socket_repo
 
 /* ---- in the caller's memory ------------------------------------------------------------------ */
 
-/* The parent does nothing until our execve, so what is to be waited for was done before the clone:
- * lr_init_alone. */
+/* The parent does nothing until our execve. All that a stage could wait for was done before the
+ * clone; lr_init_alone has made sure of that. */
 static int memory_wait(struct lr_child *c, enum lr_step step, int32_t *value, struct lr_err *err)
 {
 	(void)c, (void)step, (void)value, (void)err;

@@ -3,10 +3,10 @@
  * init: what any process in a container is made of, first or exec'd, and the steps in which the
  * fresh child becomes it.
  *
- * The order is the one thing that matters here. What needs privilege comes first, the user id
- * before the last capabilities go, the seccomp filter at the very end: until then CAP_SYS_ADMIN is
- * kept for loading it (unless no-new-privileges makes that unnecessary), so a filter has to allow
- * nothing of ours but capset and execve.
+ * The order is the one thing that matters here. What needs privilege comes first; the user id is
+ * set before the last capabilities are given up; the seccomp filter is loaded at the very end.
+ * Loading it takes CAP_SYS_ADMIN (or no-new-privileges), which is kept until then. So a filter has
+ * to allow nothing of ours but capset and execve.
  */
 #ifndef LR_INIT_PROCESS_H
 #define LR_INIT_PROCESS_H
@@ -50,16 +50,16 @@ struct lr_init_process {
 	int preserve_fds;    /* the program keeps those of 3 .. 3 + n - 1 that are the caller's */
 	int console;         /* socket for the terminal's master, LR_NOFD: no terminal */
 	struct lr_tty_console tty;
-	/* Nobody waits for it through us, so no exit status will tell that it died before its
-	 * program: that is looked up at its start, by three system calls. */
+	/* We do not wait for its end, so no exit status will tell that it died before its program.
+	 * Three system calls at its start find that out. */
 	bool detached;
 	const int *stdio; /* three descriptors to be 0, 1 and 2; NULL: the caller's */
-	/* For a caller that is not a sealed copy: argv with room for two in front, and
+	/* Where the page hides the caller's file: argv with room for two in front, and
 	 * lr_init_stub_open. NULL: execute directly */
 	const char **stub_argv;
 	int stub;
-	/* Its program, which a stub executes, waits for lr_init_start: the parent has something to
-	 * do that has to wait for the process, and that the program has to wait for. */
+	/* The page waits for lr_init_start: the parent has something to do that needs the process,
+	 * and has to be done before its program runs. */
 	bool held;
 };
 
@@ -89,19 +89,18 @@ struct lr_becoming {
 bool lr_process_wants_procfs(const struct lr_init_process *p);
 
 /* First thing in the child: signals as a program expects them (`which`: lr_clone.reset), and a
- * umask of 0, since whoever makes something for the container names its whole mode. */
+ * umask of 0, since every stage that makes a file names its whole mode. */
 int lr_process_reset_signals(uint64_t which, struct lr_err *err) LR_MUST_CHECK;
 
 /*
- * Second, once whoever bore this process has granted what it may not take (lr_limits_grant), but
- * still with the caller's own credentials: in a user namespace /proc/self/oom_score_adj belongs
+ * Second: after the parent has granted what the child may not take itself (lr_limits_grant), and
+ * still with the caller's own credentials, as in a user namespace /proc/self/oom_score_adj belongs
  * to somebody else.
  */
 int lr_process_early(struct lr_init_process *p, struct lr_becoming *b,
 		     struct lr_err *err) LR_MUST_CHECK;
 
-/* Everything up to the point where only the filter and the program are missing. In the
- * container's root. b->program is found. */
+/* Everything up to the filter and the program, in the container's root. Finds b->program. */
 int lr_process_become(struct lr_init_process *p, struct lr_becoming *b,
 		      struct lr_err *err) LR_MUST_CHECK;
 
@@ -111,12 +110,11 @@ int lr_process_load_notify(struct lr_init_process *p, struct lr_becoming *b,
 			   struct lr_err *err) LR_MUST_CHECK;
 
 /*
- * The program that stands between the caller's and the container's, in a sealed memfd; see stub.c.
- * -ENOSYS on a machine that it was not written for.
+ * The page (stub.c) in a sealed memfd. -ENOSYS on a machine that it was not written for.
  */
 #define LR_STUB_NAME "lean-stub" /* of the memfd */
 int lr_init_stub_open(struct lr_err *err) LR_MUST_CHECK;
-/* Whether the filter lets it do its work. */
+/* Whether the filter lets the page do its work. */
 bool lr_init_stub_allowed(const struct lr_seccomp_prog *filter, struct lr_arena *arena);
 
 /* What is done last, to the process itself and to each of its startContainer hooks: the filter,

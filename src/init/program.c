@@ -126,7 +126,8 @@ int lr_program_exec(const char *path, const char *const *argv, const char *const
 
 int lr_program_explain(const char *path, int why, struct lr_err *err)
 {
-	/* The stub said it, or who has taken its place: whatever it says, it has failed. */
+	/* The page said it, or something that has taken its place: whatever it says, it has
+	 * failed. */
 	if (why <= 0)
 		why = EPROTO;
 	lr_fail(err, why, "exec %s", path);

@@ -57,7 +57,7 @@ static void window_close(void)
 static long clone3_call(struct clone_args *args, void (*fn)(void *), void *arg)
 {
 #if defined(__SANITIZE_ADDRESS__)
-	/* It has one stack in mind. So the usual clone is tested, too. */
+	/* AddressSanitizer takes a process to have one stack. So the usual clone is tested, too. */
 	(void)args, (void)fn, (void)arg;
 	return -ENOSYS;
 #elif defined(__x86_64__)
@@ -143,8 +143,8 @@ pid_t lr_clone_shared(struct lr_clone *c, const struct lr_init_shared *shared, v
 	mask_signals(old, NULL);
 	if (r < 0)
 		window_close();
-	/* Linux before 5.5, or a sandbox that refuses clone3 as a whole. Where it is only this
-	 * clone that is refused, the usual one finds the words. */
+	/* The kernel is older than 5.5, or a sandbox refuses clone3 as a whole. If only this clone
+	 * is refused, the usual one will fail, too, and say why. */
 	if (r < 0)
 		return 0;
 	c->pidfd = pidfd;

@@ -9,12 +9,13 @@
  * and it writes itself into the record. It changes copies of plans only, and allocates nothing.
  *
  * What is the memory's and not the process's:
- *   - PR_SET_DUMPABLE: off before the clone, as in a pid namespace that others share the child is
- *     seen from its first moment on; and set back when the last birth of the process is over, as
- *     the kernel clears it at setuid(2) and others of that user could look into our memory.
- *   - signal handlers run nowhere near: all signals are blocked, and CLONE_CLEAR_SIGHAND (Linux
- *     5.5) takes the handlers away.
- *   - the OOM killer kills all that share a memory, but passes over who is in the middle of vfork.
+ *   - PR_SET_DUMPABLE: off before the clone, as in a pid namespace that others share they see the
+ *     child from its first moment on. It is set back when the last birth of the process is over,
+ *     since the child's setuid(2) clears it, too, and others of the container's user could look
+ *     into our memory until then.
+ *   - signal handlers: none runs in the child. All signals are blocked, and CLONE_CLEAR_SIGHAND
+ *     (Linux 5.5) takes the handlers away.
+ *   - the OOM killer: it kills all that share a memory, but passes over a process that is in vfork.
  */
 #ifndef LR_INIT_SHARED_H
 #define LR_INIT_SHARED_H
@@ -35,9 +36,9 @@
 pid_t lr_clone_shared(struct lr_clone *c, const struct lr_init_shared *shared, void (*fn)(void *),
 		      void *arg, pid_t *pid) LR_MUST_CHECK;
 /*
- * Our memory may be looked at again, as far as it could before. Waits until the child has none of
- * it any more: the kernel wakes us a moment before that. pid 0: it is known, as the stub has
- * executed the program or the child was waited for.
+ * Our memory may be looked at again, as far as it could before. Waits until the child no longer has
+ * it: the kernel wakes us a moment before that. pid 0: that is known, as the page has executed the
+ * program or the child was waited for.
  */
 void lr_shared_over(pid_t pid);
 

@@ -22,7 +22,8 @@ bool lr_init_alone(const struct lr_init_plan *p)
 	       !(p->process.seccomp && p->process.seccomp->notify);
 }
 
-/* Namespaces that clone makes; cgroup comes later (where the child is then), time came before. */
+/* Namespaces that clone makes; a cgroup namespace is made later, by the child in its cgroup; a time
+ * namespace was made before. */
 static unsigned clone_flags(const struct lr_init_plan *p)
 {
 	unsigned later = CLONE_NEWCGROUP | CLONE_NEWTIME;
@@ -45,7 +46,7 @@ static int prepare_user_ns(const struct lr_init_plan *p, pid_t pid, struct lr_er
 	return r;
 }
 
-/* What the child changes of a plan is changed in copies: it may be in our memory. */
+/* The child may be in our memory, so it changes copies of the plan. */
 struct newborn {
 	struct lr_child child;
 	struct lr_init_plan plan;
@@ -87,7 +88,7 @@ static struct newborn *conceive(const struct lr_init_plan *p, const struct lr_ns
 	return n;
 }
 
-/* By a process in between, which enters what is to be joined. */
+/* The birth by a process in between, which enters what is to be joined. */
 static int spawn_between(struct lr_init_plan *p, struct newborn *n, struct lr_init_child *ret,
 			 struct lr_err *err)
 {
@@ -117,8 +118,8 @@ static int spawn_direct(struct lr_init_plan *p, struct newborn *n, struct lr_ns_
 		r = lr_bear(&b, ret, err);
 	/* Also after a failure: hooks and clean-up belong into the runtime's own namespaces. */
 	int back = lr_ns_step_out(&p->ns, ns, &out);
-	/* The child waits for its id maps: time to move it, if it could not be born in its
-	 * cgroup. */
+	/* If the child could not be born in its cgroup, it is moved now, while it waits for its id
+	 * maps. */
 	if (back >= 0 && r >= 0 && move)
 		back = lr_cgroup_join_pid(lr_cgroup_plan_ref(p->cgroup), ret->pid, &out);
 	if (back >= 0 || r < 0)
@@ -134,7 +135,8 @@ int lr_init_spawn(struct lr_init_plan *p, struct lr_init_child *ret, struct lr_e
 	struct lr_init_child c = LR_INIT_CHILD_NONE;
 	struct lr_ns_fds ns;
 
-	/* Without a pid namespace of its own, others may see the child at once. */
+	/* Without a pid namespace of its own, others see the child at once: before that, the mount
+	 * of our own file is let go (sys/selfexe.h). */
 	if (!(p->ns.create & CLONE_NEWPID))
 		lr_selfexe_let_go();
 	int r = lr_ns_open(&p->ns, &ns, err);

@@ -71,7 +71,7 @@ static long number(const char **s)
 static int wait_for_start(long go)
 {
 	static const unsigned char signals[] = LR_INIT_ENDS_BY;
-	/* Without a restorer x86 takes no handler; it is never returned to. */
+	/* x86 takes no handler without a restorer. It is never returned to. */
 	const struct sigaction ends = {.sa_handler = end_by_signal,
 				       .sa_flags = SA_RESTORER,
 				       .sa_restorer = (void (*)(void))end_by_signal};
@@ -94,7 +94,7 @@ __attribute__((used, noreturn)) static void start(long *stack)
 	char **argv = (char **)(stack + 1), **envp = argv + stack[0] + 1;
 	int why = 0;
 
-	/* By a container: it shall not run in circles. */
+	/* A container may execute the page, but not in circles. */
 	if (stack[0] < 3 || argv[0][0] < '0' || argv[0][0] > '9')
 		end(126);
 	const char *s = argv[0];

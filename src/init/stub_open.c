@@ -14,7 +14,7 @@
 
 bool lr_init_stub_allowed(const struct lr_seccomp_prog *filter, struct lr_arena *arena)
 {
-	/* stub.c's, and what executes it. */
+	/* The system calls of stub.c, and the one that executes it. */
 	static const int calls[] = {SYS_execveat,       SYS_fcntl, SYS_rt_sigaction,
 				    SYS_rt_sigprocmask, SYS_prctl, SYS_read,
 				    SYS_execve,         SYS_write, SYS_exit_group};
@@ -26,7 +26,7 @@ bool lr_init_stub_allowed(const struct lr_seccomp_prog *filter, struct lr_arena 
 
 #ifndef LR_NO_STUB
 
-/* Whether the call is there, and allowed to us: in the child it is too late to find out. */
+/* Whether the call exists and is allowed to us: in the child it is too late to find out. */
 static int may_execute(void)
 {
 	char *const none[] = {NULL};

@@ -55,7 +55,7 @@ static int send_message(int sock, const struct message *m, size_t size)
 	do
 		n = send(sock, m, size, MSG_NOSIGNAL);
 	while (n < 0 && errno == EINTR);
-	/* ECONNRESET: it went without reading what we had sent before. */
+	/* ECONNRESET: it died without reading what we had sent before. */
 	return n < 0 ? (errno == ECONNRESET ? -EPIPE : -errno) : 0;
 }
 
@@ -95,8 +95,8 @@ void lr_sync_send_err(int sock, const struct lr_err *why)
 {
 	struct message m = {.magic = MAGIC, .kind = KIND_ERROR, .err = *why};
 
-	/* After create has gone, it is a fifo that leads to `start`, which only write(2) can do;
-	 * and the container's filter may refuse what is for sockets. */
+	/* When create has ended, this is a fifo that leads to `start`, for write(2) only; and the
+	 * container's filter may refuse the calls of sockets. */
 	int r = send_message(sock, &m, sizeof(m));
 	if (r < 0 && r != -EPIPE)
 		(void)lr_write_full(sock, &m, sizeof(m));
@@ -193,7 +193,8 @@ void lr_sync_send_program(int sock, const char *path)
 		(void)lr_write_full(sock, &m, sizeof(m));
 }
 
-/* What is there. Not waiting: somebody else may have taken it away. A fifo's is one write(2). */
+/* What is there, without waiting: somebody else may have taken it away. In a fifo it is one
+ * write(2). */
 static ssize_t receive_now(int sock, struct message *m)
 {
 	ssize_t n;

@@ -7,7 +7,7 @@
  * which one it sends or waits for, and anything else is a protocol error, never a misunderstanding.
  * Instead of a step the child may send its struct lr_err: the parent's wait then returns it as its
  * own. A side that dies is seen as an end of file. Descriptors are never taken: the child works in
- * namespaces of others, and the parent believes it as little as it can.
+ * namespaces of others, and the parent trusts it as little as it can.
  *
  * Steps are only taken when the plan needs them (lr_child_waits_mapped and its like): a plain `run`
  * uses one.
@@ -22,7 +22,7 @@
 
 enum lr_step {
 	LR_STEP_NONE,
-	LR_STEP_CLONED, /* middle -> parent: the child's pid (staged clone only) */
+	LR_STEP_CLONED, /* process in between -> parent: its sister's pid */
 	LR_STEP_MAPPED, /* parent -> child: ids are mapped; the child's pid as the host sees it */
 	LR_STEP_ROOTED, /* child -> parent: namespaces and mounts are there, root is not entered */
 	LR_STEP_HOOKED, /* parent -> child: prestart and createRuntime hooks have run */
@@ -42,7 +42,7 @@ int lr_sync_pair(int sv[2], struct lr_err *err) LR_MUST_CHECK;
 /* -EPIPE when the other side is gone. */
 int lr_sync_send(int sock, enum lr_step step, int32_t value, struct lr_err *err) LR_MUST_CHECK;
 
-/* Parent: the same; but what a child that is gone had to say is more than that it is gone. */
+/* Parent: the same; but if the child is gone, its own error comes before that. */
 int lr_sync_tell(int sock, enum lr_step step, int32_t value, struct lr_err *err) LR_MUST_CHECK;
 
 /* The same by write(2): under a filter that may refuse everything else. */
@@ -50,7 +50,7 @@ int lr_sync_write(int sock, enum lr_step step, int32_t value, struct lr_err *err
 
 /*
  * Waits for `step`; *value (may be NULL) receives what came along. Fails with the other side's
- * error if it sent one, -EPIPE if it died, -EPROTO if it is elsewhere.
+ * error if it sent one, -EPIPE if it died, -EPROTO if it says another step.
  */
 int lr_sync_wait(int sock, enum lr_step step, int32_t *value, struct lr_err *err) LR_MUST_CHECK;
 
@@ -62,8 +62,7 @@ int lr_sync_died(enum lr_step step, struct lr_err *err);
 /* Child: the last thing it says before it gives up. Best effort. */
 void lr_sync_send_err(int sock, const struct lr_err *why);
 
-/* Child: names the program, for what stub.c may have to say, which knows a number only. Best
- * effort. */
+/* Child: names the program, as the page can only tell a number. Best effort. */
 void lr_sync_send_program(int sock, const char *path);
 
 /*
