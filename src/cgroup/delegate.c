@@ -32,7 +32,7 @@ int lr_cgroup_plan_delegate(struct lr_cgroup_plan *p, const struct lr_cgroup_opt
 	p->delegate = lr_strf(arena, "%s/%s", p->ref.v[0].path, name);
 	p->delegate_uid = o->root_uid;
 	p->delegate_gid = o->root_gid;
-	return p->delegate ? 0 : lr_fail(err, ENOMEM, "cgroups");
+	return p->delegate ? 0 : lr_fail(err, ENOMEM, "plan the delegated cgroup");
 }
 
 /* cgroups(7), "Delegating a hierarchy". */

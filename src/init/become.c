@@ -233,11 +233,11 @@ static int take_stdio(const int stdio[3], struct lr_err *err)
 	for (int i = 0; i < 3; i++) {
 		from[i] = stdio[i] > 2 ? stdio[i] : fcntl(stdio[i], F_DUPFD_CLOEXEC, 3);
 		if (from[i] < 0)
-			return lr_fail(err, errno, "descriptor %d", stdio[i]);
+			return lr_fail(err, errno, "pass on descriptor %d", stdio[i]);
 	}
 	for (int i = 0; i < 3; i++)
 		if (dup2(from[i], i) < 0)
-			return lr_fail(err, errno, "descriptor %d", stdio[i]);
+			return lr_fail(err, errno, "pass on descriptor %d", stdio[i]);
 	return 0;
 }
 

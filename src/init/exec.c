@@ -46,7 +46,7 @@ static int bear(struct lr_init_exec *p, bool between, struct lr_init_child *ret,
 	struct lr_bearing b = {.clone = &clone, .between = between};
 
 	if (!n)
-		return lr_fail(err, ENOMEM, "plan");
+		return lr_fail(err, ENOMEM, "make the plan");
 	b.child = &n->child;
 	return lr_bear(&b, ret, err);
 }
@@ -98,7 +98,7 @@ int lr_init_exec(struct lr_init_exec *p, struct lr_init_child *ret, struct lr_er
 	LR_CLEANUP_FD int own = open("/proc/thread-self/ns/pid_for_children", O_RDONLY | O_CLOEXEC);
 	int r = own < 0 ? -errno : lr_setns(own, CLONE_NEWPID);
 	if (r < 0)
-		return lr_fail(err, -r, "keep the caller's pid namespace");
+		return lr_fail(err, -r, "open the caller's pid namespace, to return to it");
 	return step_back(own, exec_member(p, ret, err), err);
 }
 

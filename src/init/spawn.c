@@ -144,7 +144,7 @@ int lr_init_spawn(struct lr_init_plan *p, struct lr_init_child *ret, struct lr_e
 		return r;
 	struct newborn *n = conceive(p, &ns);
 	if (!n)
-		r = lr_fail(err, ENOMEM, "plan");
+		r = lr_fail(err, ENOMEM, "make the plan");
 	else
 		r = p->ns.staged ? spawn_between(p, n, &c, err) : spawn_direct(p, n, &ns, &c, err);
 	lr_ns_close(&ns);

@@ -66,7 +66,7 @@ int lr_sync_send(int sock, enum lr_step step, int32_t value, struct lr_err *err)
 	int r = send_message(sock, &m, STEP_SIZE);
 
 	if (r < 0) {
-		lr_fail(err, -r, "the other side is gone");
+		lr_fail(err, -r, "the process on the other side is gone");
 		return lr_err_step(err, lr_step_name(step));
 	}
 	return 0;
@@ -78,7 +78,7 @@ int lr_sync_write(int sock, enum lr_step step, int32_t value, struct lr_err *err
 		.magic = MAGIC, .kind = KIND_STEP, .step = (uint16_t)step, .value = value};
 
 	if (lr_write_full(sock, &m, STEP_SIZE) < 0) {
-		lr_fail(err, EPIPE, "the other side is gone");
+		lr_fail(err, EPIPE, "the process on the other side is gone");
 		return lr_err_step(err, lr_step_name(step));
 	}
 	return 0;
@@ -148,7 +148,7 @@ int lr_sync_wait(int sock, enum lr_step step, int32_t *value, struct lr_err *err
 	ssize_t n = receive(sock, &m);
 
 	if (n < 0) {
-		lr_fail(err, (int)-n, "hear from the other side");
+		lr_fail(err, (int)-n, "read what the other side says");
 		return lr_err_step(err, lr_step_name(step));
 	}
 	if (n == 0)

@@ -204,7 +204,7 @@ static int open_home(int store, const char *store_path, struct lr_arena *a, stru
 
 	h->path = lr_strf(a, "%s/" LR_LEAN_DIR "/%s", store_path, h->name);
 	if (!h->path)
-		return lr_fail(err, ENOMEM, "path");
+		return lr_fail(err, ENOMEM, "make a path");
 	if (fstatat(store, LR_LEAN_DIR, &st, AT_SYMLINK_NOFOLLOW) < 0)
 		return errno == ENOENT ? -ENOENT : lr_fail(err, errno, "look at %s", h->path);
 	if (!lr_trust_ours(&st))
@@ -225,7 +225,7 @@ const char *lr_lean_home_name(struct lr_arena *a, struct lr_err *err)
 	}
 	const char *name = lr_strf(a, "m%lu", (unsigned long)st.st_ino);
 	if (!name)
-		lr_fail(err, ENOMEM, "path");
+		lr_fail(err, ENOMEM, "make a path");
 	return name;
 }
 
@@ -266,7 +266,7 @@ int lr_lean_home_named(int store, const char *store_path, const char *in_record,
 		return lr_refuse(err, EPROTO, "the record names no slot: \"%.64s\"", in_record);
 	h.name = lr_strndup(a, in_record, len);
 	if (!h.name)
-		return lr_fail(err, ENOMEM, "path");
+		return lr_fail(err, ENOMEM, "make a path");
 	int r = open_home(store, store_path, a, &h, err);
 	if (r < 0) {
 		lr_lean_home_close(&h);

@@ -59,7 +59,7 @@ int lr_lean_settle(struct lr_lean_plan *p, struct lr_arena *a, struct lr_err *er
 {
 	if (p->pool || p->template_)
 		p->json = json_of(p, a);
-	return (p->pool || p->template_) && !p->json ? lr_fail(err, ENOMEM, "plan") : 0;
+	return (p->pool || p->template_) && !p->json ? lr_fail(err, ENOMEM, "make the plan") : 0;
 }
 
 int lr_lean_key_make(const struct lr_lean_plan *p, int netns, struct lr_arena *a,
@@ -79,11 +79,11 @@ int lr_lean_key_make(const struct lr_lean_plan *p, int netns, struct lr_arena *a
 			 (unsigned long)net.st_ino, p->dev, p->ino, title, own ? own : "",
 			 json ? json : "");
 	if (!json || !own || !k.text)
-		return lr_fail(err, ENOMEM, "plan");
+		return lr_fail(err, ENOMEM, "make the plan");
 	k.len = strlen(k.text);
 	k.name = lr_strf(a, "%016" PRIx64, lr_hash(LR_HASH, k.text, k.len));
 	if (!k.name)
-		return lr_fail(err, ENOMEM, "plan");
+		return lr_fail(err, ENOMEM, "make the plan");
 	*ret = k;
 	return 0;
 }
@@ -152,7 +152,7 @@ int lr_lean_key_load(const struct lr_lean_home *h, struct lr_lean_key *k, struct
 	char path[64], *text = lr_alloc(a, size);
 
 	if (!text)
-		return lr_fail(err, ENOMEM, "plan");
+		return lr_fail(err, ENOMEM, "make the plan");
 	key_file(k->name, path);
 	LR_CLEANUP_FD int fd = openat(h->fd, path, READ_KEY);
 	if (fd < 0 && errno == ENOENT)
@@ -162,7 +162,7 @@ int lr_lean_key_load(const struct lr_lean_home *h, struct lr_lean_key *k, struct
 		return lr_fail(err, errno, "read %s/%s", h->path, path);
 	int r = decode(text, k, a);
 	if (r == -ENOMEM)
-		return lr_fail(err, ENOMEM, "plan");
+		return lr_fail(err, ENOMEM, "make the plan");
 	return r < 0 ? lr_refuse(err, -r, "%s/%s is not about this container", h->path, path) : r;
 }
 
@@ -177,7 +177,7 @@ int lr_lean_key_save(const struct lr_lean_home *h, const struct lr_lean_key *k, 
 			       k->layout.hierarchies[i].mountpoint);
 	text = text ? lr_strf(a, "%stext\n%s", text, k->text) : NULL;
 	if (!text)
-		return lr_fail(err, ENOMEM, "plan");
+		return lr_fail(err, ENOMEM, "make the plan");
 	key_file(k->name, path);
 	snprintf(tmp, sizeof(tmp), "%s.%d", path, getpid());
 	LR_CLEANUP_FD int fd =

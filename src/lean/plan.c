@@ -245,7 +245,7 @@ static int split_mounts(struct lr_lean_plan *p, const struct oci_linux *l,
 	p->base.v = lr_new_n(a, all->n + 1, struct oci_mount);
 	p->own.v = lr_new_n(a, all->n + 1, struct oci_mount);
 	if (!p->base.v || !p->own.v)
-		return lr_fail(err, ENOMEM, "plan");
+		return lr_fail(err, ENOMEM, "make the plan");
 	for (size_t i = 0; i < all->n; i++) {
 		struct oci_mount m = all->v[i];
 		char *dest = m.destination ? lr_alloc(a, strlen(m.destination) + 2) : NULL;
@@ -314,13 +314,13 @@ static int add_tmpfs(const struct lr_lean_profile *p, struct oci_config *c, stru
 		return 0;
 	struct oci_mount *v = lr_new_n(a, n + more, struct oci_mount);
 	if (!v)
-		return lr_fail(err, ENOMEM, "plan");
+		return lr_fail(err, ENOMEM, "make the plan");
 	if (n)
 		memcpy(v, c->mounts.v, n * sizeof(*v));
 	for (const char *w = p->tmpfs; *w; w += strcspn(w, ":"), w += *w == ':') {
 		char *path = lr_strndup(a, w, strcspn(w, ":"));
 		if (!path)
-			return lr_fail(err, ENOMEM, "plan");
+			return lr_fail(err, ENOMEM, "make the plan");
 		if (path[0] != '/' || !path[1]) {
 			lr_refuse(err, EINVAL, "\"%s\" is no absolute path below the root", path);
 			return lr_err_at(err, "annotations.org.lean-runtime.tmpfs");
@@ -343,7 +343,7 @@ static int drop_network(struct oci_linux *l, struct lr_arena *a, struct lr_err *
 	size_t n = 0;
 
 	if (!v)
-		return lr_fail(err, ENOMEM, "plan");
+		return lr_fail(err, ENOMEM, "make the plan");
 	for (size_t i = 0; i < l->namespaces.n; i++)
 		if (!lr_streq(l->namespaces.v[i].type, "network"))
 			v[n++] = l->namespaces.v[i];
@@ -379,7 +379,7 @@ static int plan_image(struct lr_lean_plan *p, const struct lr_lean_facts *f, con
 	p->image = p->rootfs;
 	p->rootfs = home ? lr_lean_image_dir(home, st, a) : NULL;
 	if (!p->rootfs)
-		return name ? lr_fail(err, ENOMEM, "plan") : -EIO;
+		return name ? lr_fail(err, ENOMEM, "make the plan") : -EIO;
 	root->path = p->rootfs;
 	root->readonly = true;
 	return 0;
@@ -406,7 +406,7 @@ static int look_at_root(struct lr_lean_plan *p, const struct lr_lean_facts *f,
 
 	p->rootfs = path[0] == '/' ? path : lr_strf(a, "%s/%s", f->bundle, path);
 	if (!p->rootfs)
-		return lr_fail(err, ENOMEM, "plan");
+		return lr_fail(err, ENOMEM, "make the plan");
 	if (lr_statx(AT_FDCWD, p->rootfs, 0, STATX_BASIC_STATS, &st) < 0) {
 		if (p->profile.image)
 			return lr_err_at((lr_fail(err, errno, "%s", path), err),
@@ -440,7 +440,7 @@ static int adapt(struct lr_lean_plan *p, const struct oci_linux *l, const struct
 	struct oci_linux *linux_ = lr_new(a, struct oci_linux);
 
 	if (!c || !root || !linux_)
-		return lr_fail(err, ENOMEM, "plan");
+		return lr_fail(err, ENOMEM, "make the plan");
 	*c = *p->config;
 	*root = *c->root;
 	*linux_ = *l;

@@ -100,13 +100,13 @@ static int remove_parents(const struct lr_lean_home *h, struct lr_arena *a, stru
 	const char *parent = lr_lean_cgroup_parent(h, a);
 	struct lr_cgroup_layout *l;
 
-	int r = parent ? lr_cgroup_probe(a, &l, err) : lr_fail(err, ENOMEM, "path");
+	int r = parent ? lr_cgroup_probe(a, &l, err) : lr_fail(err, ENOMEM, "make a path");
 	if (r < 0)
 		return r;
 	for (size_t i = 0; i < l->n; i++) {
 		const char *path = lr_strf(a, "%s%s", l->hierarchies[i].mountpoint, parent);
 		if (!path)
-			return lr_fail(err, ENOMEM, "path");
+			return lr_fail(err, ENOMEM, "make a path");
 		/* Where nothing may be changed, nothing was made: the kernel says so before it
 		 * looks. */
 		if (rmdir(path) < 0 && errno != ENOENT && errno != EROFS)
@@ -163,7 +163,7 @@ static int drain_orphans(int store, const char *store_path, unsigned *left, stru
 		LR_CLEANUP_HOME struct lr_lean_home h = LR_LEAN_HOME_NONE;
 		const char *in_it = lr_strf(a, "%s/", e->d_name);
 		if (!in_it)
-			return lr_fail(err, ENOMEM, "path");
+			return lr_fail(err, ENOMEM, "make a path");
 		if (!lr_lean_home_is_orphan(e->d_name))
 			continue;
 		r = lr_lean_home_named(store, store_path, in_it, a, &h, err);

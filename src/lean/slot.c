@@ -64,7 +64,7 @@ static int find_layout(struct taking *t, struct lr_err *err)
 	*l = (struct lr_cgroup_layout){.mode = all->mode};
 	l->hierarchies = lr_new_n(t->arena, all->n + 1, struct lr_cgroup_hierarchy);
 	if (!l->hierarchies)
-		return lr_fail(err, ENOMEM, "plan");
+		return lr_fail(err, ENOMEM, "make the plan");
 	for (size_t i = 0; i < all->n; i++)
 		if (wanted(all->hierarchies[i].name, t->plan->config->linux_->resources))
 			l->hierarchies[l->n++] = all->hierarchies[i];
@@ -86,7 +86,7 @@ static int plan_cgroup(struct taking *t, struct lr_err *err)
 	const char *path = lr_lean_cgroup_parent(&t->home, t->arena);
 	path = path ? lr_strf(t->arena, "%s/%s.%u", path, t->key.name, t->n) : NULL;
 	if (!path)
-		return lr_fail(err, ENOMEM, "plan");
+		return lr_fail(err, ENOMEM, "make the plan");
 	int r = lr_cgroup_plan(path, l->resources, layout, t->env->cgroup, t->arena, &t->cgroup,
 			       err);
 	if (r < 0)
@@ -95,7 +95,7 @@ static int plan_cgroup(struct taking *t, struct lr_err *err)
 	struct lr_mount_cgroup_view *view = lr_new(t->arena, struct lr_mount_cgroup_view);
 	struct lr_mount_cgroup *v = lr_new_n(t->arena, ref->n + 1, struct lr_mount_cgroup);
 	if (!view || !v)
-		return lr_fail(err, ENOMEM, "plan");
+		return lr_fail(err, ENOMEM, "make the plan");
 	for (size_t i = 0; i < ref->n; i++)
 		v[i] = (struct lr_mount_cgroup){
 			.hierarchy = ref->v[i].hierarchy,
@@ -278,7 +278,7 @@ static int take_net(struct taking *t, struct lr_lean_hold *h, struct lr_err *err
 	else
 		name = lr_strf(t->arena, LR_LEAN_NET_KEY ".%u", n);
 	h->net = name ? lr_strf(t->arena, "%s/%s", t->home.name, name) : NULL;
-	return h->net ? 0 : lr_fail(err, ENOMEM, "plan");
+	return h->net ? 0 : lr_fail(err, ENOMEM, "make the plan");
 }
 
 /* An image is kept mounted by slots. */

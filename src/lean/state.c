@@ -96,11 +96,11 @@ static int cgroup_of(const struct lr_lean_home *h, const char *slot, struct lr_a
 				    .v = lr_new_n(a, l.n + 1, struct lr_cgroup_place),
 				    .relative = lr_strf(a, "%s/%s", parent, slot)};
 	if (!ref.v || !ref.relative)
-		return lr_fail(err, ENOMEM, "plan");
+		return lr_fail(err, ENOMEM, "make the plan");
 	for (size_t i = 0; i < l.n; i++) {
 		char *path = lr_strf(a, "%s%s", l.hierarchies[i].mountpoint, ref.relative);
 		if (!path)
-			return lr_fail(err, ENOMEM, "plan");
+			return lr_fail(err, ENOMEM, "make the plan");
 		ref.v[ref.n++] = (struct lr_cgroup_place){l.hierarchies[i].name, path};
 	}
 	*ret = ref;

@@ -30,7 +30,7 @@ static int override(const struct oci_config *c, const struct lr_template_start *
 	struct oci_process *p = lr_new(a, struct oci_process);
 
 	if (!own || !p)
-		return lr_fail(err, ENOMEM, "plan");
+		return lr_fail(err, ENOMEM, "make the plan");
 	*own = *c;
 	*p = *c->process;
 	own->process = p;
@@ -104,7 +104,7 @@ static int start(struct lr_instance *i, const struct lr_template_start *o, struc
 		r = lr_template_name(id, err);
 	opts.id = lr_strdup(i->arena, o->id ? o->id : id);
 	if (r >= 0 && !opts.id)
-		r = lr_fail(err, ENOMEM, "plan");
+		r = lr_fail(err, ENOMEM, "make the plan");
 	if (r >= 0 && (o->args || o->env))
 		r = override(given.config, o, i->arena, &given.config, err);
 	if (r < 0)

@@ -46,9 +46,9 @@ static bool is_straight(const char *path)
 }
 
 /*
- * The usual bundle has no symbolic link on the way to its config.json, which can be told by opening
- * that, and then its path is what realpath(3) would find with a call for each directory. Any
- * failure: the slow way, which knows what to say.
+ * The usual bundle has no symbolic link on the way to its config.json, which one open that follows
+ * none tells. Then its path is already what realpath(3) would find by a call for each directory.
+ * After any failure the slow way is taken, which knows what to say.
  */
 static int open_straight(const struct lr_create_opts *o, struct lr_arena *a)
 {

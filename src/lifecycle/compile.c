@@ -50,7 +50,7 @@ static int all_mounts(const struct work *w, struct oci_mounts *ret, struct lr_er
 	struct oci_mount *v = lr_new_n(w->a, n + 1, struct oci_mount);
 	char *source = lr_strf(w->a, "%s/%s/" LR_NOTIFY_DIR, w->root, w->o->id);
 	if (!v || !source)
-		return lr_fail(err, ENOMEM, "plan");
+		return lr_fail(err, ENOMEM, "make the plan");
 	if (n)
 		memcpy(v, given->v, n * sizeof(*v));
 	v[n] = (struct oci_mount){
@@ -129,7 +129,7 @@ static int cgroup_view(const struct lr_cgroup_layout *layout, const struct lr_cg
 	size_t n = 0;
 
 	if (!view || !v)
-		return lr_fail(err, ENOMEM, "plan");
+		return lr_fail(err, ENOMEM, "make the plan");
 	for (size_t i = 0; i < ref->n; i++)
 		for (size_t j = 0; j < layout->n; j++)
 			if (lr_streq(ref->v[i].hierarchy, layout->hierarchies[j].name))
@@ -143,7 +143,7 @@ static int cgroup_view(const struct lr_cgroup_layout *layout, const struct lr_cg
 	return 0;
 }
 
-/* The rest is compiled from what the lean profile leaves of the config. */
+/* The lean profile may change the config; the sections below compile what it makes of it. */
 static int compile_lean(struct work *w, struct lr_err *err)
 {
 	struct lr_lean_profile profile;
@@ -254,8 +254,8 @@ static int compile_cgroup(struct work *w, struct lr_err *err)
 	return lr_cgroup_to_record(ref, w->a, &c->record, err);
 }
 
-/* Annotations are wishes; one that cannot be granted is told, and no error. But a program for
- * another kind of machine had better not be executed on this one. */
+/* An annotation that cannot be honoured is warned about, and no error. But a handler is refused: a
+ * program for another kind of machine must not be executed on this one. */
 static int check_annotations(struct work *w, struct lr_err *err)
 {
 	const struct oci_config *c = w->c->config;
@@ -331,7 +331,7 @@ static int keep_config(struct work *w, struct lr_err *err)
 	};
 
 	c->kept = oci_config_encode(&kept, false, w->a, &c->kept_len);
-	return c->kept ? 0 : lr_fail(err, ENOMEM, "plan");
+	return c->kept ? 0 : lr_fail(err, ENOMEM, "make the plan");
 }
 
 static int fill_record(struct work *w, struct lr_err *err)
@@ -356,10 +356,11 @@ static int fill_record(struct work *w, struct lr_err *err)
 		if (lr_ns_private(&c->init.ns, (enum lr_ns_kind)k))
 			r->namespaces |= lr_ns_flag((enum lr_ns_kind)k);
 	c->init.state = lr_hook_state(r, NULL, 0);
-	return r->created ? 0 : lr_fail(err, ENOMEM, "plan");
+	return r->created ? 0 : lr_fail(err, ENOMEM, "make the plan");
 }
 
-/* Sockets and readiness, as the caller's manager has it; a library's caller has none for us. */
+/* Sockets and readiness, as a service manager's environment has them. A library's caller has none
+ * for us. */
 static int take_environment(struct work *w, struct lr_err *err)
 {
 	struct lr_compiled *c = w->c;
@@ -388,7 +389,7 @@ static int compile_process(struct work *w, struct lr_err *err)
 	if (c->notify) {
 		const char **env = lr_new_n(w->a, process.env.n + 2, const char *);
 		if (!env)
-			return lr_fail(err, ENOMEM, "plan");
+			return lr_fail(err, ENOMEM, "make the plan");
 		for (size_t i = 0; i < process.env.n; i++)
 			env[i] = process.env.v[i];
 		env[process.env.n++] = LR_NOTIFY_ENV;
@@ -402,7 +403,8 @@ static int compile_process(struct work *w, struct lr_err *err)
 	return r;
 }
 
-/* Every room takes the id mappings from the config. */
+/* Every room takes the id mappings from the config, so those that a new user namespace lacks there
+ * are filled in. */
 static int fill_id_maps(struct work *w, struct lr_err *err)
 {
 	const struct oci_linux *l = w->c->config->linux_, *mapped = l;
@@ -412,7 +414,7 @@ static int fill_id_maps(struct work *w, struct lr_err *err)
 		return r;
 	struct oci_config *config = lr_new(w->a, struct oci_config);
 	if (!config)
-		return lr_fail(err, ENOMEM, "plan");
+		return lr_fail(err, ENOMEM, "make the plan");
 	*config = *w->c->config;
 	config->linux_ = mapped;
 	set_config(w, config);
@@ -441,9 +443,9 @@ static int compile_seccomp(struct work *w, struct lr_err *err)
 }
 
 /*
- * In this order, since one takes what those above it have found. A template of liblean's goes
- * through them ONCE, and for EACH of its containers through those that depend on more than its
- * config.
+ * In this order, since a section takes what those above it have found. A template of liblean's goes
+ * through all of them once; for each of its containers, only the sections marked EACH are repeated,
+ * which depend on more than the config.
  */
 static const struct {
 	int (*run)(struct work *w, struct lr_err *err);
@@ -476,14 +478,14 @@ static int run_sections(struct work *w, bool again, struct lr_err *err)
 	return r < 0 ? r : 0;
 }
 
-/* What the template has, but for what is changed when it is applied. */
+/* Takes what the template has, and copies what is changed when it is applied. */
 static int begin_again(struct work *w, struct lr_err *err)
 {
 	const struct lr_given *g = w->o->given;
 	struct oci_config *config = lr_new(w->a, struct oci_config);
 
 	if (!config)
-		return lr_fail(err, ENOMEM, "plan");
+		return lr_fail(err, ENOMEM, "make the plan");
 	*w->c = *g->master;
 	*config = *w->c->config; /* the lean profile may have changed it */
 	config->process = g->config->process;

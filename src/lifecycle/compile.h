@@ -27,9 +27,9 @@ struct lr_compiled {
 };
 
 /*
- * What a template (template.h) has found out once, for many containers. A caller that has it is a
- * library in somebody's program: its environment, descriptors and umask say nothing about the
- * container.
+ * What a template (liblean/template.h) has found out once, for many containers. Its caller is a
+ * program that uses the library: that program's environment, descriptors and umask say nothing
+ * about the container.
  */
 struct lr_given {
 	const struct lr_compiled *master; /* compiled for no container; NULL: not yet */
@@ -41,7 +41,7 @@ struct lr_given {
 	const char *kept;                      /* for the record */
 	size_t kept_len;
 	const int *stdio; /* three descriptors */
-	int stub;         /* lr_init_stub_open; LR_NOFD: the caller is hidden itself */
+	int stub;         /* of lr_init_stub_open; LR_NOFD: the caller is hidden itself */
 	void *stack;
 	size_t stack_size;
 };
@@ -51,7 +51,7 @@ int lr_compile_take(const struct lr_runtime *rt, const struct lr_create_opts *o,
 		    const struct lr_store *store, struct lr_arena *a, struct lr_compiled *c,
 		    struct lr_err *err) LR_MUST_CHECK;
 
-/* n slots for containers of that kind; o->id is nobody's. */
+/* Makes n slots ready for containers of that kind; o->id is no container's. */
 int lr_compile_warm(const struct lr_runtime *rt, const struct lr_create_opts *o, unsigned n,
 		    const struct lr_store *store, struct lr_arena *a, struct lr_compiled *c,
 		    struct lr_err *err) LR_MUST_CHECK;
@@ -67,10 +67,10 @@ int lr_compile_bundle(const struct lr_create_opts *o, struct lr_arena *a, const 
 int lr_compile_read(const struct lr_create_opts *o, struct lr_arena *a, const char **bundle,
 		    const struct oci_config **config, struct lr_err *err) LR_MUST_CHECK;
 int lr_compile_check(const struct oci_config *c, struct lr_err *err) LR_MUST_CHECK;
-/* runtime.md wants a process no earlier than at `start`: what `create` makes of a config without
- * one. It has no program. */
+/* runtime.md asks for a process no earlier than at `start`: this one, without a program, stands in
+ * a container that is created from a config without a process. */
 extern const struct oci_process lr_no_process;
-/* Says that it is missing. */
+/* Refuses: the process is missing. */
 int lr_compile_no_process(struct lr_err *err);
 
 /* What does not come from the process object itself. */
@@ -87,18 +87,18 @@ int lr_compile_process(const struct oci_process *p, const struct lr_process_opts
 		       struct lr_arena *a, struct lr_init_process *ret,
 		       struct lr_err *err) LR_MUST_CHECK;
 
-/* The process of a caller that is a library: p, as it was compiled to *ret. */
+/* Adapts *ret, which was compiled from p, to a caller that is a library. */
 int lr_process_given(const struct oci_process *p, const struct lr_given *g, struct lr_arena *a,
 		     struct lr_init_process *ret, struct lr_err *err) LR_MUST_CHECK;
 
-/* The stub (lr_init_stub_open), which stays the caller's, executes the program. */
+/* The page (lr_init_stub_open) is to execute the program. The caller keeps and closes `stub`. */
 int lr_process_stub(const struct oci_process *p, int stub, struct lr_arena *a,
 		    struct lr_init_process *ret, struct lr_err *err) LR_MUST_CHECK;
 
 /* How many descriptors sd_listen_fds(3) hands to this process, 0 without LISTEN_FDS. */
 int lr_listen_fds(struct lr_err *err) LR_MUST_CHECK;
 
-/* --rootless, or what we find: another uid than 0, or a user namespace that is not the host's. */
+/* What --rootless says; else whether our uid is not 0, or our user namespace not the host's. */
 bool lr_is_rootless(const struct lr_runtime *rt);
 
 #endif

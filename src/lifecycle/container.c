@@ -71,7 +71,7 @@ int lr_container_status(const struct lr_store *store, const struct lr_record *r,
 		return frozen < 0 ? frozen : LR_PAUSED;
 	if (r->flags & LR_RECORD_STARTED)
 		return LR_RUNNING;
-	/* The fifo tells, not a flag: `start` may have been killed anywhere. */
+	/* Not a flag of the record: `start` may have been killed before it could set it. */
 	int waits = lr_store_fifo_waits(store, r->id);
 	return waits < 0 ? waits : waits ? LR_CREATED : LR_RUNNING;
 }

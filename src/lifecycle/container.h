@@ -8,7 +8,7 @@
 #include "src/lifecycle/lifecycle.h"
 #include "src/store/store.h"
 
-/* For a process to be gone after SIGKILL. */
+/* How long a process may take to be gone after SIGKILL. */
 #define LR_KILL_TIMEOUT_MS 10000
 
 /* An existing container, opened by lr_container_open. */
@@ -50,7 +50,7 @@ int lr_open_hook_outputs(const struct oci_map *annotations, struct lr_hook_opts 
 			 struct lr_err *err) LR_MUST_CHECK;
 void lr_close_hook_outputs(struct lr_hook_opts *opts);
 
-/* A container that holds things of the lean room's will not pass them on (lr_lean_mark). */
+/* What the container has of the lean profile will not be used for another one (lr_lean_mark). */
 int lr_container_mark(const struct lr_store *s, const struct lr_record *r, bool net,
 		      struct lr_arena *a, struct lr_err *err) LR_MUST_CHECK;
 
@@ -61,9 +61,9 @@ int lr_run_hooks(const struct oci_hook_list *hooks, const char *kind, const char
 		 struct lr_err *err) LR_MUST_CHECK;
 
 /*
- * Everything that is left of a container goes, whatever stage it was in: processes, cgroup,
- * poststop hooks (in hooks_dir; NULL: in the caller's directory), record. Idempotent; used by
- * delete, by the end of run, and to undo a creation.
+ * Removes all that is left of a container, whatever stage it was in: processes, cgroup, poststop
+ * hooks (in hooks_dir; NULL: in the caller's directory), record. Idempotent; used by delete, by the
+ * end of run, and to undo a creation.
  */
 int lr_container_destroy(struct lr_entry *e, const struct lr_record *r, const char *config,
 			 size_t config_len, const char *hooks_dir, struct lr_arena *a,

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* lifecycle: create. The record comes first, so that whatever happens can be taken apart. */
+/* lifecycle: create. The record is written first, so that after any failure `delete` knows what to
+ * remove. */
 #define LR_ROOM "create"
 #include "src/lifecycle/create.h"
 
@@ -43,7 +44,7 @@ static const struct lr_stats *memory_stats(const struct lr_birth *b, struct lr_a
 	const struct oci_memory *m = l && l->resources ? l->resources->memory : NULL;
 	struct lr_stats *stats;
 
-	/* A cgroup out of a pool may remember somebody else's. */
+	/* A cgroup of a pool may count what another container has used. */
 	if (!m || !m->limit || *m->limit <= 0 || b->c.record.lean_cgroup)
 		return NULL;
 	return lr_stats_read(lr_cgroup_plan_ref(b->c.init.cgroup), a, &stats, NULL) < 0 ? NULL
@@ -57,8 +58,8 @@ bool lr_birth_out_of_memory(const struct lr_birth *b, struct lr_arena *a)
 	return stats && stats->memory.oom_kill > 0;
 }
 
-/* Whether an error on the way to the program means that. Who shares our memory is not killed: the
- * kernel refuses him instead. */
+/* Whether an error on the way to the program means that the limit was reached. The kernel does not
+ * kill a child that shares our memory: its system calls fail instead. */
 static bool was_short(const struct lr_birth *b, int code, struct lr_arena *a)
 {
 	const struct lr_stats *stats = code == EPIPE || code == ENOMEM ? memory_stats(b, a) : NULL;
@@ -67,8 +68,8 @@ static bool was_short(const struct lr_birth *b, int code, struct lr_arena *a)
 	       (code == EPIPE ? stats->memory.oom_kill > 0 : stats->memory.usage.failcnt > 0);
 }
 
-/* A tmpfs that gets no memory is full, and arguments that get none are too long: to the kernel,
- * which may also mean what it says. */
+/* Where memory is short, the kernel says that a tmpfs is full, or that arguments are too long. It
+ * may also mean that. */
 static bool may_be_short(const struct lr_birth *b, int code, struct lr_arena *a)
 {
 	const struct lr_stats *stats = code == ENOSPC || code == E2BIG ? memory_stats(b, a) : NULL;
@@ -107,7 +108,7 @@ static int parent_work(void *arg, pid_t child, struct lr_err *err)
 	int r = 0;
 
 	if (b->c.netdev->n) {
-		/* The child has not joined it yet. */
+		/* The child has not joined it yet, so it is opened by its path. */
 		const char *path = b->c.init.ns.join[LR_NS_NET];
 		if (!path)
 			path = lr_strf(b->c.init.arena, "/proc/%d/ns/net", child);
@@ -152,8 +153,8 @@ static int save_seccomp(struct lr_birth *b, struct lr_err *err)
 	return lr_seccomp_save(&b->seccomp, fd, err);
 }
 
-/* cgroup v1: joined when the first process is at its mounts; but in a user namespace it could not
- * by then, and in a mount namespace that was there before not find them. */
+/* cgroup v1 is joined when the first process comes to its mounts. Not in a user namespace, where it
+ * could not by then; and not in a mount namespace that is joined, where it would not find them. */
 static bool joins_late(const struct lr_birth *b)
 {
 	const struct lr_ns_plan *ns = &b->c.init.ns;
@@ -164,14 +165,15 @@ static bool joins_late(const struct lr_birth *b)
 	       !lr_ns_cgroup_first(ns);
 }
 
-/* After an attempt (r) to make the cgroups: what is not ours must not be taken apart with us. */
+/* After an attempt (r) to make the cgroups. The record must not name what is not ours, or it would
+ * be removed with the container. */
 static int record_cgroups(struct lr_birth *b, int r, struct lr_arena *a, struct lr_err *err)
 {
 	const struct lr_cgroup_ref *made = lr_cgroup_plan_ref(b->c.init.cgroup);
 	struct lr_record *rec = &b->c.record;
 
-	/* Some hierarchies may have dropped out (no permission), or all (the cgroup is somebody
-	 * else's). */
+	/* Some hierarchies may have been left out (no permission), or all (the cgroup is another
+	 * container's). */
 	if (made->n != rec->cgroups.n) {
 		struct lr_err *why = r < 0 ? NULL : err;
 		int rc = lr_cgroup_to_record(made, a, rec, why);
@@ -183,7 +185,8 @@ static int record_cgroups(struct lr_birth *b, int r, struct lr_arena *a, struct 
 		return r;
 	lr_debug("create: cgroup %s, in %zu hierarchies",
 		 made->n && made->relative ? made->relative : "none", made->n);
-	/* From here on a process in there is ours, even if we are killed before we know its pid. */
+	/* From here on, a process in the cgroup is ours, even if we are killed before we know its
+	 * pid. */
 	rec->flags |= LR_RECORD_CGROUP;
 	return lr_store_update(&b->entry, rec, err);
 }
@@ -222,7 +225,7 @@ static int record_self(void *arg, pid_t pid, bool starts, uint64_t *ignored, str
 	return starts ? record_started(arg, err) : record_pid(arg, pid, ignored, err);
 }
 
-/* A child that needs nobody goes its way in our memory, with no rendezvous and no copies. */
+/* A child that needs no help from us is born in our memory, and nothing is copied. */
 static void choose_way(struct lr_birth *b)
 {
 	struct lr_init_plan *p = &b->c.init;
@@ -231,7 +234,8 @@ static void choose_way(struct lr_birth *b)
 	if (b->c.netdev->n || b->c.rdt.given)
 		p->parent_work = parent_work;
 	p->cgroup_late = joins_late(b);
-	/* What is made between the two phases: the notify socket, and what tells others the pid. */
+	/* What is made between birth and program: the notify socket, and files and messages that
+	 * tell the pid. */
 	bool between = p->go < 0 && (b->c.notify || b->hands_out);
 	p->process.held = between && p->process.stub_argv;
 	if ((!between || p->process.held) && lr_init_alone(p)) {
@@ -278,7 +282,7 @@ static int spawn(struct lr_birth *b, struct lr_arena *a, struct lr_err *err)
 	struct lr_init_plan *p = &b->c.init;
 
 	int r = lr_init_spawn(p, &b->child, err);
-	/* The child's end is the child's alone: it closes, we see it. */
+	/* Only the child keeps its end, so that we see it close. */
 	p->process.console = lr_close(p->process.console);
 	if (r >= 0 && !b->child.alone)
 		r = record_pid(b, b->child.pid, NULL, err);
@@ -340,8 +344,8 @@ static const char *pidfd_receiver(const struct lr_create_opts *o, const struct o
 	return oci_map_get(annotations, "run.oci.pidfd_receiver");
 }
 
-/* Where the stub does not suit, everything begins again in a program whose file is hidden. Known by
- * the config alone, before anything is planned. */
+/* Where the page does not suit, we execute ourselves again, hidden, and begin anew. The config
+ * alone tells, before anything is planned. */
 static int hide(struct lr_birth *b, const struct lr_create_opts *o, const struct oci_config *c,
 		struct lr_err *err)
 {
@@ -370,7 +374,7 @@ static int open_stub(struct lr_birth *b, const struct lr_create_opts *o, struct 
 int lr_birth_plan(const struct lr_runtime *rt, const struct lr_create_opts *o, struct lr_arena *a,
 		  struct lr_birth *b, struct lr_err *err)
 {
-	/* Asked often, and to find out costs a look at /proc. */
+	/* Found out once: it is asked often, and costs a look at /proc. */
 	b->rt = *rt;
 	b->rt.rootless = lr_is_rootless(rt);
 
@@ -414,8 +418,8 @@ int lr_birth_make(const struct lr_create_opts *o, enum lr_birth_kind kind, struc
 		lr_console_relayed(&b->c.init.process.tty, a);
 	r = lr_compile_take(&b->rt, o, &b->store, a, &b->c, err);
 	if (r >= 0) {
-		/* The container's users have to get into some of what is made here. A library
-		 * leaves its caller's mask alone: it is that of all threads. */
+		/* The container's users have to get into some of what is made here. A library does
+		 * not change the umask, which all threads of its caller share. */
 		mode_t mask = o->given ? 0022 : umask(0022);
 		r = prepare(b, kind, a, err);
 		if (mask != 0022)

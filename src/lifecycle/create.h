@@ -8,13 +8,13 @@
 #include "src/lifecycle/hide.h"
 
 enum lr_birth_kind {
-	LR_BIRTH_CREATE,     /* init waits for `start`; a terminal goes to the console socket */
+	LR_BIRTH_CREATE,     /* init waits for `start`; a terminal is sent to the console socket */
 	LR_BIRTH_DETACHED,   /* run --detach: waits for lr_init_start; the same */
-	LR_BIRTH_FOREGROUND, /* run: a terminal comes to us, by b->console */
+	LR_BIRTH_FOREGROUND, /* run: a terminal is sent to us, by b->console */
 };
 
 struct lr_birth {
-	struct lr_runtime rt; /* the caller's, with all that can be found out */
+	struct lr_runtime rt; /* the caller's, completed by what was found out */
 	struct lr_store store;
 	struct lr_entry entry;
 	struct lr_compiled c;
@@ -24,7 +24,7 @@ struct lr_birth {
 	struct lr_init_shared shared;
 	enum lr_hide hide;
 	bool hands_out; /* lr_birth_hand_out has something to do */
-	int stub;       /* that executes the program; LR_NOFD: none */
+	int stub;       /* the page; LR_NOFD: none */
 	int console;    /* our end of the console socket, foreground only */
 };
 #define LR_BIRTH_NONE                                                                              \
@@ -57,12 +57,12 @@ int lr_birth(const struct lr_runtime *rt, const struct lr_create_opts *o, enum l
 int lr_birth_start(struct lr_birth *b, const struct lr_create_opts *o, struct lr_arena *a,
 		   struct lr_err *err) LR_MUST_CHECK;
 
-/* exec for a caller that stays: the process runs, *child is the caller's. i: of the container. */
+/* exec for a library: the process runs, and the caller closes *child. i: of the container. */
 int lr_exec_in_memory(const struct lr_runtime *rt, const struct lr_exec_opts *o,
 		      const struct lr_given *given, struct lr_arena *a, struct lr_init_child *child,
 		      struct lr_err *err) LR_MUST_CHECK;
 
-/* Adds to a list: of arguments, or of an environment, whose last NAME=value counts. `more`:
+/* Appends to a list of arguments, or to an environment, where the last NAME=value counts. `more`:
  * NULL-terminated, or NULL. */
 int lr_append(struct oci_strv *list, const char *const *more, struct lr_arena *a,
 	      struct lr_err *err) LR_MUST_CHECK;
@@ -72,8 +72,8 @@ int lr_append(struct oci_strv *list, const char *const *more, struct lr_arena *a
 int lr_birth_hand_out(const struct lr_create_opts *o, const struct oci_map *annotations,
 		      const struct lr_init_child *c, struct lr_err *err) LR_MUST_CHECK;
 
-/* Undoes a birth that has succeeded; best effort, what goes wrong is warned about. *err says why:
- * where that is only that a process died, and memory was short, it says that instead. */
+/* Undoes a birth that has succeeded; best effort, what goes wrong is warned about. *err is why; if
+ * it says only that a process died, and memory was short, it is made to say so. */
 void lr_birth_undo(struct lr_birth *b, struct lr_arena *a, struct lr_err *err);
 /* Whether the kernel has killed something in the container because its memory limit was reached. */
 bool lr_birth_out_of_memory(const struct lr_birth *b, struct lr_arena *a);
@@ -87,7 +87,7 @@ void lr_birth_close(struct lr_birth *b);
 int lr_console_open(bool terminal, bool detached, const char *path, int *theirs, int *ours,
 		    struct lr_err *err) LR_MUST_CHECK;
 
-/* Foreground: for a session of ours, with the size of the caller's terminal, if there is one. */
+/* Foreground: we relay the terminal, and it has the size of the caller's, if there is one. */
 void lr_console_relayed(struct lr_tty_console *tty, struct lr_arena *a);
 
 #endif

@@ -52,7 +52,7 @@ static int kill_init(const struct lr_record *r, const struct lr_cgroup_ref *cg, 
 		err, "it hangs in the kernel (state D in ps): often a mount that does not answer");
 }
 
-/* The bundle may have been deleted: then they begin in the caller's directory. */
+/* Hooks run in the bundle, or, if that has been deleted, in the caller's directory. */
 static void run_poststop(const struct lr_record *r, const char *text, size_t len, const char *dir,
 			 struct lr_arena *a)
 {
@@ -77,8 +77,8 @@ static void run_poststop(const struct lr_record *r, const char *text, size_t len
 static int destroy_cgroup(const struct lr_record *r, const struct lr_cgroup_ref *cg,
 			  struct lr_err *err)
 {
-	/* Not ours: it was to be made, turned out to be somebody else's, and we were killed before
-	 * we could say so. */
+	/* Without the flag it may not be ours: it was to be made, turned out to be another
+	 * container's, and the runtime was killed before it could record that. */
 	bool ours = r->flags & LR_RECORD_CGROUP;
 	int rc = lr_cgroup_destroy(cg, ours, err);
 
@@ -148,8 +148,8 @@ int lr_container_destroy(struct lr_entry *e, const struct lr_record *r, const ch
 	return rc;
 }
 
-/* What is left of a container whose record cannot be read; one that was cut off when it was first
- * written names nothing. 1: it is whole by now, and has to be looked at again. */
+/* Removes what is left of a container whose record cannot be read. A record that was cut off when
+ * it was first written names nothing. 1: it can be read by now, so begin again. */
 static int remove_broken(const struct lr_runtime *rt, const char *id, bool damaged,
 			 struct lr_arena *a, struct lr_err *err)
 {
@@ -162,7 +162,8 @@ static int remove_broken(const struct lr_runtime *rt, const char *id, bool damag
 	if (r < 0)
 		return r;
 	r = lr_store_lock(&store, id, &e, err);
-	/* Who had made the directory only, or was writing, may have had the lock before us. */
+	/* A create that had only made the directory, or was writing, may have had the lock before
+	 * us. */
 	if (r == 0 && lr_store_load(&store, id, a, &rec, NULL, NULL, NULL) == 0)
 		r = 1;
 	if (r == 0 && damaged)

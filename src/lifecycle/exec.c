@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* lifecycle: exec. Everything but --process comes from the record: config.json is not read
- * again. */
+/* lifecycle: exec. All it needs is in the record, or in the file of --process: config.json is not
+ * read again. */
 #define LR_ROOM "exec"
 #include <errno.h>
 #include <fcntl.h>
@@ -62,7 +62,7 @@ int lr_append(struct oci_strv *list, const char *const *more, struct lr_arena *a
 		return 0;
 	const char **v = lr_new_n(a, list->n + n + 1, const char *);
 	if (!v)
-		return lr_fail(err, ENOMEM, "plan");
+		return lr_fail(err, ENOMEM, "make the plan");
 	if (list->n)
 		memcpy(v, list->v, list->n * sizeof(*v));
 	memcpy(v + list->n, more, n * sizeof(*v));
@@ -86,7 +86,7 @@ static int set_user(struct exec *e, const struct lr_exec_opts *o, struct lr_aren
 	size_t n = u->additional_gids.n;
 	uint32_t *v = lr_new_n(a, n + o->n_additional_gids, uint32_t);
 	if (!v)
-		return lr_fail(err, ENOMEM, "plan");
+		return lr_fail(err, ENOMEM, "make the plan");
 	if (n)
 		memcpy(v, u->additional_gids.v, n * sizeof(*v));
 	memcpy(v + n, o->additional_gids, o->n_additional_gids * sizeof(*v));
@@ -95,7 +95,7 @@ static int set_user(struct exec *e, const struct lr_exec_opts *o, struct lr_aren
 	return 0;
 }
 
-/* The process object: the container's with the options on top, or the file's. */
+/* The process object: that of the file, or the container's, changed by the options. */
 static int make_process(struct exec *e, const struct lr_exec_opts *o, struct lr_arena *a,
 			struct lr_err *err)
 {
@@ -160,8 +160,8 @@ static int load_seccomp(struct exec *e, struct lr_arena *a, struct lr_err *err)
 	return r;
 }
 
-/* Unless the caller names one, the process joins the sub-cgroup that init was put into; the one
- * above may have to be without processes. A pooled cgroup has none. */
+/* Unless the caller names a cgroup, the process joins the sub-cgroup that init was put into, as the
+ * one above may have to be without processes. A cgroup of a pool has no sub-cgroup. */
 static void join_delegate(struct exec *e)
 {
 	const struct lr_record *rec = &e->c.record;
@@ -211,7 +211,7 @@ static int compile(const struct lr_runtime *rt, const struct lr_exec_opts *o, st
 	return 0;
 }
 
-/* With these, what the lean room lent to the container may be changed. */
+/* With these capabilities, the process may change what the container has of the lean profile. */
 static int mark_lent(const struct exec *e, struct lr_arena *a, struct lr_err *err)
 {
 	const struct lr_caps_plan *c = &e->plan.process.caps;

@@ -10,9 +10,9 @@
 #include "src/tty/tty.h"
 
 /*
- * Until the process is gone: forwards signals, relays the terminal whose master comes by *console
- * (LR_NOFD: none; closed). others: waits for what comes to a subreaper, too. *status: its exit
- * status, or 128 + signal.
+ * Forwards signals until the process is gone, and relays the terminal whose master is sent by
+ * *console (LR_NOFD: none; closed). others: also waits for processes that a subreaper gets.
+ * *status: its exit status, or 128 + signal.
  */
 int lr_foreground(pid_t pid, int pidfd, bool others, int *console,
 		  const struct lr_tty_signals *signals, int *status,

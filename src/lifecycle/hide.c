@@ -13,7 +13,7 @@ static bool has_text(const char *s)
 	return s && *s;
 }
 
-/* Of that type; NULL: none, so it is the caller's. */
+/* The namespace of that type; NULL: the config has none, so it is the caller's. */
 static const struct oci_namespace *find_ns(const struct oci_config *c, const char *type)
 {
 	for (size_t i = 0; c->linux_ && i < c->linux_->namespaces.n; i++)
@@ -27,8 +27,8 @@ static bool is_new(const struct oci_namespace *ns)
 	return ns && !has_text(ns->path);
 }
 
-/* Of a network, or of names, nobody looks into a process; the others are where processes, files or
- * rights are shared. */
+/* Whether the container joins a namespace that is shared with other processes. Network, ipc, uts
+ * and cgroup do not count: through them, nobody can look into a process. */
 static bool joins(const struct oci_config *c)
 {
 	static const char *const harmless[] = {"network", "ipc", "uts", "cgroup"};
@@ -52,8 +52,8 @@ static bool has(const struct oci_strv *set, const char *name)
 	return false;
 }
 
-/* Whether a process of the container may have CAP_SYS_PTRACE where it counts. A file with
- * capabilities brings in what is in the bounding set alone. */
+/* Whether a process of the container may have CAP_SYS_PTRACE where it counts. The bounding set
+ * counts, too, as a file with capabilities gives what is in there. */
 static bool may_trace(const struct oci_config *c)
 {
 	const struct oci_capabilities *caps = c->process ? c->process->capabilities : NULL;
@@ -72,9 +72,9 @@ static bool has_label(const struct oci_config *c)
 	return p && (has_text(p->apparmor_profile) || has_text(p->selinux_label));
 }
 
-/* Ids other than 0 keep what is ambient through an execve, and no other capability: the stub's
- * would take what the execve after it counts on, to reach the program (CAP_DAC_OVERRIDE), or, with
- * no-new-privileges, to be allowed what its file gives. */
+/* Through an execve, ids other than 0 keep their ambient capabilities only. The page's execve would
+ * take others away, which the one after it may need to reach the program (CAP_DAC_OVERRIDE) or,
+ * with no-new-privileges, to get what the program's file gives. */
 static bool loses_caps(const struct oci_process *p)
 {
 	const struct oci_capabilities *caps = p ? p->capabilities : NULL;
@@ -87,9 +87,9 @@ static bool loses_caps(const struct oci_process *p)
 	return false;
 }
 
-/* Nobody may look at the newborn, nothing of the container's be executed by it before the stub, its
- * rights outlast the stub's execve, and no label stand between the two execve calls. A filter may,
- * if it lets them through: that is known when it is compiled (lr_init_stub_allowed). */
+/* The page suits if nobody can look at the newborn, if nothing of the container's is executed
+ * before the page, if no right is lost by its execve, and if no label would apply to it. A filter
+ * may allow the page; that is known when it is compiled (lr_init_stub_allowed). */
 static bool stub_suits(const struct oci_config *c)
 {
 	return is_new(find_ns(c, "pid")) && !joins(c) && !has_label(c) && !loses_caps(c->process) &&
@@ -156,10 +156,10 @@ enum lr_hide lr_hide(const struct lr_hide_caller *who, enum lr_hide_birth birth,
 		return for_library(who, birth, c, err);
 	if (who->hidden || who->wants)
 		return who->hidden ? LR_HIDE_NEEDLESS : who->wants;
-	/* In a container that is there its processes see the newborn, and so do those of any other
-	 * that has joined its pid namespace, whose rights nobody knows: it gets neither our memory
-	 * nor our file. And a page that waits belongs to the user namespace, whose root may trace
-	 * it, and find our descriptors. */
+	/* In an existing container its processes see the newborn, and so do those of any other that
+	 * has joined its pid namespace, whose rights nobody knows: neither our memory nor our file
+	 * may be seen there. And the root of a container's own user namespace may trace a page that
+	 * waits, and find our descriptors. */
 	if (birth == LR_HIDE_ENTER || (c && !stub_suits(c)) ||
 	    (c && birth == LR_HIDE_CREATE && is_new(find_ns(c, "user"))))
 		return LR_HIDE_MOUNT;

@@ -1,14 +1,14 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * lifecycle: how a birth keeps out of the container what is the caller's: its file, and what is in
- * its memory. One decision for run, create, exec and the library, and a pure one.
+ * lifecycle: how a birth keeps the caller's file and memory out of the container's sight. One
+ * decision, and a pure one, for run, create, exec and the library.
  *
  * Until it executes the container's program, the newborn is a child of the caller: /proc/PID/exe is
  * the caller's file (CVE-2019-5736), and /proc/PID/mem the caller's memory, shared or a copy.
  * Nobody sees it in a pid namespace that is made for it. Elsewhere it is not dumpable, which keeps
- * out all but those who have CAP_SYS_PTRACE in the caller's user namespace. A command line that
- * such a process looks into has lost nothing but its environment; the program that a library is in
- * may have secrets in its memory.
+ * out all but those who have CAP_SYS_PTRACE in the caller's user namespace. If such a process looks
+ * into the command line's memory, nothing is lost but its environment; a program that uses the
+ * library may have secrets there.
  */
 #ifndef LR_LIFECYCLE_HIDE_H
 #define LR_LIFECYCLE_HIDE_H
@@ -36,10 +36,10 @@ struct lr_hide_caller {
 enum lr_hide_birth {
 	LR_HIDE_RUN,
 	LR_HIDE_CREATE,
-	LR_HIDE_ENTER, /* exec, and who does something in a container that is there */
+	LR_HIDE_ENTER, /* exec, and a visitor */
 };
 
-/* c: of the container; NULL: it is not known yet, so ask again before a stub is used. With
+/* c: the container's config; NULL: it is not known yet, so ask again before the page is used. With
  * LR_HIDE_REFUSE, *err says what does not suit, and what to do. */
 enum lr_hide lr_hide(const struct lr_hide_caller *who, enum lr_hide_birth birth,
 		     const struct oci_config *c, struct lr_err *err);

@@ -44,18 +44,20 @@ struct lr_create_opts {
 	bool two_phase;             /* create, and start later */
 	bool no_pivot;
 	bool no_new_keyring;
-	bool no_mount_fallback; /* no milder mount than the one that was asked for */
+	bool no_mount_fallback; /* refuse, if a mount cannot be had just as it was asked for */
 	int preserve_fds;
 	/* run only */
 	bool detach;
 	bool keep; /* do not delete when the process is gone */
 	bool no_subreaper;
-	/* Called where our file has to be hidden from the container and nothing was made yet:
-	 * executes the program again, hidden (sys/selfexe.h), or says why not. NULL: it is. */
+	/* Called where our file has to be hidden, before anything is made: executes our program
+	 * again, hidden (sys/selfexe.h), or says why it cannot. NULL: our file is hidden
+	 * already. */
 	int (*hide)(void *arg, struct lr_err *err);
 	void *hide_arg;
 	const struct lr_given *given; /* compile.h; NULL: the bundle has to be read */
-	/* It was: its absolute path, and what lr_compile_read found; NULL: not yet. */
+	/* If the bundle has been read: its absolute path, and what lr_compile_read found; else
+	 * NULL. */
 	const char *read_bundle;
 	const struct oci_config *read_config;
 };
@@ -118,8 +120,8 @@ int lr_lifecycle_mounts(const struct lr_runtime *rt, const char *id,
 			struct lr_err *err) LR_MUST_CHECK;
 int lr_lifecycle_stats(const struct lr_runtime *rt, const char *id, struct lr_arena *a,
 		       struct lr_stats **ret, struct lr_err *err) LR_MUST_CHECK;
-/* *oom can be polled (lr_stats_oom_read); *pidfd becomes readable when the container stops;
- * LR_NOFD where there are no pidfds: then its state has to be asked for. */
+/* *oom can be polled (lr_stats_oom_read); *pidfd becomes readable when the container stops; LR_NOFD
+ * where there are no pidfds: then ask for its state. */
 int lr_lifecycle_watch(const struct lr_runtime *rt, const char *id, struct lr_stats_oom *oom,
 		       int *pidfd, struct lr_err *err) LR_MUST_CHECK;
 

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * lifecycle: mounts of a container that runs already. Sources are detached here, where they can be
- * seen; somebody sent into the container's namespaces puts them into their places.
+ * lifecycle: mounts of a container that runs already. Sources are opened as detached mounts here,
+ * where they can be seen; a visitor puts them into their places.
  */
 #define LR_ROOM "mounts"
 #include <errno.h>
@@ -26,7 +26,8 @@ static int change_mounts(void *arg, struct lr_err *err)
 {
 	const struct visit *v = arg;
 	LR_CLEANUP_FD int root = lr_open("/", O_PATH | O_DIRECTORY | O_CLOEXEC);
-	/* The container's own /proc may be anything by now; for mount(2) and mountinfo only. */
+	/* A procfs of our own, as the container's /proc may be anything by now. It is for mount(2)
+	 * and mountinfo only. */
 	LR_CLEANUP_FD int procfd = v->add ? lr_procfs_open(NULL) : LR_NOFD;
 	const struct lr_mount_env env = {.rootfd = root, .procfd = procfd < 0 ? LR_NOFD : procfd};
 
@@ -38,7 +39,7 @@ static int change_mounts(void *arg, struct lr_err *err)
 	return r < 0 ? r : lr_mount_finish(v->plan, &env, err);
 }
 
-/* For removal only destinations count: what is there is somebody else's words. */
+/* For removal only the destinations count; sources and options may be anything. */
 static int destinations(const struct oci_mounts *in, struct lr_arena *a, struct oci_mounts *ret,
 			struct lr_err *err)
 {
@@ -46,7 +47,7 @@ static int destinations(const struct oci_mounts *in, struct lr_arena *a, struct 
 	struct oci_mount *v = lr_new_n(a, in->n + 1, struct oci_mount);
 
 	if (!v)
-		return lr_fail(err, ENOMEM, "plan");
+		return lr_fail(err, ENOMEM, "make the plan");
 	for (size_t i = 0; i < in->n; i++)
 		v[i] = (struct oci_mount){
 			.destination = in->v[i].destination,

@@ -36,12 +36,12 @@ int lr_notify_listen(const struct lr_entry *e, struct lr_err *err)
 
 	if (sock < 0)
 		return lr_fail(err, errno, "make the notify socket");
-	/* By descriptor: the root directory may be longer than sun_path. */
+	/* By the descriptor: the root directory's path may be longer than sun_path. */
 	snprintf(sa.sun_path, sizeof(sa.sun_path), "/proc/self/fd/%d/" SOCKET_NAME, e->dir);
 	unlinkat(e->dir, SOCKET_NAME, 0);
 	if (bind(sock, (struct sockaddr *)&sa, sizeof(sa)) < 0)
 		return lr_fail(err, errno, "bind the notify socket");
-	/* Any user of the container may be the service. */
+	/* The service may run as any user of the container. */
 	if (fchmodat(e->dir, SOCKET_NAME, 0777, 0) < 0)
 		return lr_fail(err, errno, "open up the notify socket");
 	return lr_take_fd(&sock);

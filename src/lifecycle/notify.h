@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * lifecycle: sd_notify(3) for containers. With NOTIFY_SOCKET in the runtime's environment, the
- * container gets a socket of its own in /run/notify, and its "READY=1" is passed on to the
- * caller's service manager with the container's pid as MAINPID. Nothing else gets through: a
- * container shall not speak to the host's manager in other words.
+ * container gets a socket of its own in /run/notify, and its "READY=1" is passed on to the caller's
+ * service manager with the container's pid as MAINPID. Nothing else is passed on: a container must
+ * not tell the host's manager anything else.
  */
 #ifndef LR_LIFECYCLE_NOTIFY_H
 #define LR_LIFECYCLE_NOTIFY_H

@@ -65,10 +65,10 @@ int lr_lifecycle_pool_warm(const struct lr_runtime *rt, const struct lr_create_o
 
 	if (!lean.lean)
 		lean.lean = "lean";
-	/* No container's name: what is left of a warm that was killed is swept. */
+	/* No container has this name. What a killed `warm` leaves under it is swept away. */
 	opts.id = lr_strf(a, ".warm.%d", getpid());
 	if (!opts.id)
-		return lr_fail(err, ENOMEM, "plan");
+		return lr_fail(err, ENOMEM, "make the plan");
 	int r = lr_store_open(rt->root, true, a, &store, err);
 	if (r < 0)
 		return r;

@@ -16,7 +16,7 @@
 /* The inode of the first user namespace, fixed in the kernel (PROC_USER_INIT_INO). */
 #define INITIAL_USER_NS 0xEFFFFFFDU
 
-#define NR_OPEN         (1 << 20) /* as far as descriptors go, unless fs.nr_open was raised */
+#define NR_OPEN         (1 << 20) /* the highest descriptor, unless fs.nr_open was raised */
 
 bool lr_is_rootless(const struct lr_runtime *rt)
 {
@@ -35,7 +35,7 @@ int lr_listen_fds(struct lr_err *err)
 
 	if (!fds || !*fds)
 		return 0;
-	/* Meant for another process, that passed its environment on to us. */
+	/* They are for another process, which passed its environment on to us. */
 	if (pid && lr_parse_u32(pid, &to) >= 0 && to != (uint32_t)getpid())
 		return 0;
 	if (lr_parse_u32(fds, &n) < 0 || n > INT_MAX / 2)
@@ -45,8 +45,8 @@ int lr_listen_fds(struct lr_err *err)
 }
 
 /*
- * How many of 3 .. 3 + n - 1 there are up to the last that is the caller's, which may have promised
- * more than it has open. All of ours are close-on-exec.
+ * The caller may say n, and have less open. How many of 3 .. 3 + n - 1 there are, up to the last
+ * that is open and the caller's; all of ours are close-on-exec.
  */
 static int passed_fds(int64_t n)
 {
@@ -91,7 +91,7 @@ static size_t keep_the_last(const char **env, size_t n, const char ***order)
 	return kept;
 }
 
-/* As runc has it, an empty HOME is none. */
+/* An empty HOME counts as none, as with runc. */
 static size_t drop_empty_home(const char **env, size_t n, bool *has_home)
 {
 	for (size_t i = 0; i < n; i++) {
@@ -115,7 +115,7 @@ static int compile_env(const struct oci_process *p, const struct lr_process_opts
 
 	ret->env = lr_new_n(a, room, const char *);
 	if (!order || !ret->env)
-		return lr_fail(err, ENOMEM, "plan");
+		return lr_fail(err, ENOMEM, "make the plan");
 	for (size_t i = 0; i < p->env.n; i++) {
 		const char *eq = strchr(p->env.v[i], '=');
 		if (!eq || eq == p->env.v[i]) {
@@ -197,7 +197,8 @@ int lr_compile_process(const struct oci_process *p, const struct lr_process_opts
 	r = lr_caps_plan(p->capabilities, &pr.caps, err);
 	if (r < 0)
 		return r;
-	/* The caller's own says nothing about the container: runc's default. */
+	/* The umask of a library's caller says nothing about the container, which gets runc's
+	 * default. */
 	if (!pr.user.has_umask) {
 		pr.user.has_umask = true;
 		pr.user.umask = 0022;
@@ -218,7 +219,7 @@ int lr_process_stub(const struct oci_process *p, int stub, struct lr_arena *a,
 {
 	const char **argv = lr_new_n(a, p->args.n + 3, const char *);
 	if (!argv)
-		return lr_fail(err, ENOMEM, "plan");
+		return lr_fail(err, ENOMEM, "make the plan");
 	memcpy(argv + 2, p->args.v, p->args.n * sizeof(*argv));
 	ret->stub_argv = argv;
 	ret->stub = stub;

@@ -16,8 +16,8 @@
 #include "src/lifecycle/foreground.h"
 #include "src/lifecycle/notify.h"
 
-/* A pid namespace ends with its first process, and nothing that was born in it comes to us; but a
- * hook may leave something running. */
+/* Whether processes may be left to us at the end. With the first process of a pid namespace all
+ * others end; but a hook may leave something running. */
 static bool leaves_others(const struct lr_birth *b)
 {
 	return !(b->c.init.ns.create & CLONE_NEWPID) || b->c.config->hooks;
@@ -29,9 +29,9 @@ static int stay(struct lr_birth *b, const struct lr_tty_signals *signals, int no
 	LR_CLEANUP_FD int sock = notify;
 	int r = 0;
 
-	/* kill, exec and delete must get at it meanwhile. */
+	/* kill, exec and delete must get the lock meanwhile. */
 	lr_store_leave(&b->entry);
-	/* It may run for months: nothing stays open but what its end takes. */
+	/* The container may run for months: nothing stays open but what its end takes. */
 	b->stub = lr_close(b->stub);
 	if (sock >= 0)
 		r = lr_notify_spawn(lr_take_fd(&sock), b->child.pidfd, err);
@@ -40,11 +40,11 @@ static int stay(struct lr_birth *b, const struct lr_tty_signals *signals, int no
 				  signals, status, err);
 	b->child.pid = 0; /* reaped */
 	if (r >= 0)
-		b->c.record.pid = 0; /* somebody else's by now, perhaps */
+		b->c.record.pid = 0; /* another process may have the pid by now */
 	return r;
 }
 
-/* Somebody else may have deleted it while we stayed: that is fine. */
+/* It is fine if it was deleted while we stayed. */
 static int clean_up(struct lr_birth *b, struct lr_arena *a, struct lr_err *err)
 {
 	struct lr_err why = {0};
@@ -61,8 +61,8 @@ static int clean_up(struct lr_birth *b, struct lr_arena *a, struct lr_err *err)
 				    a, err);
 }
 
-/* What the container leaves behind comes to us, and not to somebody who never waits. Only while we
- * stay: a container in the background must outlive us. */
+/* Processes that the container leaves behind become our children, and not those of somebody who
+ * never waits. Only while we stay: a container in the background must outlive us. */
 static int prepare_to_stay(const struct lr_birth *b, const struct lr_create_opts *o,
 			   struct lr_tty_signals *signals, struct lr_err *err)
 {
@@ -123,8 +123,9 @@ int lr_lifecycle_run(const struct lr_runtime *rt, const struct lr_create_opts *o
 	struct lr_tty_signals signals = {.fd = LR_NOFD};
 
 	int r = run(rt, o, &signals, &b, a, status, err);
-	/* The program ends next: its descriptors go with it, and no late signal shall change the
-	 * status that it ends with. But who is to read of an error may keep it waiting. */
+	/* The runtime ends next, and its descriptors with it; no late signal may change the status
+	 * that it ends with. But after an error it still has to write the message, which may take
+	 * time. */
 	if (r >= 0)
 		return r;
 	lr_birth_close(&b);

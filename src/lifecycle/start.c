@@ -30,7 +30,7 @@ static int check_status(const struct lr_existing *c, struct lr_err *err)
 	}
 }
 
-/* Returns when the program runs, or with what init says against it. */
+/* Returns when the program runs, or with the error that init reports. */
 static int let_go(const struct lr_existing *c, struct lr_err *err)
 {
 	const struct lr_entry *e = &c->entry;
@@ -100,8 +100,8 @@ int lr_lifecycle_start(const struct lr_runtime *rt, const char *id, struct lr_er
 		return r;
 	}
 	if (notify >= 0) {
-		/* The container may take its time to get ready: state, kill and delete must
-		 * work. */
+		/* The container may take its time to get ready: state, kill and delete must get the
+		 * lock. */
 		lr_store_unlock(&c.entry);
 		lr_notify_wait(lr_take_fd(&notify), c.record.pid, pidfd);
 	}

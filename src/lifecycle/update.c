@@ -17,7 +17,8 @@ static int update_rdt(const struct lr_existing *c, const char *l3, const char *m
 	int r = oci_config_decode(c->config_text, c->config_len, a, &config, err);
 	if (r < 0)
 		return r;
-	/* A container that had none gets a group of its own name, as if it had been created so. */
+	/* A container without a resctrl group gets one of its own name, as if it had been created
+	 * with it. */
 	const struct oci_intel_rdt none = {0};
 	const struct oci_intel_rdt *rdt =
 		config->linux_ && config->linux_->intel_rdt ? config->linux_->intel_rdt : &none;

@@ -40,7 +40,7 @@ int lr_lifecycle_state(const struct lr_runtime *rt, const char *id, struct lr_ar
 
 	if (r < 0 || ret->status != LR_CREATING)
 		return r;
-	/* As runc and crun: their callers know four states, and this is none of them. */
+	/* As with runc and crun, whose callers know four states, and not this one. */
 	lr_refuse(err, ENOENT, "container \"%s\" does not exist", id);
 	return lr_err_hint(err, "it is being created, or that was cut off: 'delete --force' "
 				"removes what there is");
@@ -69,7 +69,7 @@ int lr_lifecycle_list(const struct lr_runtime *rt, struct lr_arena *a, struct lr
 		r = look(rt, ids.v[i], a, &v[found], &why);
 		if (r >= 0)
 			found++;
-		else if (r != -ENOENT && r != -ENODATA) /* else it is coming or going just now */
+		else if (r != -ENOENT && r != -ENODATA) /* made or deleted just now */
 			lr_warn("%s", lr_err_format(&why, text, sizeof(text)));
 	}
 	*ret = v;
@@ -105,7 +105,8 @@ int lr_lifecycle_kill(const struct lr_runtime *rt, const char *id, int sig, bool
 	if (r < 0)
 		return r;
 
-	/* Without a pid namespace of its own nothing dies with init: SIGKILL is for everybody. */
+	/* Without a pid namespace of its own, other processes do not die with init: SIGKILL is for
+	 * all of them. */
 	bool shared = !(c.record.namespaces & CLONE_NEWPID);
 	if (all || (shared && sig == SIGKILL && c.cgroup.n))
 		return c.cgroup.n               ? lr_cgroup_signal_all(&c.cgroup, sig, err)
@@ -114,7 +115,7 @@ int lr_lifecycle_kill(const struct lr_runtime *rt, const char *id, int sig, bool
 	if (c.status == LR_STOPPED || c.record.pid == 0)
 		return not_running(err);
 	r = signal_init(&c.record, sig, err);
-	/* A frozen process does not even die (v1), and one that is killed need not stay frozen. */
+	/* On v1 a frozen process does not die, so the container is thawed. */
 	if (r >= 0 && sig == SIGKILL && c.status == LR_PAUSED)
 		r = lr_cgroup_freeze(&c.cgroup, false, err);
 	return r;
@@ -161,7 +162,8 @@ int lr_lifecycle_pids(const struct lr_runtime *rt, const char *id, struct lr_are
 	int r = lr_container_open(rt, id, false, a, &c, err);
 	if (r < 0)
 		return r;
-	/* Also of a stopped one, as runc does: without a pid namespace others may outlive init. */
+	/* Also of a stopped container, as runc does: without a pid namespace of its own, other
+	 * processes may outlive init. */
 	if (c.cgroup.n)
 		return lr_cgroup_pids(&c.cgroup, a, ret, n, err);
 	*ret = lr_new(a, pid_t);

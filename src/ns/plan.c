@@ -89,7 +89,7 @@ static int map_text(const struct oci_id_mappings *m, const char *where, struct l
 			    : NULL;
 	}
 	if (!text)
-		return lr_fail(err, ENOMEM, "plan");
+		return lr_fail(err, ENOMEM, "make the plan");
 	*ret = text;
 	return 0;
 }
@@ -109,7 +109,7 @@ int lr_ns_default_maps(const struct oci_linux *l, const struct lr_ns_caller *cal
 	struct oci_linux *mapped = lr_new(a, struct oci_linux);
 	struct oci_id_mapping *own = lr_new_n(a, 2, struct oci_id_mapping);
 	if (!mapped || !own)
-		return lr_fail(err, ENOMEM, "plan");
+		return lr_fail(err, ENOMEM, "make the plan");
 	own[0] = (struct oci_id_mapping){.host_id = caller->euid, .size = 1};
 	own[1] = (struct oci_id_mapping){.host_id = caller->egid, .size = 1};
 	*mapped = *l;
@@ -167,7 +167,7 @@ static int plan_offsets(const struct oci_time_offsets *t, struct lr_arena *a, st
 			       (long long)clocks[i].o->secs, clocks[i].o->nanosecs);
 	}
 	if (!text)
-		return lr_fail(err, ENOMEM, "plan");
+		return lr_fail(err, ENOMEM, "make the plan");
 	p->time_offsets = text;
 	return 0;
 }

@@ -60,7 +60,7 @@ int lr_tree_copy(const struct lr_tree *t, struct lr_arena *a, struct lr_tree *re
 {
 	*ret = *t;
 	ret->mounts = lr_mount_copy(t->mounts, a);
-	return ret->mounts ? 0 : lr_fail(err, ENOMEM, "plan");
+	return ret->mounts ? 0 : lr_fail(err, ENOMEM, "make the plan");
 }
 
 void lr_tree_close(struct lr_tree *t)
