@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * lean: the container's tree without the container, in a child of ours whose mount namespace is
- * pinned when it is done. The same rooms do it that build any container's root. Masked and
- * read-only paths are not in it: where they lie is known when the container's own mounts are there.
+ * lean: makes a template, the container's tree before there is a container, in a child of ours
+ * whose mount namespace is pinned when it is done. The same rooms do it that make any container's
+ * root. Masked and read-only paths are left out: what they lead to is known only when the
+ * container's own mounts are there.
  */
 #define LR_ROOM "lean"
 #include <fcntl.h>
@@ -32,7 +33,7 @@ static int plan_tree(const struct lr_lean_plan *p, const struct lr_lean_env *env
 	return r < 0 ? r : lr_mount_plan(&p->own, &later, a, own, err);
 }
 
-/* What a container's terminal is bound on. */
+/* The file that a container's terminal is bound on. */
 static int make_console(const struct lr_tree *t, struct lr_err *err)
 {
 	LR_CLEANUP_FD int dev = lr_rootfs_open_dev(t->state.rootfd, err);
@@ -49,7 +50,7 @@ static int close_tree(const struct lr_lean_plan *p, struct lr_err *err)
 	struct mount_attr attr = {.attr_set = MOUNT_ATTR_RDONLY};
 	bool all = p->profile.way[LR_LEAN_ROOTFS] == LR_LEAN_RO;
 
-	/* Shared by containers: not even root of one may change it for the others. */
+	/* Read-only, as containers share it: not even root of one may change it for the others. */
 	int r = lr_mount_setattr(AT_FDCWD, all ? "/" : "/dev", all ? AT_RECURSIVE : 0, &attr);
 	if (r == -ENOSYS)
 		return lr_err_hint(
@@ -66,9 +67,9 @@ int lr_lean_build(const struct lr_lean_plan *p, const struct lr_lean_env *env,
 	const struct lr_tree_env tenv = {.procfd = LR_NOFD};
 	struct lr_mount_plan *own;
 
-	umask(0); /* of a child of ours */
+	umask(0); /* our child's */
 	int r = plan_tree(p, env, view, a, &t, &own, err);
-	/* sysfs shows the network namespace of whoever mounts it. */
+	/* sysfs shows the network namespace of the process that mounts it. */
 	if (r >= 0 && netns >= 0 && (r = lr_setns(netns, CLONE_NEWNET)) < 0)
 		r = lr_fail(err, -r, "enter the shared network namespace");
 	if (r >= 0 && (r = lr_unshare(CLONE_NEWNS)) < 0)

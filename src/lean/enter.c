@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* lean: the container's first process takes what was prepared. System calls only. */
+/* lean: the container's first process enters what was prepared. System calls only. */
 #define LR_ROOM "lean"
 #include <sched.h>
 
@@ -17,7 +17,8 @@ int lr_lean_enter_tree(const struct lr_lean_enter *e, struct lr_err *err)
 {
 	if (e->mntns < 0)
 		return 0;
-	/* The slot's tree becomes the root; the copy is the container's own. */
+	/* The slot's tree becomes the root. Then the namespace is copied, and the copy is the
+	 * container's own. */
 	int r = lr_setns(e->mntns, CLONE_NEWNS);
 	if (r >= 0)
 		r = lr_unshare(CLONE_NEWNS);

@@ -41,7 +41,7 @@ int lr_lean_home_lock(const struct lr_lean_home *h, int how, struct lr_err *err)
 	}
 	if (fstat(fd, &st) < 0)
 		return lr_fail(err, errno, "look at %s/lock", h->path);
-	/* Drained while we waited: whoever comes next has another one. */
+	/* It was drained while we waited: the next home has another lock. */
 	if (st.st_nlink == 0)
 		return -ESTALE;
 	return lr_take_fd(&fd);
@@ -66,7 +66,7 @@ bool lr_lean_home_warms(const struct lr_lean_home *h)
 	return fd < 0 || flock(fd, LOCK_EX | LOCK_NB) < 0;
 }
 
-/* path "": what is open, which may be the directory beneath the mount. */
+/* path "": fd itself, which may be the directory beneath the mount. */
 static bool is_mount(int fd, const char *path)
 {
 	struct statx st;
@@ -75,7 +75,7 @@ static bool is_mount(int fd, const char *path)
 	       st.stx_attributes & STATX_ATTR_MOUNT_ROOT;
 }
 
-/* The last step of making it fit; a kill before it means all over again. */
+/* Made as the last step of making the home fit: without it, the steps are done again. */
 #define FIT "fit"
 
 static bool is_fit(const struct lr_lean_home *h)
@@ -97,8 +97,8 @@ static int fit(const struct lr_lean_home *h, struct lr_err *err)
 	return mark < 0 ? lr_fail(err, errno, "create %s/" FIT, h->path) : 0;
 }
 
-/* -ENOENT has no text. What is kept in here says where the caller mounts and writes, as a record
- * does: it counts if nobody else can have made it. */
+/* -ENOENT comes without a text. What is in here says where the caller mounts and writes, as a
+ * record does, so it counts only if nobody else can have made it. */
 static int open_ours(const char *path, struct lr_err *err)
 {
 	struct stat st;
@@ -121,7 +121,7 @@ int lr_lean_home_fit(struct lr_lean_home *h, struct lr_err *err)
 	int r = fit(h, err);
 	if (r < 0)
 		return r;
-	/* What is beneath the mount is no place for mounts any more. */
+	/* Opened again, as mounts below the directory beneath the mount would not be seen. */
 	lr_close(h->fd);
 	h->fd = open_ours(h->path, err);
 	if (h->fd == -ENOENT)
@@ -171,7 +171,7 @@ void lr_lean_homes_bury(int store)
 		if (r < 0)
 			lr_warn("lean: %s/%s is left: %s", LR_LEAN_DIR, e->d_name, lr_strerror(-r));
 	}
-	/* Others may be there, of other mount namespaces. */
+	/* It stays if there are homes of other mount namespaces. */
 	(void)unlinkat(store, LR_LEAN_DIR, AT_REMOVEDIR);
 }
 
@@ -189,7 +189,7 @@ int lr_lean_home_remove(int store, struct lr_lean_home *h, struct lr_err *err)
 	int busy = lr_lean_unmount(h->path);
 	h->fd = lr_close(h->fd);
 	LR_CLEANUP_FD int dir = openat(store, LR_LEAN_DIR, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
-	/* At once, or somebody would use what is half removed. */
+	/* By one rename, or somebody would use a home that is half removed. */
 	snprintf(dead, sizeof(dead), DEAD "%.32s.%d", h->name, getpid());
 	if (dir < 0 || (renameat(dir, h->name, dir, dead) < 0 && errno != ENOENT))
 		return lr_fail(err, errno == EBUSY ? busy : errno, "remove %s", h->path);
@@ -217,8 +217,8 @@ const char *lr_lean_home_name(struct lr_arena *a, struct lr_err *err)
 {
 	struct stat st;
 
-	/* Pins are mounts, and mounts are in a mount namespace: managers with different ones may
-	 * have the same ROOT. */
+	/* Pins are mounts, which belong to a mount namespace; managers in different ones may use
+	 * the same ROOT. */
 	if (stat("/proc/self/ns/mnt", &st) < 0) {
 		lr_fail(err, errno, "stat /proc/self/ns/mnt");
 		return NULL;
@@ -300,8 +300,9 @@ bool lr_lean_home_is_orphan(const char *name)
 		if (e->d_name[0] < '0' || e->d_name[0] > '9')
 			continue;
 		snprintf(path, sizeof(path), "%s/ns/mnt", e->d_name);
-		/* It is gone, or we may not look (EACCES): who lacks a capability always meets
-		 * some of these, and would never take anything away. */
+		/* The process is gone, or we may not look at it (EACCES). Neither counts as being
+		 * in the namespace: without some capability there always are processes that we may
+		 * not look at, and nothing would ever be removed. */
 		bool none = fstatat(dirfd(d), path, &st, 0) < 0;
 		if (none ? errno != ENOENT && errno != ESRCH && errno != EACCES
 			 : st.st_ino == inode)

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * lean: a root file system in a file. Mounted once, read-only, on img/<what the file is>, for all
- * containers of this root: the slots' trees are made from there, and containers without one are
- * attached to it as to any directory. Each of them has a slot, and as long as there are slots the
- * mount stays.
+ * lean: a root file system in a file. It is mounted once, read-only, on img/<what the file is>, for
+ * all containers of this root: templates are made from there, and for containers without one it is
+ * a directory like any other. Each of them has a slot, and the mount stays as long as there are
+ * slots.
  */
 #define LR_ROOM "lean"
 #include <dirent.h>
@@ -45,8 +45,9 @@ static bool mount_erofs(const char *path, const char *target)
 }
 
 /*
- * mount(8) knows file systems by their looks, and gets a loop device that goes with its last mount.
- * It keeps our lock: we may be killed, and nobody shall take the home away while it is at work.
+ * mount(8) knows file systems by their contents, and takes a loop device that the kernel frees with
+ * the last mount. It keeps our lock, so that nobody removes the home while it is at work, even if
+ * we are killed.
  */
 static int mount_by(const char *options, const char *path, const char *target, int lock,
 		    char why[LR_TOOL_SAID])
@@ -63,7 +64,7 @@ static int mount_image(const char *path, const char *target, int lock, struct lr
 	if (mount_erofs(path, target))
 		return 0;
 	int r = mount_by("ro,nodev,loop", path, target, lock, why);
-	/* The journal of an ext4 that was not closed can't be replayed on a read-only device. */
+	/* The journal of an ext4 that was not closed cannot be replayed on a read-only device. */
 	if (r > 0 && mount_by("ro,nodev,loop,noload", path, target, lock, again) == 0)
 		r = 0;
 	if (r == 0)
@@ -79,7 +80,7 @@ static int mount_image(const char *path, const char *target, int lock, struct lr
 
 const char *lr_lean_image_dir(const char *home, const struct statx *st, struct lr_arena *a)
 {
-	/* A file that changed is another image. */
+	/* A file that has changed counts as another image. */
 	return lr_strf(a, "%s/" DIR_OF_IMAGES "/%x.%x.%llx.%llx.%llx", home, st->stx_dev_major,
 		       st->stx_dev_minor, (unsigned long long)st->stx_ino,
 		       (unsigned long long)st->stx_size,

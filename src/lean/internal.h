@@ -6,7 +6,8 @@
 #include "src/lean/lean.h"
 
 #define LR_LEAN_DIR ".lean" /* in ROOT */
-/* Slots with a higher number are for a rush, and removed after it. */
+/* Slots with a higher number are made when many containers run at once, and removed when they are
+ * given back. */
 #define LR_LEAN_SLOTS_KEPT 16
 #define LR_LEAN_SLOTS_MAX  4096
 
@@ -30,19 +31,20 @@ const char *lr_lean_home_name(struct lr_arena *a, struct lr_err *err);
 enum lr_lean_home_make {
 	LR_LEAN_HOME_FIND,
 	LR_LEAN_HOME_MAKE,   /* if there is none */
-	LR_LEAN_HOME_REPAIR, /* whoever made it may have been killed halfway */
+	LR_LEAN_HOME_REPAIR, /* complete it: its maker may have been killed halfway */
 };
 int lr_lean_home_open(int store, const char *store_path, enum lr_lean_home_make make,
 		      struct lr_arena *a, struct lr_lean_home *ret,
 		      struct lr_err *err) LR_MUST_CHECK;
-/* How long the home's name is in a record's "m<inode>/..."; 0: it is no such thing. */
+/* The length of the home's name in a record's "m<inode>/..."; 0: it has another form. */
 size_t lr_lean_home_in(const char *in_record);
-/* The one that a record names. */
+/* Opens the home that a record names. */
 int lr_lean_home_named(int store, const char *store_path, const char *in_record, struct lr_arena *a,
 		       struct lr_lean_home *ret, struct lr_err *err) LR_MUST_CHECK;
 /*
- * Its lock: closed is unlocked. LOCK_SH for who makes something in it, LOCK_EX for who takes things
- * away; slots that are ready change hands without it. -ESTALE: the home was removed, open it again.
+ * Locks it until the descriptor is closed: LOCK_SH to make something in it, LOCK_EX to remove
+ * something. Slots that are ready are taken and given back without it. -ESTALE: the home was
+ * removed, open it again.
  */
 int lr_lean_home_lock(const struct lr_lean_home *h, int how, struct lr_err *err) LR_MUST_CHECK;
 /*
@@ -53,28 +55,29 @@ int lr_lean_home_lock(const struct lr_lean_home *h, int how, struct lr_err *err)
 int lr_lean_home_warm(const struct lr_lean_home *h, struct lr_err *err) LR_MUST_CHECK;
 /* Somebody has that lock; asked under LOCK_EX, when nobody makes another slot. */
 bool lr_lean_home_warms(const struct lr_lean_home *h);
-/* Makes the directory a mount that propagates to nobody, which the kernel wants for pins. */
+/* Makes the directory a private mount, as the kernel demands for pins. */
 int lr_lean_home_fit(struct lr_lean_home *h, struct lr_err *err) LR_MUST_CHECK;
-/* Asked with the lock: a drain may have been killed after it unmounted the home. What is pinned
- * then lies beneath the next mount, where nothing leads to it and nothing takes it away. */
+/* Asked with the lock, since a drain may have been killed after it had unmounted the home. What is
+ * pinned without the mount would lie beneath the next one, where nobody finds and removes it. */
 bool lr_lean_home_mounted(const struct lr_lean_home *h);
-/* No process is in the mount namespace that it is named by (any more). */
+/* No process is left in the mount namespace that it is named after. */
 bool lr_lean_home_is_orphan(const char *name);
 /* Makes what is missing of a home whose maker was killed. -ESTALE: as for lr_lean_home_open. */
 int lr_lean_home_whole(int store, struct lr_lean_home *h, struct lr_err *err) LR_MUST_CHECK;
-/* Removes what drains that were killed have left, and the directory of all homes if it is empty. */
+/* Removes what killed drains have left, and the directory of all homes if it is empty. */
 void lr_lean_homes_bury(int store);
 /*
- * Unmounts it, however often it was covered. Returns the error to report if it then can't be
- * removed because it is busy: why the kernel did not unmount it.
+ * Unmounts all that is mounted on it. Returns why the kernel unmounts no more: that is the error to
+ * report if the directory then is too busy to be removed.
  */
 int lr_lean_unmount(const char *path) LR_MUST_CHECK;
-/* Under LOCK_EX, when nothing is left in it. */
+/* Removes the home; under LOCK_EX, when nothing is left in it. */
 int lr_lean_home_remove(int store, struct lr_lean_home *h, struct lr_err *err) LR_MUST_CHECK;
 
 /* ---- pins (pin.c): namespaces kept by a mount over a socket of the home ------------------- */
 
-/* The file: a socket, which cannot be opened, so that what can be is a namespace. May be there. */
+/* Makes the file to pin on, if it is not there: a socket, as that cannot be opened; so what can be
+ * opened is a namespace. */
 int lr_lean_pin_file(const struct lr_lean_home *h, const char *name) LR_MUST_CHECK;
 /* A descriptor of the pinned namespace; -ENOENT when there is none. */
 int lr_lean_pin_open(const struct lr_lean_home *h, const char *name) LR_MUST_CHECK;
@@ -103,7 +106,7 @@ struct lr_lean_key {
 	size_t len;
 	/* learnt when the first slot was made: */
 	bool known;
-	struct lr_cgroup_layout layout; /* the hierarchies a slot has control groups in */
+	struct lr_cgroup_layout layout; /* the hierarchies in which a slot has control groups */
 };
 
 /* netns: the shared one, or LR_NOFD. */
@@ -115,40 +118,40 @@ int lr_lean_key_load(const struct lr_lean_home *h, struct lr_lean_key *k, struct
 int lr_lean_key_save(const struct lr_lean_home *h, const struct lr_lean_key *k, struct lr_arena *a,
 		     struct lr_err *err) LR_MUST_CHECK;
 
-/* The layout alone, of whichever text: for removal. n == 0: unknown. */
+/* The layout alone, whatever the text, for removal. n == 0: unknown. */
 int lr_lean_key_layout(const struct lr_lean_home *h, const char *name, struct lr_arena *a,
 		       struct lr_cgroup_layout *ret) LR_MUST_CHECK;
 /* The first line of its text, for people. "" if unknown. */
 const char *lr_lean_key_title(const struct lr_lean_home *h, const char *name, struct lr_arena *a);
 
-/* ---- who has a slot (state.c) ----------------------------------------------------------------
- *
- * A slot is named KEY.N. slot/KEY.N is the file that its namespace is pinned on. A second link of
- * that file says whose it is: free/KEY.N, used/KEY.N@ID or dirty/KEY.N@ID. It is there before the
- * first and goes after it, so there is no slot that nobody has; a link count of one says that there
- * is no slot (any more).
- */
+/* ---- who has a slot (state.c) ---------------------------------------------------------------- A
+ * slot is named KEY.N. slot/KEY.N is the file that its namespace is pinned on. A second link of
+ * that file says whose it is: free/KEY.N, used/KEY.N@ID or dirty/KEY.N@ID. It is made before the
+ * first and removed after it, so every slot has an owner. A file with one link is no slot, or no
+ * longer one. */
 #define LR_LEAN_NAME 300
 
 void lr_lean_slot_path(char path[LR_LEAN_NAME], const char *dir, const char *key, unsigned n,
 		       const char *id); /* id NULL: none */
-/* A new number, used by id. */
+/* Makes a new number, which `id` uses. */
 int lr_lean_slot_number(const struct lr_lean_home *h, const char *key, const char *id, unsigned *n,
 			struct lr_err *err) LR_MUST_CHECK;
-/* One that is free, now used by id. */
+/* Takes a free one, which `id` uses then. */
 bool lr_lean_slot_grab(const struct lr_lean_home *h, const char *key, const char *id, unsigned *n);
-/* Its control groups, its pin, and `state`, the link that says whose it is. Processes are
+/* Removes its control groups, its pin, and `state`, the link that says whose it is. Processes are
  * killed. */
 int lr_lean_slot_remove(const struct lr_lean_home *h, const char *slot, const char *state,
 			struct lr_arena *a, struct lr_err *err) LR_MUST_CHECK;
-/* used -> free, or gone if it may not be, or was marked. Nothing if it is not id's. */
+/* Makes a slot that `id` uses free; removes it if it may not be free, or was marked. Does nothing
+ * if it is not used by `id`. */
 int lr_lean_slot_release(const struct lr_lean_home *h, const char *slot, const char *id,
 			 bool reusable, struct lr_arena *a, struct lr_err *err) LR_MUST_CHECK;
-/* The usual end, without opening the home; `in_record` names home and slot. False: see release. */
+/* The same for the usual case, without opening the home; `in_record` names home and slot. False:
+ * nothing was done, use lr_lean_slot_release. */
 bool lr_lean_slot_return(int store, const char *in_record, const char *id);
 int lr_lean_slot_mark(const struct lr_lean_home *h, const char *slot, const char *id,
 		      struct lr_err *err) LR_MUST_CHECK;
-/* By the name that says whose it is, KEY.N@ID: the container is gone. */
+/* Whether the container that a name KEY.N@ID tells of is gone. */
 bool lr_lean_slot_is_lost(const struct lr_lean_home *h, int store, const char *name);
 /* Under LOCK_EX: removes slots of containers that are gone; `all`: and those that are free.
  * Returns how many. */
@@ -159,8 +162,8 @@ const char *lr_lean_cgroup_parent(const struct lr_lean_home *h, struct lr_arena 
 
 /* ---- the container's tree (build.c) ---------------------------------------------------------- */
 
-/* In a child made for it: becomes a mount namespace that holds the tree and nothing else. netns:
- * the shared one, whose /sys it gets; or LR_NOFD. */
+/* In a child made for it: enters a new mount namespace and makes the tree there, and nothing else.
+ * netns: the shared one, whose /sys it gets; or LR_NOFD. */
 int lr_lean_build(const struct lr_lean_plan *p, const struct lr_lean_env *env,
 		  const struct lr_mount_cgroup_view *view, int netns, struct lr_arena *a,
 		  struct lr_err *err) LR_MUST_CHECK;
@@ -182,17 +185,17 @@ int lr_lean_image_forget(const struct lr_lean_home *h, struct lr_err *err) LR_MU
 #define LR_LEAN_NET_SHARED "shared"
 #define LR_LEAN_NET_KEY    "net" /* slots that are network namespaces */
 
-/* A descriptor of the one that is shared; made if need be. */
+/* A descriptor of the shared one, which is made if need be. */
 int lr_lean_net_shared(struct lr_lean_home *h, int store, struct lr_arena *a,
 		       struct lr_err *err) LR_MUST_CHECK;
-/* One of the pool, now used by id: slot LR_LEAN_NET_KEY.n. */
+/* A descriptor of one of the pool, slot LR_LEAN_NET_KEY.n, which `id` uses then. */
 int lr_lean_net_take(struct lr_lean_home *h, const char *id, bool fresh, unsigned *n,
 		     struct lr_arena *a, struct lr_err *err) LR_MUST_CHECK;
-/* Gives it back if it is proven clean (which `used` asks for), else removes it. `name`: of the
- * slot, or "shared". Best effort: what goes wrong is left for the next sweep. */
+/* Gives it back if it is proven clean, or was not used; else removes it. `name`: of the slot, or
+ * "shared". Best effort: what goes wrong is left for the next sweep. */
 void lr_lean_net_back(const struct lr_lean_home *h, const char *name, const char *id, bool used,
 		      struct lr_arena *a);
-/* It may have been changed: it goes to nobody else. */
+/* Marks it: it may have been changed, so no other container gets it. */
 int lr_lean_net_mark(const struct lr_lean_home *h, const char *name, const char *id,
 		     struct lr_err *err) LR_MUST_CHECK;
 

@@ -14,7 +14,7 @@
 
 #define KEY_FILE_MAX (1 << 20)
 
-/* Not to wait for a fifo that was put in its place. */
+/* O_NONBLOCK: a fifo that was put in its place must not block us. */
 #define READ_KEY (O_RDONLY | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC)
 
 /* The parts of config.json that a slot is made from, and nothing else. */
@@ -35,8 +35,8 @@ static struct oci_config part_of(const struct lr_lean_plan *p, struct oci_linux 
 	};
 }
 
-/* Where the container's own mounts go: the slot has a directory or file for each. With its length,
- * as a name may have spaces. */
+/* The places of the container's own mounts: the template has a directory or file for each. Each
+ * with its length, as a name may have spaces. */
 static const char *own_places(const struct lr_lean_plan *p, struct lr_arena *a)
 {
 	const char *text = "";
@@ -68,7 +68,7 @@ int lr_lean_key_make(const struct lr_lean_plan *p, int netns, struct lr_arena *a
 	struct lr_lean_key k = {0};
 	struct stat net = {0};
 
-	/* /sys of the slot shows that network namespace, and no later one. */
+	/* /sys of the template shows that network namespace, and no later one. */
 	if (netns >= 0 && fstat(netns, &net) < 0)
 		return lr_fail(err, errno, "stat the shared network namespace");
 	const char *title = p->image ? p->image : p->template_ ? p->rootfs : "";
@@ -157,7 +157,7 @@ int lr_lean_key_load(const struct lr_lean_home *h, struct lr_lean_key *k, struct
 	LR_CLEANUP_FD int fd = openat(h->fd, path, READ_KEY);
 	if (fd < 0 && errno == ENOENT)
 		return 0;
-	/* Written as a whole: one read has all of it. */
+	/* It was written at once, so one read has all of it. */
 	if (fd < 0 || read(fd, text, size - 1) < 0)
 		return lr_fail(err, errno, "read %s/%s", h->path, path);
 	int r = decode(text, k, a);
@@ -192,7 +192,7 @@ int lr_lean_key_save(const struct lr_lean_home *h, const struct lr_lean_key *k, 
 	return 0;
 }
 
-/* Whatever its text. *ret NULL: there is none. */
+/* Reads a key, whatever its text. *ret NULL: there is none. */
 static int read_key(const struct lr_lean_home *h, const char *name, struct lr_arena *a, char **ret)
 {
 	char path[64];

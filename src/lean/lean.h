@@ -1,34 +1,34 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * lean: the profile that trades parts of config.json's letter for speed, and the prepared things
- * that make it fast. Everything here is off unless it is asked for (docs/lean-profile.md).
+ * lean: the profile that gives up parts of what config.json says for speed, and what is kept ready
+ * for that. All of it is off unless it is asked for (docs/lean-profile.md).
  *
  * What is prepared, below ROOT/.lean/m<inode of the caller's mount namespace>/:
  *
- *	lock          taken for what creates or removes shared things
- *	fit           it is a mount of its own, as pins need
- *	key/<key>     what was found out when the first container of a kind was made
- *	slot/<key>.N  a pinned mount namespace: the container's tree without what is one container's
- *	              own (its /proc, terminals, shared memory), read-only
- *	slot/net.N    a pinned network namespace, for one container at a time
- *	free/<key>.N  that slot waits for a container
- *	used/<key>.N@ID  container ID has it
- *	dirty/<key>.N@ID  the same, and nobody gets it after that
- *	net/shared    a pinned network namespace with nothing but loopback, for all
- *	net/print     what a network namespace looks like when it is new (prove.c)
- *	img/<file>    an image that is the root of containers, mounted
+ * 	lock          taken for what creates or removes shared things
+ * 	fit           it is a mount of its own, as pins need
+ * 	key/<key>     what was found out when the first container of a kind was made
+ * 	slot/<key>.N  a pinned mount namespace: the container's tree without what is one container's
+ * 	              own (its /proc, terminals, shared memory), read-only
+ * 	slot/net.N    a pinned network namespace, for one container at a time
+ * 	free/<key>.N  that slot waits for a container
+ * 	used/<key>.N@ID  container ID has it
+ * 	dirty/<key>.N@ID  the same, and nobody gets it after that
+ * 	net/shared    a pinned network namespace with nothing but loopback, for all
+ * 	net/print     what a network namespace looks like when it is new (prove.c)
+ * 	img/<file>    an image that is the root of containers, mounted
  *
  * A `key` stands for all configs that lead to the same tree and the same limits. A slot belongs to
- * one container at a time, and has control groups of its own that carry its limits already. Its
- * namespace is copied by the container (setns, then unshare), never lived in, so there is nothing
- * in it to be cleaned; the control groups are proven empty, and are removed rather than reused
- * when they keep statistics that the kernel cannot set back.
+ * one container at a time, and has control groups of its own, with the limits already written. The
+ * container copies its namespace (setns, then unshare) and never lives in it, so nothing has to be
+ * cleaned there. The control groups are proven to be empty; those with statistics that the kernel
+ * cannot set back are not used again but removed.
  *
- * No daemon. A slot changes hands by rename(2), which has one winner; the name tells who has it,
- * so what a killed runtime left is found: a used slot whose container has no directory in ROOT
- * is nobody's.
+ * No daemon. A slot is taken and given back by rename(2), which only one can do. The name tells who
+ * has it, so what a killed runtime left is found: a used slot whose container has no directory in
+ * ROOT.
  *
- * Placed below init, which enters what was prepared, and above the mechanisms it is made of.
+ * The room is below init, which enters what was prepared, and above the rooms that make it.
  */
 #ifndef LR_LEAN_LEAN_H
 #define LR_LEAN_LEAN_H
@@ -50,7 +50,7 @@ enum lr_lean_part {
 	LR_LEAN_ROOTFS,   /* "config": as config.json has it; "ro": read-only, and all below it */
 	LR_LEAN_CGROUP,   /* "config"; "pool" */
 	LR_LEAN_NETWORK,  /* "config" = "new"; "shared"; "pool"; "host" */
-	LR_LEAN_MOUNTS,   /* "config"; "template" */
+	LR_LEAN_MOUNTS,   /* "config"; "template", copied */
 	LR_LEAN_BOUNDING, /* "drop"; "keep", where no-new-privileges makes it meaningless */
 	LR_LEAN_PARTS
 };
@@ -80,7 +80,7 @@ extern const char *const lr_lean_annotations[];
 /*
  * `text` (--lean, LEAN_RUNTIME_PROFILE, or "lean" for a program called so): NULL or "" or "none":
  * off; "lean": all parts; else a list "rootfs,network=pool" of the parts that are on. The
- * annotations of config.json (may be NULL) decide over it. -EINVAL names what is not known.
+ * annotations of config.json (may be NULL) come before it. -EINVAL names what is not known.
  */
 int lr_lean_profile(const char *text, const struct oci_map *annotations,
 		    struct lr_lean_profile *ret, struct lr_err *err) LR_MUST_CHECK;
@@ -100,7 +100,7 @@ struct lr_lean_facts {
 
 struct lr_lean_plan {
 	struct lr_lean_profile profile;
-	const struct oci_config *config; /* what is left to be asked of the other rooms */
+	const struct oci_config *config; /* the config that the other rooms get */
 	enum lr_lean_way network;        /* CONFIG, SHARED, POOL or HOST */
 	bool pool;                       /* cgroup from a slot */
 	bool template_;                  /* mount namespace from a slot */
@@ -109,7 +109,7 @@ struct lr_lean_plan {
 	const char *image;      /* a file that holds the root; NULL: none */
 	const char *rootfs;     /* absolute; of an image: where it is mounted */
 	uint64_t dev, ino;      /* of it: the same path may be another directory tomorrow */
-	struct oci_mounts base; /* in the slot */
+	struct oci_mounts base; /* in the template */
 	struct oci_mounts own;  /* the container's */
 	const char *json;       /* part of its key; NULL: made when it is needed */
 };
@@ -118,14 +118,13 @@ int lr_lean_plan(const struct lr_lean_profile *p, const struct oci_config *confi
 		 const struct lr_lean_facts *facts, struct lr_arena *arena,
 		 struct lr_lean_plan *ret, struct lr_err *err) LR_MUST_CHECK;
 
-/* For a plan that is used often: what can be computed before a slot is taken. */
+/* For a plan that is used often: computes what can be known before a slot is taken. */
 int lr_lean_settle(struct lr_lean_plan *plan, struct lr_arena *arena,
 		   struct lr_err *err) LR_MUST_CHECK;
 
 /* ---- what a container holds (slot.c) -------------------------------------------------------- */
 
-/* What the container's first process does instead of building its root; computed by
- * lr_lean_take. */
+/* What the container's first process enters instead of making its root. Filled by lr_lean_take. */
 struct lr_lean_enter {
 	int mntns; /* LR_NOFD: the usual way */
 	int netns; /* LR_NOFD: the usual way */
@@ -137,7 +136,7 @@ struct lr_lean_env {
 	const char *id; /* the container's directory in ROOT exists already */
 	const char *bundle;
 	const struct lr_cgroup_opts *cgroup;
-	bool fresh; /* a new slot, though some be free */
+	bool fresh; /* make a new slot, even if one is free */
 };
 
 struct lr_lean_hold {
@@ -153,7 +152,7 @@ struct lr_lean_hold {
 		.enter = {.mntns = LR_NOFD, .netns = LR_NOFD}, .warm = LR_NOFD                     \
 	}
 
-/* Gets, or makes, what the plan asks for. */
+/* Takes what the plan asks for, and makes it if none is ready. */
 int lr_lean_take(const struct lr_lean_plan *plan, const struct lr_lean_env *env,
 		 struct lr_arena *arena, struct lr_lean_hold *ret,
 		 struct lr_err *err) LR_MUST_CHECK;
@@ -163,9 +162,8 @@ int lr_lean_warm(const struct lr_lean_plan *plan, const struct lr_lean_env *env,
 void lr_lean_hold_close(struct lr_lean_hold *h); /* descriptors only */
 
 /*
- * Gives back what the record names, once no process of the container is left. A slot that cannot
- * be proven clean, or was marked, is removed. Idempotent: what is not held by `id` any more is not
- * touched.
+ * Gives back what the record names, when no process of the container is left. A slot that cannot be
+ * proven clean, or was marked, is removed. Idempotent: what `id` no longer has is not touched.
  */
 struct lr_lean_held {
 	const char *id;
@@ -176,9 +174,10 @@ int lr_lean_put(int store, const char *store_path, const struct lr_lean_held *g,
 		struct lr_arena *arena, struct lr_err *err) LR_MUST_CHECK;
 
 /*
- * What the container holds will serve no other one: it is paused (an empty cgroup can stay frozen),
- * its limits are changed, or a process with the power to change them enters it. `net`: the same for
- * its network namespace; a shared one is left to those who are in it.
+ * Marks what the container has, so that no other gets it: the container is paused (an empty cgroup
+ * can stay frozen), its limits are changed, or a process that can change them enters it. `net`:
+ * marks its network namespace, too; a shared one is kept by the containers that are in it, and the
+ * next ones get a new one.
  */
 int lr_lean_mark(int store, const char *store_path, const struct lr_lean_held *g, bool net,
 		 struct lr_arena *arena, struct lr_err *err) LR_MUST_CHECK;
@@ -188,7 +187,7 @@ int lr_lean_mark(int store, const char *store_path, const struct lr_lean_held *g
 struct lr_lean_pool_row {
 	const char *key;
 	const char *rootfs;        /* "" for network namespaces and cgroups alone */
-	unsigned free, used, lost; /* lost: of containers that are gone */
+	unsigned free, used, lost; /* lost: used by containers that are gone */
 };
 
 struct lr_lean_pool {
@@ -200,7 +199,7 @@ struct lr_lean_pool {
 
 int lr_lean_pool_status(int store, const char *store_path, struct lr_arena *arena,
 			struct lr_lean_pool *ret, struct lr_err *err) LR_MUST_CHECK;
-/* Removes everything that no container uses. *left: slots that stay. */
+/* Removes everything that no container uses. *left: slots that containers use. */
 int lr_lean_pool_drain(int store, const char *store_path, unsigned *left, struct lr_arena *arena,
 		       struct lr_err *err) LR_MUST_CHECK;
 
@@ -208,7 +207,7 @@ int lr_lean_pool_drain(int store, const char *store_path, unsigned *left, struct
 
 /* Each does nothing if nothing of that kind was prepared. */
 int lr_lean_enter_net(const struct lr_lean_enter *e, struct lr_err *err) LR_MUST_CHECK;
-/* "/" is the container's root then. */
+/* After it, "/" is the container's root. */
 int lr_lean_enter_tree(const struct lr_lean_enter *e, struct lr_err *err) LR_MUST_CHECK;
 
 #endif

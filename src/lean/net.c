@@ -73,7 +73,7 @@ static int make_shared(struct lr_lean_home *h, int store, struct lr_arena *a, st
 	r = lr_lean_pin_file(h, SHARED);
 	if (r < 0)
 		return lr_fail(err, -r, "create %s/" SHARED, h->path);
-	/* What is ready shows the last one in /sys, if there was one. */
+	/* Free templates show the last shared namespace in /sys, if there was one. */
 	r = lr_lean_sweep(h, store, true, a, err);
 	if (r >= 0)
 		r = lr_lean_make(&maker, err);
@@ -164,7 +164,7 @@ int lr_lean_net_mark(const struct lr_lean_home *h, const char *name, const char 
 {
 	if (!lr_streq(name, LR_LEAN_NET_SHARED))
 		return lr_lean_slot_mark(h, name, id, err);
-	/* Those who are in it keep it; the next ones get a new one. */
+	/* The containers that are in it keep it; the next ones get a new one. */
 	LR_CLEANUP_FD int lock = lr_lean_home_lock(h, LOCK_EX, err);
 	int r = lock < 0 ? lock : lr_lean_pin_remove(h, SHARED);
 	return r < 0 && r != -ESTALE ? lr_fail(err, -r, "leave %s/" SHARED " to its users", h->path)

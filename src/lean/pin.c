@@ -22,10 +22,11 @@ int lr_lean_pin_file(const struct lr_lean_home *h, const char *name)
 
 int lr_lean_pin_open(const struct lr_lean_home *h, const char *name)
 {
-	/* Not to wait for a fifo that was put in its place. */
+	/* O_NONBLOCK: a fifo that was put in its place must not block us. */
 	int fd = openat(h->fd, name, O_RDONLY | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC);
 
-	/* The file itself: the mount over it is gone, or is in another mount namespace. */
+	/* ENXIO: this is the file itself; the mount over it is gone, or in another mount
+	 * namespace. */
 	if (fd < 0 && errno == ENXIO)
 		return -ENOENT;
 	return fd < 0 ? -errno : fd;
@@ -71,15 +72,15 @@ static _Noreturn void child(const struct lr_lean_maker *m, int sock)
 		why.code = EIO;
 	if (lr_write_full(sock, &why, sizeof(why)) != sizeof(why))
 		_exit(1); /* the parent reads the end of the file */
-	/* Until it is pinned, or the parent is gone (see above): a signal ends it. The end of file
-	 * does not always: a sister that another thread has made meanwhile may hold the parent's
-	 * end, too. */
+	/* Waits until it is pinned, or the parent is gone (see above): a signal ends it. An end of
+	 * file may never come, as a child that another thread has made meanwhile may hold the
+	 * parent's end, too. */
 	while (read(sock, &byte, 1) < 0)
 		;
 	_exit(0);
 }
 
-/* *pinning: it was the pinning that failed. */
+/* *pinning: what failed was the pinning. */
 static int make_once(const struct lr_lean_maker *m, int cpu, bool *pinning, struct lr_err *err)
 {
 	int sv[2], status;
@@ -107,7 +108,7 @@ static int make_once(const struct lr_lean_maker *m, int cpu, bool *pinning, stru
 	int r = 0;
 	ssize_t n = lr_read_full(sv[0], &why, sizeof(why));
 	if (n < 0) {
-		r = lr_fail(err, (int)-n, "hear from the process that prepares namespaces");
+		r = lr_fail(err, (int)-n, "read what the process that prepares namespaces says");
 	} else if (n != sizeof(why)) {
 		r = lr_refuse(err, EPIPE, "the process that prepares namespaces died");
 	} else if (why.code) {
@@ -118,7 +119,8 @@ static int make_once(const struct lr_lean_maker *m, int cpu, bool *pinning, stru
 		r = m->pin(m->arg, pid, err);
 		*pinning = r < 0;
 	}
-	/* Pinned or not, it has done its work. By a signal, as a message to it could fail. */
+	/* Pinned or not, the child is no longer needed. A signal ends it, as a message could
+	 * fail. */
 	(void)kill(pid, SIGKILL);
 	lr_close(sv[0]);
 	while (waitpid(pid, &status, 0) < 0 && errno == EINTR)

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * lean: what the profile makes of a config.json. Pure, but for a look at root.path. What it cannot
- * do without changing more than docs/lean-profile.md says it leaves as the config has it.
+ * lean: what the profile makes of a config.json. Pure, but for a look at root.path. What would
+ * change more than docs/lean-profile.md says is left as the config has it.
  */
 #define LR_ROOM "lean"
 #include <fcntl.h>
@@ -42,7 +42,7 @@ static bool lists(const struct oci_strv *v, const char *word)
 	return false;
 }
 
-/* In any set: what is only inheritable now may be permitted after the next execve. */
+/* In any of its sets: what is only inheritable now may be permitted after the next execve. */
 static bool has_cap(const struct oci_config *c, const char *cap)
 {
 	const struct oci_capabilities *k = c->process->capabilities;
@@ -64,7 +64,7 @@ static bool host_hooks(const struct oci_config *c)
 
 /* ---- network --------------------------------------------------------------------------------- */
 
-/* A namespace that is asked for and that nobody will configure. */
+/* Whether the config asks for a network namespace that nobody will configure. */
 static bool plain_network(const struct oci_config *c, const struct oci_linux *l)
 {
 	if (!is_new(l, "network") || find_ns(l, "user") || host_hooks(c) || l->net_devices.n)
@@ -75,8 +75,8 @@ static bool plain_network(const struct oci_config *c, const struct oci_linux *l)
 	return true;
 }
 
-/* One that others will be in may not be changed by this container. Root may write below
- * /proc/sys/net without any capability. */
+/* This container must not be able to change a namespace that others will be in. Root may write
+ * below /proc/sys/net without any capability. */
 static bool may_share(const struct oci_config *c, const struct oci_linux *l)
 {
 	return !has_cap(c, "CAP_NET_ADMIN") && !has_cap(c, "CAP_SYS_ADMIN") &&
@@ -93,7 +93,7 @@ static enum lr_lean_way network_of(const struct lr_lean_profile *p, const struct
 	/* Newer Docker enters the namespace between create and start, without any hook. */
 	if (way == LR_LEAN_AUTO)
 		way = f->two_phase ? LR_LEAN_CONFIG : LR_LEAN_SHARED;
-	/* Nor may one that others will be in after it. */
+	/* The same goes for one of the pool, which others get after it. */
 	if ((way == LR_LEAN_SHARED || way == LR_LEAN_POOL) && !may_share(c, l))
 		way = LR_LEAN_CONFIG;
 	if (way == LR_LEAN_POOL && !fits(f))
@@ -109,7 +109,7 @@ static bool cgroup_writable(const struct oci_mounts *m)
 		const char *type = m->v[i].type ? m->v[i].type : "";
 		if (lr_has_prefix(type, "cgroup") && !has_option(&m->v[i], "ro"))
 			return true;
-		/* The host's own, or a part of it. */
+		/* The host's cgroup mount, or a part of it. */
 		if (m->v[i].source && lr_has_prefix(m->v[i].source, "/sys") &&
 		    !has_option(&m->v[i], "ro"))
 			return true;
@@ -126,7 +126,7 @@ static bool counts(const struct oci_resources *r)
 	if (c && (c->shares || c->quota || c->burst || c->period || c->realtime_runtime ||
 		  c->realtime_period || c->idle))
 		return true;
-	/* Processes: v1 remembers the most there were, pids.peak, since Linux 6.11. */
+	/* Since Linux 6.11, v1 remembers the largest number of processes (pids.peak). */
 	if (r->pids && r->pids->limit && *r->pids->limit != -1)
 		return true;
 	return r->memory || r->block_io || r->hugepage_limits.n || r->rdma.n || r->unified.n;
@@ -139,15 +139,16 @@ static bool wants_pool(const struct lr_lean_profile *p, const struct oci_config 
 
 	if (way == LR_LEAN_CONFIG || f->rootless || !f->manager_is_fs || !fits(f))
 		return false;
-	/* Who names a cgroup will look for the container there: Podman does for its stats. */
+	/* A caller that names a cgroup looks for the container there, as Podman does for its
+	 * statistics. */
 	if (way == LR_LEAN_AUTO && l->cgroups_path && *l->cgroups_path)
 		return false;
-	/* What is limited is counted, and counts on from the last container's. A v2 cgroup always
-	 * does; and making one is two system calls. */
+	/* Where there is a limit, the kernel counts, and would go on from what the last container
+	 * has used. A v2 cgroup always counts; but making one takes two system calls only. */
 	if (f->cgroup_v2 || counts(l->resources))
 		return false;
-	/* The end of a pid namespace of its own proves that nobody is left; and nobody in there
-	 * may have made sub-cgroups or changed limits. */
+	/* With a pid namespace of its own, the end of the first process proves that nobody is left.
+	 * And nobody in the container may be able to make sub-cgroups or to change limits. */
 	return is_new(l, "pid") && !find_ns(l, "user") && !has_cap(c, "CAP_SYS_ADMIN") &&
 	       !cgroup_writable(&c->mounts);
 }
@@ -181,7 +182,7 @@ static const char *no_template(const struct lr_lean_plan *p, const struct oci_li
 
 enum place { OWN, BASE, NOWHERE };
 
-/* A bind of what is below the container's root, by its path on the host. */
+/* A bind mount whose source is below the container's root, by its path on the host. */
 static bool is_inside_root(const struct lr_lean_plan *p, const struct lr_lean_facts *f,
 			   const struct oci_mount *m)
 {
@@ -203,17 +204,18 @@ static enum place place_of(const struct lr_lean_plan *p, const struct oci_linux 
 {
 	const char *type = m->type ? m->type : "";
 
-	/* Made in the template's place, or found where only the usual way has the root. */
+	/* It would cover the template's root, or its source is only there when the root is made in
+	 * the usual way. */
 	if (lr_streq(dest, "/") || is_inside_root(p, f, m))
 		return NOWHERE;
 	if (lr_streq(dest, "/dev"))
 		return lr_streq(type, "tmpfs") && !has_option(m, "tmpcopyup") ? BASE : NOWHERE;
-	/* What it shows belongs to the network namespace of whoever mounted it. */
+	/* sysfs shows the network namespace of the process that mounts it. */
 	if (lr_streq(type, "sysfs") && has_option(m, "ro") &&
 	    (p->network == LR_LEAN_SHARED || p->network == LR_LEAN_HOST))
 		return BASE;
-	/* v1: the directories of one container; of the slot's, if it has them. v2: the
-	 * host's tree. */
+	/* Without a cgroup namespace, it shows one container's directories on v1 (those of the
+	 * slot, if it has some), and the host's tree on v2. */
 	if (lr_has_prefix(type, "cgroup") && !find_ns(l, "cgroup"))
 		return p->pool || f->cgroup_v2 ? BASE : NOWHERE;
 	return OWN;
@@ -227,7 +229,8 @@ static bool covered(const struct oci_mounts *own, const char *dest)
 	return false;
 }
 
-/* Mounts over what an earlier one has mounted below: the order of the two would turn. */
+/* Whether this mount would cover one that the container makes itself: their order would be
+ * reversed. */
 static bool covers(const struct oci_mounts *own, const char *dest)
 {
 	for (size_t i = 0; i < own->n; i++)
@@ -282,9 +285,9 @@ static int split_mounts(struct lr_lean_plan *p, const struct oci_linux *l,
 /* ---- bounding set ---------------------------------------------------------------------------- */
 
 /*
- * With no-new-privileges an execve never adds to the permitted set, so what the bounding set holds
- * beyond it cannot be had (capabilities(7), cap_bprm_creds_from_file). What it holds less would be
- * taken from root at the next execve: then it is needed.
+ * With no-new-privileges an execve never adds to the permitted set, so no program can get what only
+ * the bounding set holds (capabilities(7), cap_bprm_creds_from_file). But what the bounding set
+ * lacks, root would lose at the next execve: then it has to be set.
  */
 static bool bounding_is_idle(const struct oci_process *p)
 {
@@ -385,7 +388,7 @@ static int plan_image(struct lr_lean_plan *p, const struct lr_lean_facts *f, con
 	return 0;
 }
 
-/* What is ready is kept by mounts. */
+/* Leaves out all that is kept ready, as that takes mounts. */
 static void keep_nothing(struct lr_lean_plan *p, const char *why)
 {
 	p->pool = false;
@@ -395,8 +398,8 @@ static void keep_nothing(struct lr_lean_plan *p, const char *why)
 }
 
 /*
- * A root that is a mount of its own (a manager's overlay) is that container's alone, and a template
- * would keep it busy after its end.
+ * A root that is a mount of its own (a manager's overlay) belongs to one container, and a template
+ * would keep it busy after that container's end.
  */
 static int look_at_root(struct lr_lean_plan *p, const struct lr_lean_facts *f,
 			struct oci_root *root, struct lr_arena *a, struct lr_err *err)
@@ -413,7 +416,7 @@ static int look_at_root(struct lr_lean_plan *p, const struct lr_lean_facts *f,
 					 "annotations.org.lean-runtime.image");
 		if (errno != ENOENT && errno != ENOTDIR && errno != EACCES)
 			return lr_err_at((lr_fail(err, errno, "%s", path), err), "root.path");
-		keep_nothing(p, "no root directory"); /* whoever attaches it says why */
+		keep_nothing(p, "no root directory"); /* the room that attaches it will say why */
 		return 0;
 	}
 	if (!(st.stx_attributes_mask & STATX_ATTR_MOUNT_ROOT))
@@ -423,7 +426,7 @@ static int look_at_root(struct lr_lean_plan *p, const struct lr_lean_facts *f,
 	if (S_ISREG(st.stx_mode))
 		return plan_image(p, f, &st, root, a, err);
 	if (p->profile.image) {
-		lr_refuse(err, EINVAL, "%s is no file", path);
+		lr_refuse(err, EINVAL, "%s is not a file", path);
 		return lr_err_at(err, "annotations.org.lean-runtime.image");
 	}
 	if (st.stx_attributes & STATX_ATTR_MOUNT_ROOT &&

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* lean: what is ready, what is lent, what was lost; and taking all of it away. */
+/* lean: counts what is ready, used and lost; and removes it. */
 #define LR_ROOM "lean"
 #include <dirent.h>
 #include <fcntl.h>
@@ -78,8 +78,8 @@ int lr_lean_pool_status(int store, const char *store_path, struct lr_arena *a,
 }
 
 /*
- * Slots that there are, whoever has them: what moves from used to free meanwhile would be missed by
- * looking at one after the other.
+ * Counts the slots themselves, free or used: a slot that moves from used to free meanwhile would be
+ * missed by counting one directory after the other.
  */
 static int count_slots(const struct lr_lean_home *h, unsigned *ret, struct lr_err *err)
 {
@@ -90,7 +90,7 @@ static int count_slots(const struct lr_lean_home *h, unsigned *ret, struct lr_er
 	*ret = 0;
 	for (struct dirent *e; (errno = 0, e = readdir(d));)
 		*ret += e->d_name[0] != '.';
-	/* A slot that was not seen would lose its home. */
+	/* The home of a slot that was not seen would be removed. */
 	return errno ? lr_fail(err, errno, "read %s/slot", h->path) : 0;
 }
 
@@ -107,8 +107,8 @@ static int remove_parents(const struct lr_lean_home *h, struct lr_arena *a, stru
 		const char *path = lr_strf(a, "%s%s", l->hierarchies[i].mountpoint, parent);
 		if (!path)
 			return lr_fail(err, ENOMEM, "make a path");
-		/* Where nothing may be changed, nothing was made: the kernel says so before it
-		 * looks. */
+		/* EROFS: nothing could be made there either. The kernel says so even if the
+		 * directory does not exist. */
 		if (rmdir(path) < 0 && errno != ENOENT && errno != EROFS)
 			return lr_fail(err, errno, "remove %s", path);
 	}
@@ -122,8 +122,8 @@ static int drain_home(int store, struct lr_lean_home *h, unsigned *left, struct 
 
 	int r = lr_lean_home_whole(store, h, err);
 	if (r == -ENOSPC || r == -EDQUOT) {
-		/* No room for its lock, so nobody has put anything into it: that goes
-		 * without one. */
+		/* There was no space for its lock, so nobody has put anything into it: it is
+		 * removed without one. */
 		lr_err_clear(err);
 		return lr_lean_home_remove(store, h, err);
 	}
@@ -133,7 +133,7 @@ static int drain_home(int store, struct lr_lean_home *h, unsigned *left, struct 
 	r = lr_lean_sweep(h, store, true, a, err);
 	if (r < 0)
 		return r;
-	/* Containers that are in it stay in it. */
+	/* Containers that are in it keep it. */
 	r = lr_lean_pin_remove(h, "net/" LR_LEAN_NET_SHARED);
 	if (r < 0)
 		return lr_fail(err, -r, "remove %s/net/" LR_LEAN_NET_SHARED, h->path);
@@ -149,7 +149,8 @@ static int drain_home(int store, struct lr_lean_home *h, unsigned *left, struct 
 	return r < 0 ? r : lr_lean_home_remove(store, h, err);
 }
 
-/* What was kept ready in mount namespaces that are gone: nobody else can take it away. */
+/* Removes what was kept ready in mount namespaces that are gone: nobody is left in them to do
+ * so. */
 static int drain_orphans(int store, const char *store_path, unsigned *left, struct lr_arena *a,
 			 struct lr_err *err)
 {

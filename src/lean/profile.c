@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* lean: who asked for what; see lean.h. Pure. */
+/* lean: which parts of the profile are on, and how; see lean.h. Pure. */
 #define LR_ROOM "lean"
 #include <string.h>
 
@@ -14,7 +14,7 @@ const char *const lr_lean_annotations[] = {
 	PREFIX "rootfs",   PREFIX "tmpfs",   NULL,
 };
 
-/* The first way of a part is what the profile means by it. */
+/* A part's first way is its default. */
 static const struct {
 	const char *name;
 	struct {
@@ -114,7 +114,8 @@ static int take_annotations(struct lr_lean_profile *p, const struct oci_map *m, 
 {
 	const size_t skip = strlen(PREFIX);
 
-	/* The profile first, wherever it stands: the parts are exceptions to it. */
+	/* The profile's own annotation counts first, wherever it stands; those of parts are
+	 * exceptions to it. */
 	for (size_t i = 0; i < m->n; i++) {
 		if (!lr_streq(m->v[i].key, PREFIX "profile"))
 			continue;

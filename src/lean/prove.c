@@ -1,13 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * lean: is a network namespace as it was when it was new? Its traces in /proc/net are compared with
- * those it had then: devices and what went through them, the counters of all protocols (they would
- * tell of the container before), addresses, routes, flow labels, sockets of all kinds, abstract
- * ones too, and TIME_WAIT.
+ * lean: whether a network namespace is as it was when it was new. What /proc/net shows is compared
+ * with what it showed then: devices and what went through them, the counters of all protocols
+ * (which would tell of the last container), addresses, routes, flow labels, sockets of all kinds,
+ * also abstract ones, and TIME_WAIT.
  *
  * What is not looked at (rules of netfilter, sysctls) needs CAP_NET_ADMIN or a writable /proc/sys,
- * with which no container gets a namespace of the pool (plan.c), and which marks one that exec
- * brings them into.
+ * and a container with these gets no namespace of the pool (plan.c). If exec brings them into one,
+ * it is marked.
  */
 #define LR_ROOM "lean"
 #include <errno.h>
@@ -82,9 +82,9 @@ static int look(void *arg)
 }
 
 /*
- * By a child in our memory, as after vfork(2). A thread of the caller's could enter as well, but
- * not always return: its own namespace may belong to a user namespace in which it has no rights.
- * No signal tells of the child, and no handler runs in it.
+ * Looks from a child in our memory, as after vfork(2). A thread of the caller's could enter as
+ * well, but not always return: its own namespace may belong to a user namespace in which it has no
+ * rights. The caller gets no SIGCHLD for the child, and no handler runs in it.
  */
 static void look_from_inside(struct look *l)
 {

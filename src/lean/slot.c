@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* lean: slots change hands; see lean.h. */
+/* lean: taking slots and giving them back; see lean.h. */
 #define LR_ROOM "lean"
 #include <fcntl.h>
 #include <stdio.h>
@@ -13,7 +13,7 @@
 #include "src/lean/internal.h"
 #include "src/mount/mount.h"
 
-/* A millisecond each; a drain takes one or two. */
+/* A try takes a millisecond, a drain one or two. */
 #define TRIES 200
 
 /* Everything that taking a slot needs. */
@@ -39,9 +39,9 @@ void lr_lean_hold_close(struct lr_lean_hold *h)
 /* ---- control groups of a slot ---------------------------------------------------------------- */
 
 /*
- * Whoever is not limited does not need to be counted either: v1 asks for a directory, and a move of
- * the process, in each hierarchy. Devices are always limited; freezing is how to pause. In the v2
- * tree of a hybrid host, which counts and does nothing else, the container is where the caller is.
+ * A container without limits does not need to be counted either, and on v1 each hierarchy takes a
+ * directory and a move of the process. Devices are always limited, and pausing needs the freezer.
+ * The v2 tree of a hybrid host only counts: there the container stays where the caller is.
  */
 static bool wanted(const char *hierarchy, const struct oci_resources *r)
 {
@@ -156,7 +156,8 @@ static int learn(struct taking *t, struct lr_err *err)
 	return r;
 }
 
-/* What killed runtimes have left, now that a millisecond does not matter; if nobody is busy. */
+/* Removes what killed runtimes have left, if nobody else has the lock: a new slot is made, so a
+ * millisecond more does not matter. */
 static void tidy(struct taking *t)
 {
 	LR_CLEANUP_FD int lock = lr_lean_home_lock(&t->home, LOCK_EX | LOCK_NB, NULL);
@@ -179,7 +180,7 @@ static int make_slot(struct taking *t, struct lr_err *err)
 	LR_CLEANUP_FD int lock = lr_lean_home_lock(&t->home, LOCK_SH, err);
 	if (lock < 0)
 		return lock;
-	/* Drained meanwhile, and the home of somebody else's by now. */
+	/* The home was drained meanwhile, and may be a new one by now. */
 	if (!lr_lean_home_mounted(&t->home) ||
 	    (t->plan->image && !lr_lean_image_mounted(t->plan->rootfs)))
 		return -ESTALE;
@@ -191,7 +192,8 @@ static int make_slot(struct taking *t, struct lr_err *err)
 	r = plan_cgroup(t, err);
 	if (r >= 0 && t->plan->pool)
 		r = lr_cgroup_create(t->cgroup, err);
-	/* Empty until somebody takes the slot, whose lock says whose it is. */
+	/* The cgroup is empty until a container takes the slot. The slot's link says whose it is,
+	 * so our claim on the cgroup ends. */
 	lr_cgroup_settle(t->cgroup);
 	if (r >= 0 && t->plan->template_)
 		r = lr_lean_make(&maker, err);
@@ -233,7 +235,7 @@ static int take_slot(struct taking *t, struct lr_lean_hold *h, struct lr_err *er
 		return r;
 	r = open_tree_of(t, h);
 	if (r == -ENOENT && found) {
-		/* Somebody has unmounted it, or its directory is of another boot. */
+		/* Somebody has unmounted it, or the host was started anew. */
 		lr_debug("lean: slot %s.%u has lost its mounts", t->key.name, t->n);
 		unmake_slot(t);
 		r = make_slot(t, err);
@@ -343,7 +345,7 @@ int lr_lean_take(const struct lr_lean_plan *plan, const struct lr_lean_env *env,
 
 /* ---- back ------------------------------------------------------------------------------------ */
 
-/* *why: 0, or why the slot's control groups can't serve again. */
+/* *why: 0, or why the slot's control groups cannot be used again. */
 static int put(int store, const char *store_path, const struct lr_lean_held *g, int *why,
 	       struct lr_arena *arena, struct lr_err *err)
 {
@@ -398,7 +400,8 @@ int lr_lean_warm(const struct lr_lean_plan *plan, const struct lr_lean_env *env,
 		int why = 0;
 		r = put(env->store, env->store_path, &held, &why, arena, err);
 		lr_lean_hold_close(&h);
-		/* Where control groups never serve again, only what else there is was asked for. */
+		/* EOPNOTSUPP: control groups of this kind are never used again, which is no
+		 * error. */
 		if (r >= 0 && why < 0 && why != -EOPNOTSUPP)
 			r = lr_fail(err, -why, "look whether slot %s is empty", h.slot);
 	}

@@ -29,7 +29,7 @@ int lr_lean_slot_number(const struct lr_lean_home *h, const char *key, const cha
 		lr_lean_slot_path(slot, "slot", key, n, NULL);
 		if (faccessat(h->fd, slot, F_OK, AT_SYMLINK_NOFOLLOW) == 0)
 			continue;
-		/* Whose it will be, before it is. */
+		/* The link that says whose it is comes before the slot. */
 		lr_lean_slot_path(used, "used", key, n, id);
 		int r = lr_lean_pin_file(h, used);
 		if (r < 0)
@@ -60,7 +60,7 @@ bool lr_lean_slot_grab(const struct lr_lean_home *h, const char *key, const char
 	size_t len = strlen(key);
 	uint32_t free_one;
 
-	/* The lowest is the one that is free if no two run at once. */
+	/* The lowest first: if no two containers run at once, it is free. */
 	*n = 0;
 	if (grab(h, key, id, 0))
 		return true;
@@ -77,7 +77,7 @@ bool lr_lean_slot_grab(const struct lr_lean_home *h, const char *key, const char
 
 const char *lr_lean_cgroup_parent(const struct lr_lean_home *h, struct lr_arena *a)
 {
-	/* Two roots never have the same slot. */
+	/* By the home's path, so that two roots never have the same control group. */
 	return lr_strf(a, "/lean-runtime.%016" PRIx64, lr_hash(LR_HASH, h->path, strlen(h->path)));
 }
 
@@ -116,7 +116,8 @@ int lr_lean_slot_remove(const struct lr_lean_home *h, const char *slot, const ch
 
 	if (fstatat(h->fd, state, &st, AT_SYMLINK_NOFOLLOW) < 0)
 		return errno == ENOENT ? 0 : lr_fail(err, errno, "look at %s/%s", h->path, state);
-	/* The slot's file before this one: what is half removed still has somebody. */
+	/* The slot's file is removed before this link: a slot that is half removed still has an
+	 * owner. */
 	if (st.st_nlink > 1) {
 		int r = cgroup_of(h, slot, a, &cgroup, err);
 		if (r >= 0 && cgroup.n)
@@ -173,7 +174,8 @@ int lr_lean_slot_release(const struct lr_lean_home *h, const char *slot, const c
 		if (errno != ENOENT)
 			return lr_fail(err, errno, "give back %s/%s", h->path, used);
 	}
-	/* Neither: given back before, by somebody who was killed right then. */
+	/* Neither link is there if a runtime was killed right after it had given the slot back:
+	 * then nothing is removed. */
 	int r = lr_lean_slot_remove(h, slot, used, a, err);
 	return r < 0 ? r : lr_lean_slot_remove(h, slot, dirty, a, err);
 }
@@ -192,8 +194,7 @@ int lr_lean_slot_mark(const struct lr_lean_home *h, const char *slot, const char
 
 /* ---- what is left ------------------------------------------------------------------------- */
 
-/* Makes it ours by a name that no container has, and removes it. 1: done; 0: somebody was
- * faster. */
+/* Takes it under a name that no container has, and removes it. 1: done; 0: somebody was faster. */
 static int take_away(const struct lr_lean_home *h, const char *dir, const char *name,
 		     struct lr_arena *a, struct lr_err *err)
 {
@@ -212,17 +213,17 @@ bool lr_lean_slot_is_lost(const struct lr_lean_home *h, int store, const char *n
 {
 	const char *at = strchr(name, '@');
 
-	/* A dot: never a container, but somebody who made or removed a slot and was killed, unless
-	 * slots are being made right now. */
+	/* A name with a dot first is no container's: a runtime that makes or removes a slot has it,
+	 * and was killed unless slots are being made right now. */
 	if (at && at[1] == '.')
 		return !lr_lean_home_warms(h);
 	return at && faccessat(store, at + 1, F_OK, AT_SYMLINK_NOFOLLOW) < 0 && errno == ENOENT;
 }
 
 /*
- * A slot whose file has no other link is nobody's, and would count as in use for ever. No kill
- * leaves one, see internal.h; a host that lost its power, or whose ROOT was copied, may. Then it is
- * not mounted either: under a mount the file's links could not be seen.
+ * A slot whose file has no other link has no owner, and would count as in use for ever. A killed
+ * runtime leaves none (internal.h), but a loss of power may, or a copied ROOT. Then nothing is
+ * mounted on it either; if something were, the file's links could not be seen.
  */
 static int take_orphan(const struct lr_lean_home *h, const char *slot, struct lr_arena *a,
 		       struct lr_err *err)
@@ -254,7 +255,7 @@ static int sweep_entry(const struct lr_lean_home *h, int store, bool all, enum p
 	return nobodys ? take_away(h, places[where], name, a, err) : 0;
 }
 
-/* The first error; what comes after it is done all the same. */
+/* Returns the first error, but goes on after it. */
 static int sweep_place(const struct lr_lean_home *h, int store, bool all, enum place where,
 		       struct lr_arena *a, int *done, struct lr_err *err)
 {

@@ -54,7 +54,7 @@ static uint64_t sum_of_live(const struct record_live *l)
 	return lr_hash(LR_HASH, l, offsetof(struct record_live, sum));
 }
 
-/* texts: body and config, which lie behind each other. */
+/* texts: body and config, one after the other. */
 static uint64_t sum_of(const struct header *h, const char *texts)
 {
 	const uint32_t numbers[] = {h->version, h->size, h->body, h->config};
@@ -121,7 +121,7 @@ int lr_record_encode(const struct lr_record *r, const char *config, size_t confi
 	return 0;
 }
 
-/* The copy that begins there, if it is whole. */
+/* The copy that begins at `at`, if it is whole. */
 static bool find_copy(const char *bytes, size_t size, size_t at, struct header *h)
 {
 	if (at > size || size - at < sizeof(*h))
@@ -151,7 +151,7 @@ bool lr_record_salvage(const void *bytes, size_t size, struct lr_record *ret)
 	return false;
 }
 
-/* Neither copy is whole, or nothing tells what has changed since. */
+/* Neither copy is whole, or the part that changes in place is not. */
 static int damaged(const void *bytes, size_t size, struct lr_err *err)
 {
 	struct lr_record live = {0};
@@ -163,7 +163,7 @@ static int damaged(const void *bytes, size_t size, struct lr_err *err)
 			  VERSION);
 		return lr_err_hint(err, "use the version of lean-runtime that made the container");
 	}
-	/* Whoever was killed while it wrote the first one had not made anything yet. */
+	/* A create that was killed while it wrote the first record had not made anything yet. */
 	if (lr_record_salvage(bytes, size, &live) ? live.pid == 0 : size < sizeof(h))
 		return lr_refuse(err, ENODATA, "the record is not written to its end");
 	lr_refuse(err, EPROTO, "the record is damaged");

@@ -6,11 +6,11 @@
 #include "libocispec/ocispec.h"
 #include "src/store/store.h"
 
-/* Room for all that config.json may hold, which may become longer when it is written again; and
- * that stands in the file twice. */
+/* Room for all that config.json may hold. It may become longer when we encode it, and it is in the
+ * file twice. */
 #define RECORD_MAX (4u * OCI_CONFIG_MAX)
 
-/* Where the changing part of the header is, and its bytes: the same twice. */
+/* Where the part of the header is that changes, and its bytes. It is there twice. */
 #define RECORD_LIVE_OFFSET 16
 struct record_live {
 	uint64_t start_time;
@@ -20,10 +20,10 @@ struct record_live {
 };
 void lr_record_live(const struct lr_record *r, struct record_live ret[2]);
 
-/* Whether pid, start time and flags are known, whatever became of the rest; sets these. */
+/* Sets pid, start time and flags. False: not even these are known. */
 bool lr_record_salvage(const void *bytes, size_t size, struct lr_record *ret);
 
-/* Puts the right checksums into a copy; for the fuzzer, too, which would not find them. */
+/* Puts the right checksums into a copy. The fuzzer uses it, as it would not guess them. */
 void lr_record_seal(void *copy, size_t size);
 
 /* *ret: the whole file. -EFBIG, -ENOMEM. */

@@ -24,7 +24,7 @@
 #define RECORD     "record"
 #define RECORD_TMP "record.tmp"
 
-/* Not to wait for a fifo that was put in its place. */
+/* O_NONBLOCK: a fifo that was put in its place must not block us. */
 #define READ_OURS (O_RDONLY | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC)
 
 static const char *absolute(const char *root, struct lr_arena *a)
@@ -36,8 +36,8 @@ static const char *absolute(const char *root, struct lr_arena *a)
 	return getcwd(cwd, sizeof(cwd)) ? lr_concat(a, cwd, "/", root, NULL) : NULL;
 }
 
-/* It was not there before. In a sticky directory somebody else may have been faster, and have taken
- * away again by now what we have opened. */
+/* For a root directory that we made. In a sticky directory, another user may have made it before
+ * us, and have removed again by now what we have opened. */
 static int trust_made(int fd, const char *path, struct lr_err *err)
 {
 	struct stat opened, named;
@@ -59,7 +59,7 @@ int lr_store_open(const char *root, bool create, struct lr_arena *a, struct lr_s
 	int trusted = path ? lr_trust_path(path, err) : lr_fail(err, errno, "resolve %s", root);
 	if (trusted < 0)
 		return trusted;
-	/* Most calls find it there: try to open before making anything. */
+	/* Mostly it is there: it is opened first, and made only if that fails. */
 	LR_CLEANUP_FD int fd = lr_open(root, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
 	if (fd < 0 && errno == ENOENT && create) {
 		int r = lr_mkdir_p(root, 0711);
@@ -113,8 +113,8 @@ static int lock(int fd, struct lr_err *err)
 	return 0;
 }
 
-/* Somebody may have removed it while we waited: then the lock is on a dead directory, and one of
- * its name is another. 1: it lives; 0: not. */
+/* Whether the locked directory is still there. It may have been removed while we waited; then a
+ * directory of that name is another. 1: it is; 0: not. */
 static int lives(int dir, const char *id, struct lr_err *err)
 {
 	struct stat st;
@@ -131,9 +131,9 @@ static int exists(const char *id, struct lr_err *err)
 }
 
 /*
- * A directory that was made just now is locked. Before that it may have been deleted, as what a
- * killed creation has left, and another been made, which is then the one that is open: that of a
- * container, if it has a record. 1: it is ours; 0: it is gone.
+ * Locks a directory that we made just now. Before that, a `delete` may have taken it for what a
+ * killed creation has left, and removed it, and another create may have made it again: then that
+ * one is open here, and has a record. 1: it is ours; 0: it is gone.
  */
 static int claim(int dir, const char *id, struct lr_err *err)
 {
@@ -209,7 +209,7 @@ int lr_store_lock(const struct lr_store *s, const char *id, struct lr_entry *ret
 
 void lr_store_unlock(struct lr_entry *e)
 {
-	/* Said aloud: a child that waits for `start` holds a copy of the descriptor. */
+	/* Not by closing alone: a child that waits for `start` has a copy of the descriptor. */
 	if (e->dir >= 0)
 		(void)flock(e->dir, LOCK_UN);
 	e->record = lr_close(e->record);
@@ -237,7 +237,8 @@ int lr_store_write(struct lr_entry *e, const struct lr_record *r, const char *co
 	if (rc < 0)
 		return rc;
 
-	/* The first one right in its place: what is not whole is taken for none (store.h). */
+	/* The first record is written in its place, without a rename: one that is not whole counts
+	 * as none (store.h). */
 	int flags = O_RDWR | O_CREAT | O_NOFOLLOW | O_CLOEXEC;
 	LR_CLEANUP_FD int fd = openat(e->dir, RECORD, flags | O_EXCL, 0600);
 	bool again = fd < 0 && errno == EEXIST;
@@ -297,7 +298,7 @@ static int incomplete(const char *id, struct lr_err *err)
 	return lr_refuse(err, ENODATA, "container \"%s\" was never created completely", id);
 }
 
-/* What lies in a directory of ours that nobody else may write to, we have put there. */
+/* Nobody else may write to our directory, so what lies in it is ours. */
 static int check_entry(const struct lr_store *s, const char *id, struct lr_err *err)
 {
 	struct stat st;
@@ -372,7 +373,7 @@ int lr_store_salvage(const struct lr_entry *e, struct lr_arena *a, struct lr_rec
 	int rc = read_record(fd, e->id, a, &bytes, &size, &r.owner, err);
 	if (rc < 0)
 		return rc;
-	/* A whole one here is that of another container, by its name. */
+	/* If it can be decoded, it names another container. */
 	struct lr_record whole;
 	if (lr_record_decode(bytes, size, a, &whole, NULL, NULL, NULL) < 0 &&
 	    !lr_record_salvage(bytes, size, &r))
@@ -388,19 +389,19 @@ static int remove_dir(const struct lr_entry *e)
 
 int lr_store_remove(struct lr_entry *e, struct lr_err *err)
 {
-	/* What it names is gone; killed from here on we leave an entry without a record, which
-	 * anybody may remove. Most have nothing else. */
+	/* What the record names is gone. If we are killed from here on, an entry without a record
+	 * is left, which any `delete` may remove. Most entries hold nothing but the record. */
 	(void)unlinkat(e->dir, RECORD, 0);
 	int r = remove_dir(e);
 	if (r < 0) {
-		/* By names: few calls, and no descriptor, of which there may be none left when a
-		 * creation is undone. */
+		/* Removed by their names: that takes few calls and no descriptor, and when a
+		 * creation is undone there may be none left. */
 		(void)unlinkat(e->dir, LR_STORE_SECCOMP, 0);
 		(void)unlinkat(e->dir, RECORD_TMP, 0);
 		lr_store_fifos_remove(e);
 		r = remove_dir(e);
 	}
-	/* What is left may be the next container's of that name, if somebody has removed ours. */
+	/* If somebody has removed our directory meanwhile, this one is the next container's. */
 	int ours = r < 0 ? lives(e->dir, e->id, err) : 0;
 	if (ours <= 0)
 		return ours;
@@ -442,7 +443,8 @@ static int fifo_make(const struct lr_entry *e, const char *name, struct lr_err *
 {
 	if (mkfifoat(e->dir, name, 0600) < 0)
 		return lr_fail(err, errno, "make the fifo %s", name);
-	/* Open both ways: the reader then never sees an end of file, and opening does not block. */
+	/* Opened for reading and writing: so the reader never sees an end of file, and the open
+	 * does not block. */
 	int fd = openat(e->dir, name, O_RDWR | O_CLOEXEC);
 	return fd < 0 ? lr_fail(err, errno, "open the fifo %s", name) : fd;
 }
@@ -485,7 +487,7 @@ int lr_store_fifos_open(const struct lr_entry *e, struct lr_store_fifos *ret)
 	LR_CLEANUP_FD int go = fifo_open(e->dir, LR_STORE_FIFO);
 	if (go < 0)
 		return go;
-	/* Not to block if init dies just now, or somebody else takes away what it says. */
+	/* O_NONBLOCK: init may die just now, or another `start` may read what it says. */
 	LR_CLEANUP_FD int answer =
 		openat(e->dir, LR_STORE_ANSWER, O_RDONLY | O_NONBLOCK | O_NOFOLLOW | O_CLOEXEC);
 	if (answer < 0)

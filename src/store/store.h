@@ -2,10 +2,10 @@
 /*
  * store: the container's record on disk, one directory a container below the runtime's root:
  *
- *	ROOT/ID/record     what the runtime knows (format below)
- *	ROOT/ID/start      fifo: somebody reads it while the container waits for `start`
- *	ROOT/ID/answer     fifo: what init has to say to `start`; its end: the program runs
- *	ROOT/ID/seccomp    the compiled filter, for exec (src/seccomp owns the format)
+ * 	ROOT/ID/record     what the runtime knows (format below)
+ * 	ROOT/ID/start      fifo: somebody reads it while the container waits for `start`
+ * 	ROOT/ID/answer     fifo: what init has to say to `start`; its end: the program runs
+ * 	ROOT/ID/seccomp    the compiled filter, for exec (src/seccomp owns the format)
  *
  * Format of `record`, version 2. First a header: struct header in record.c, in the byte order of
  * this machine, which the file never leaves. Then two JSON texts: `body` (what state, kill and
@@ -17,9 +17,9 @@
  *
  * A record that somebody else could have written is refused (trust.h).
  *
- * The record comes first and goes last: what it names (cgroups, processes) is made after it
- * and removed before it, so `delete --force` finds everything whenever the runtime was killed.
- * Writers hold the lock of the directory; readers need none.
+ * What the record names (cgroups, processes) is made after it and removed before it, so `delete
+ * --force` finds everything, whenever the runtime was killed. Writers hold the lock of the
+ * directory; readers need none.
  */
 #ifndef LR_STORE_STORE_H
 #define LR_STORE_STORE_H
@@ -38,7 +38,7 @@
 #define LR_STORE_SECCOMP "seccomp"
 
 enum {
-	LR_RECORD_STARTED = 1,    /* by `run`, which has no fifo: the program was let go */
+	LR_RECORD_STARTED = 1,    /* set by `run`, which has no fifo: the program was started */
 	LR_RECORD_CREATING = 2,   /* create has not finished */
 	LR_RECORD_CGROUP = 4,     /* the cgroup is ours: whatever is in it goes with us */
 	LR_RECORD_NO_PROGRAM = 8, /* config.json has no process: there is nothing to start */
@@ -71,7 +71,7 @@ struct lr_record {
 	uint32_t hooks; /* LR_RECORD_POSTSTART, LR_RECORD_POSTSTOP: decode config for them */
 	bool has_seccomp;
 	bool notify;           /* NOTIFY_SOCKET is passed on */
-	const char *lean_slot; /* what it holds of the lean room's; NULL: nothing */
+	const char *lean_slot; /* what it has of the lean profile; NULL: nothing */
 	const char *lean_net;
 	bool lean_cgroup; /* its cgroup is the slot's */
 
@@ -97,7 +97,7 @@ struct lr_entry {
 	}
 
 /* Opens the root, and makes it (0711) if `create`. -EACCES, -EROFS, ... with a hint; -EPERM: others
- * than the caller and root could have written what is in it. */
+ * than the caller and root can write to it. */
 int lr_store_open(const char *root, bool create, struct lr_arena *a, struct lr_store *ret,
 		  struct lr_err *err) LR_MUST_CHECK;
 void lr_store_close(struct lr_store *s);
@@ -112,7 +112,8 @@ int lr_store_create(const struct lr_store *s, const char *id, struct lr_entry *r
 int lr_store_lock(const struct lr_store *s, const char *id, struct lr_entry *ret,
 		  struct lr_err *err) LR_MUST_CHECK;
 void lr_store_unlock(struct lr_entry *e); /* closes; NULL-safe fields */
-/* Lets others at it for a while. -ENOENT at the return: one of them has removed it. */
+/* Lets others have the lock for a while; lr_store_return takes it again. -ENOENT: one of them has
+ * removed the entry. */
 void lr_store_leave(const struct lr_entry *e);
 int lr_store_return(const struct lr_entry *e, struct lr_err *err) LR_MUST_CHECK;
 
@@ -133,7 +134,8 @@ int lr_store_load(const struct lr_store *s, const char *id, struct lr_arena *a,
 		  struct lr_record *ret, const char **config, size_t *config_len,
 		  struct lr_err *err) LR_MUST_CHECK;
 
-/* The container's filter, to be read; somebody else's is refused as a record is. */
+/* Opens the container's filter for reading. It is refused, as a record is, if others could have
+ * written it. */
 int lr_store_open_seccomp(const struct lr_store *s, const char *id,
 			  struct lr_err *err) LR_MUST_CHECK;
 
@@ -142,7 +144,7 @@ int lr_store_open_seccomp(const struct lr_store *s, const char *id,
 int lr_store_salvage(const struct lr_entry *e, struct lr_arena *a, struct lr_record *ret,
 		     struct lr_err *err) LR_MUST_CHECK;
 
-/* Removes the directory of a locked entry, which is still to be unlocked. Idempotent. */
+/* Removes the directory of a locked entry. The caller still unlocks it. Idempotent. */
 int lr_store_remove(struct lr_entry *e, struct lr_err *err) LR_MUST_CHECK;
 
 /* Ids, sorted. Entries that are no containers (dot files) are left out. */

@@ -19,7 +19,7 @@ bool lr_trust_ours(const struct stat *st)
 	return (st->st_uid == 0 || st->st_uid == geteuid()) && !(st->st_mode & OTHERS_WRITE);
 }
 
-/* In a user namespace, whoever is outside of it shows as one and the same user. */
+/* In a user namespace, all users outside of it show as one and the same. */
 static bool is_outside(uid_t uid)
 {
 	FILE *f = fopen("/proc/self/uid_map", "re");
@@ -33,7 +33,7 @@ static bool is_outside(uid_t uid)
 	return !found;
 }
 
-/* Who can put something else in the place of everything, or can't be told from root. */
+/* A user who owns "/" and so can replace everything, or one who cannot be told from root. */
 static bool owns_the_host(uid_t uid)
 {
 	struct stat top;
@@ -41,7 +41,8 @@ static bool owns_the_host(uid_t uid)
 	return (stat("/", &top) == 0 && top.st_uid == uid) || is_outside(uid);
 }
 
-/* A link, or a directory on the way: in a sticky one nobody can replace what belongs to others. */
+/* Whether a link or directory on the way can be trusted. In a sticky directory nobody can replace
+ * what belongs to others. */
 static bool is_way(const struct stat *st)
 {
 	if (st->st_uid != 0 && st->st_uid != geteuid() && !owns_the_host(st->st_uid))
@@ -66,14 +67,14 @@ int lr_trust_refuse(const struct stat *st, const char *what, const char *path, s
 				"another directory by --root");
 }
 
-/* What has been resolved of a path, and what is still to be. */
+/* The part of a path that has been resolved, and the rest. */
 struct walk {
 	char done[PATH_MAX]; /* no links in it; "" is the root */
 	char todo[PATH_MAX];
 	int links;
 };
 
-/* The next component goes from todo to done. 0: there is none. */
+/* Moves the next component from todo to done. 0: there is none. */
 static int step(struct walk *w)
 {
 	const char *from = w->todo + strspn(w->todo, "/");
@@ -123,7 +124,7 @@ int lr_trust_path(const char *path, struct lr_err *err)
 
 	while (r >= 0 && (r = step(&w)) > 0) {
 		if (!w.done[0])
-			continue; /* who owns "/" owns all */
+			continue; /* the owner of "/" owns all */
 		if (lstat(w.done, &st) < 0)
 			return errno == ENOENT ? 0 : lr_fail(err, errno, "look at %s", w.done);
 		bool link = S_ISLNK(st.st_mode), last = at_end(&w) && !link;

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * store: who could have written what is read, also in the pool of the lean room.
+ * store: who could have written what is read; also for the pool of the lean profile.
  *
  * A record says which process gets a signal and which cgroup is removed, and that is done with the
  * caller's rights. So it counts only if nobody but the caller and root can have written it: not the
@@ -19,8 +19,9 @@
 /* Belongs to the caller or to root, and nobody else may write to it. */
 bool lr_trust_ours(const struct stat *st);
 
-/* A directory by its absolute path, with everything on the way to it: 1 if it is there. 0: not all
- * of it is, and what will have been made is to be looked at. -EPERM, with a hint what to do. */
+/* Looks at a directory by its absolute path, and at everything on the way to it. 1: all is there,
+ * and can be trusted; 0: not all is there, so look again when it has been made; -EPERM, with a hint
+ * what to do. */
 int lr_trust_path(const char *path, struct lr_err *err) LR_MUST_CHECK;
 
 /* -EPERM about a file or directory for which lr_trust_ours is false. */

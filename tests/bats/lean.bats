@@ -376,7 +376,7 @@ no_loops_of() {
 	assert_has "$output" annotations.org.lean-runtime.image
 	cfg --arg p "$BUNDLE/rootfs" '.annotations["org.lean-runtime.image"] = $p'
 	run ! lean run -b "$BUNDLE" "$ID"
-	assert_has "$output" "is no file"
+	assert_has "$output" "is not a file"
 	rm "$BUNDLE/root.img"
 	truncate -s 100 "$BUNDLE/root.img"
 	printf hsqs | dd of="$BUNDLE/root.img" conv=notrunc status=none
