@@ -519,7 +519,7 @@ int lr_compile(const struct lr_runtime *rt, const struct lr_create_opts *o, cons
 	       struct lr_arena *a, struct lr_compiled *ret, struct lr_err *err)
 {
 	bool again = o->given && o->given->master;
-	struct lr_compiled c;
+	struct lr_compiled c = {0};
 	struct work w = {
 		.rt = rt,
 		.o = o,
