@@ -75,7 +75,7 @@ static int annotations(struct lr_arena *a, struct oci_map *ret)
 	const struct oci_pair pairs[] = {
 		{"org.lean-runtime.version", LR_VERSION},
 		{"org.lean-runtime.commit", lr_cli_commit()},
-		{"org.lean-runtime.checkpoint.enabled", "false"},
+		{"org.lean-runtime.checkpoint.enabled", "true"},
 	};
 	struct oci_pair *v = lr_new_n(a, LR_ARRAY_SIZE(pairs), struct oci_pair);
 

@@ -57,9 +57,13 @@ const struct lr_cli_verb lr_cli_verbs[] = {
 	{ VERB(DELETE, "delete", lr_cmd_delete), OPERANDS(1, 1, ID, "CONTAINER"), .fail = 1,
 	  .summary = "remove a stopped container and what it held" },
 	{ VERB(CHECKPOINT, "checkpoint", lr_cmd_checkpoint), OPERANDS(1, 1, ID, "CONTAINER"), .fail = 1,
-	  .summary = "save a running container to disk (not supported in this version)" },
+	  .summary = "save the state of a running container to disk, by criu",
+	  .about = "What was saved is deleted as a container, unless --leave-running. Without --image-path, the\n"
+		   "images go to the directory `checkpoint`; nobody else may be able to write to it." },
 	{ VERB(RESTORE, "restore", lr_cmd_restore), OPERANDS(1, 1, NEW_ID, "CONTAINER"), .hidden = LR_HIDDEN_FIRST,
-	  .fail = 1, .summary = "continue a saved container (not supported in this version)" },
+	  .fail = 1, .summary = "continue a container that was saved",
+	  .about = "CONTAINER is the name it gets, which may be another one. Its root, bind mounts, cgroup, limits\n"
+		   "and hooks are those of --bundle; its processes are those of --image-path." },
 	{ VERB(POOL, "pool", lr_cmd_pool), OPERANDS(1, 1, NONE, "status|warm|drain"), .fail = 1,
 	  .summary = "what the lean profile keeps ready for containers",
 	  .about = "status lists it: slots that are free, used, or lost by a runtime that was killed.\n"

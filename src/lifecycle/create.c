@@ -102,7 +102,7 @@ void lr_birth_undo(struct lr_birth *b, struct lr_arena *a, struct lr_err *err)
 }
 
 /* Network devices and cache allocation need the child's pid, and the child needs them. */
-static int parent_work(void *arg, pid_t child, struct lr_err *err)
+int lr_birth_parent_work(void *arg, pid_t child, struct lr_err *err)
 {
 	struct lr_birth *b = arg;
 	int r = 0;
@@ -198,7 +198,7 @@ static int make_cgroups(struct lr_birth *b, struct lr_arena *a, struct lr_err *e
 	return record_cgroups(b, lr_cgroup_create(b->c.init.cgroup, err), a, err);
 }
 
-static int record_pid(struct lr_birth *b, pid_t pid, uint64_t *ignored, struct lr_err *err)
+int lr_birth_record_pid(struct lr_birth *b, pid_t pid, uint64_t *ignored, struct lr_err *err)
 {
 	struct lr_proc_stat st;
 
@@ -222,7 +222,7 @@ static int record_started(struct lr_birth *b, struct lr_err *err)
 /* In the child, for lr_init_shared. */
 static int record_self(void *arg, pid_t pid, bool starts, uint64_t *ignored, struct lr_err *err)
 {
-	return starts ? record_started(arg, err) : record_pid(arg, pid, ignored, err);
+	return starts ? record_started(arg, err) : lr_birth_record_pid(arg, pid, ignored, err);
 }
 
 /* A child that needs no help from us is born in our memory, and nothing is copied. */
@@ -232,7 +232,7 @@ static void choose_way(struct lr_birth *b)
 
 	p->work_arg = b;
 	if (b->c.netdev->n || b->c.rdt.given)
-		p->parent_work = parent_work;
+		p->parent_work = lr_birth_parent_work;
 	p->cgroup_late = joins_late(b);
 	/* What is made between birth and program: the notify socket, and files and messages that
 	 * tell the pid. */
@@ -248,9 +248,7 @@ static void choose_way(struct lr_birth *b)
 	}
 }
 
-/* What has to be there before the process is. */
-static int prepare(struct lr_birth *b, enum lr_birth_kind kind, struct lr_arena *a,
-		   struct lr_err *err)
+int lr_birth_record(struct lr_birth *b, struct lr_arena *a, struct lr_err *err)
 {
 	struct lr_record *rec = &b->c.record;
 	if (b->c.hold.cgroup)
@@ -262,8 +260,14 @@ static int prepare(struct lr_birth *b, enum lr_birth_kind kind, struct lr_arena 
 		r = lr_notify_prepare(&b->entry, err);
 	if (r >= 0)
 		r = save_seccomp(b, err);
-	if (r >= 0)
-		r = make_cgroups(b, a, err);
+	return r < 0 ? r : make_cgroups(b, a, err);
+}
+
+/* What has to be there before the process is. */
+static int prepare(struct lr_birth *b, enum lr_birth_kind kind, struct lr_arena *a,
+		   struct lr_err *err)
+{
+	int r = lr_birth_record(b, a, err);
 	if (r >= 0)
 		r = lr_tree_prepare(&b->c.init.tree, err);
 	if (r >= 0 && kind == LR_BIRTH_CREATE) {
@@ -285,7 +289,7 @@ static int spawn(struct lr_birth *b, struct lr_arena *a, struct lr_err *err)
 	/* Only the child keeps its end, so that we see it close. */
 	p->process.console = lr_close(p->process.console);
 	if (r >= 0 && !b->child.alone)
-		r = record_pid(b, b->child.pid, NULL, err);
+		r = lr_birth_record_pid(b, b->child.pid, NULL, err);
 	if (r >= 0)
 		r = lr_init_attend(p, &b->child, err);
 	if (r >= 0)

@@ -6,6 +6,7 @@
 
 #include "src/lifecycle/compile.h"
 #include "src/lifecycle/hide.h"
+#include "src/tty/tty.h"
 
 enum lr_birth_kind {
 	LR_BIRTH_CREATE,     /* init waits for `start`; a terminal is sent to the console socket */
@@ -51,6 +52,25 @@ int lr_birth_make(const struct lr_create_opts *o, enum lr_birth_kind kind, struc
 /* Both. */
 int lr_birth(const struct lr_runtime *rt, const struct lr_create_opts *o, enum lr_birth_kind kind,
 	     struct lr_arena *a, struct lr_birth *b, struct lr_err *err) LR_MUST_CHECK;
+
+/* The steps of it that a restored container has, too: the record, the filter for exec, the cgroup
+ * with its limits. */
+int lr_birth_record(struct lr_birth *b, struct lr_arena *a, struct lr_err *err) LR_MUST_CHECK;
+/* The process is known: to the record; *ignored (or NULL): the signals that it ignores. */
+int lr_birth_record_pid(struct lr_birth *b, pid_t pid, uint64_t *ignored,
+			struct lr_err *err) LR_MUST_CHECK;
+/* arg: a struct lr_birth. Network devices and cache allocation, which need the process. */
+int lr_birth_parent_work(void *arg, pid_t child, struct lr_err *err) LR_MUST_CHECK;
+
+/* ---- run.c: staying with what was born --------------------------------------------------- */
+
+int lr_birth_prepare_to_stay(const struct lr_birth *b, const struct lr_create_opts *o,
+			     struct lr_tty_signals *signals, struct lr_err *err) LR_MUST_CHECK;
+/* Until its end, and then deletes it, unless it is to be kept. notify: a socket (lr_notify_listen),
+ * taken; or LR_NOFD. */
+int lr_birth_stay(struct lr_birth *b, const struct lr_create_opts *o,
+		  const struct lr_tty_signals *signals, int notify, struct lr_arena *a, int *status,
+		  struct lr_err *err) LR_MUST_CHECK;
 
 /* The program of a birth that is not LR_BIRTH_CREATE runs when this returns; and poststart hooks
  * have run. */

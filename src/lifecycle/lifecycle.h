@@ -150,4 +150,15 @@ struct lr_exec_opts {
 int lr_lifecycle_exec(const struct lr_runtime *rt, const struct lr_exec_opts *o, int *status,
 		      struct lr_err *err) LR_MUST_CHECK;
 
+/* Into opts->image_path. Unless it is left running, the container is deleted when it is there. */
+struct lr_checkpoint_opts;
+int lr_lifecycle_checkpoint(const struct lr_runtime *rt, const char *id,
+			    const struct lr_checkpoint_opts *opts,
+			    struct lr_err *err) LR_MUST_CHECK;
+/* A container of that id and bundle whose processes are those of the images. What o says of the
+ * start of a program does not count. *status: as for run. */
+int lr_lifecycle_restore(const struct lr_runtime *rt, const struct lr_create_opts *o,
+			 const struct lr_checkpoint_opts *opts, int *status,
+			 struct lr_err *err) LR_MUST_CHECK;
+
 #endif

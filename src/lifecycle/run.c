@@ -63,8 +63,8 @@ static int clean_up(struct lr_birth *b, struct lr_arena *a, struct lr_err *err)
 
 /* Processes that the container leaves behind become our children, and not those of somebody who
  * never waits. Only while we stay: a container in the background must outlive us. */
-static int prepare_to_stay(const struct lr_birth *b, const struct lr_create_opts *o,
-			   struct lr_tty_signals *signals, struct lr_err *err)
+int lr_birth_prepare_to_stay(const struct lr_birth *b, const struct lr_create_opts *o,
+			     struct lr_tty_signals *signals, struct lr_err *err)
 {
 	if (!o->no_subreaper && leaves_others(b) && prctl(PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0) < 0)
 		return lr_fail(err, errno, "become a subreaper");
@@ -79,7 +79,7 @@ static int run(const struct lr_runtime *rt, const struct lr_create_opts *o,
 
 	int r = lr_birth_plan(rt, o, a, b, err);
 	if (r >= 0 && !o->detach)
-		r = prepare_to_stay(b, o, signals, err);
+		r = lr_birth_prepare_to_stay(b, o, signals, err);
 	if (r >= 0)
 		r = lr_birth_make(o, o->detach ? LR_BIRTH_DETACHED : LR_BIRTH_FOREGROUND, a, b,
 				  err);
@@ -102,7 +102,15 @@ static int run(const struct lr_runtime *rt, const struct lr_create_opts *o,
 			lr_notify_wait(lr_take_fd(&notify), b->child.pid, b->child.pidfd);
 		return 0;
 	}
-	r = stay(b, signals, lr_take_fd(&notify), status, err);
+	return lr_birth_stay(b, o, signals, lr_take_fd(&notify), a, status, err);
+}
+
+int lr_birth_stay(struct lr_birth *b, const struct lr_create_opts *o,
+		  const struct lr_tty_signals *signals, int notify, struct lr_arena *a, int *status,
+		  struct lr_err *err)
+{
+	int r = stay(b, signals, notify, status, err);
+
 	if (r >= 0)
 		lr_debug("run: it ended with status %d", *status);
 	if (r >= 0 && *status == 128 + SIGKILL && lr_birth_out_of_memory(b, a))

@@ -114,7 +114,30 @@ static bool at_end(const struct walk *w)
 	return w->todo[strspn(w->todo, "/")] == '\0';
 }
 
-int lr_trust_path(const char *path, struct lr_err *err)
+static int refuse_images(const struct stat *st, const char *what, const char *path,
+			 struct lr_err *err)
+{
+	if (st->st_uid != 0 && st->st_uid != geteuid())
+		return lr_refuse(err, EPERM,
+				 "%s %s belongs to user %u, who could change the images", what,
+				 path, st->st_uid);
+	return lr_refuse(err, EPERM,
+			 "%s %s may be written to by others (mode %04o), who could change the "
+			 "images",
+			 what, path, st->st_mode & 07777);
+}
+
+static int refuse(const struct stat *st, const char *name, bool last, const char *path,
+		  struct lr_err *err)
+{
+	char what[96];
+
+	snprintf(what, sizeof(what), last ? "%s" : "on the way to %s,",
+		 name ? name : "the runtime's root directory");
+	return (name ? refuse_images : lr_trust_refuse)(st, what, path, err);
+}
+
+static int trust(const char *path, const char *name, struct lr_err *err)
 {
 	struct walk w = {.links = 0};
 	struct stat st;
@@ -129,12 +152,19 @@ int lr_trust_path(const char *path, struct lr_err *err)
 			return errno == ENOENT ? 0 : lr_fail(err, errno, "look at %s", w.done);
 		bool link = S_ISLNK(st.st_mode), last = at_end(&w) && !link;
 		if (last ? !lr_trust_ours(&st) : !is_way(&st))
-			return lr_trust_refuse(&st,
-					       last ? "the runtime's root directory"
-						    : "on the way to the runtime's root directory,",
-					       w.done, err);
+			return refuse(&st, name, last, w.done, err);
 		if (link)
 			r = follow(&w);
 	}
 	return r < 0 ? lr_fail(err, -r, "resolve %s", path) : 1;
+}
+
+int lr_trust_path(const char *path, struct lr_err *err)
+{
+	return trust(path, NULL, err);
+}
+
+int lr_trust_images(const char *path, const char *what, struct lr_err *err)
+{
+	return trust(path, what, err);
 }

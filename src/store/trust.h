@@ -24,6 +24,10 @@ bool lr_trust_ours(const struct stat *st);
  * what to do. */
 int lr_trust_path(const char *path, struct lr_err *err) LR_MUST_CHECK;
 
+/* The same of a directory of checkpoint images, whose contents become processes: `what` is its
+ * name in messages, as "the image directory". */
+int lr_trust_images(const char *path, const char *what, struct lr_err *err) LR_MUST_CHECK;
+
 /* -EPERM about a file or directory for which lr_trust_ours is false. */
 int lr_trust_refuse(const struct stat *st, const char *what, const char *path, struct lr_err *err);
 

@@ -60,7 +60,8 @@ static int read_stat(const char *path, struct lr_proc_stat *ret)
 		return -EIO;
 	struct lr_proc_stat st = {.state = p[2]};
 	take_name(buf, p, st.name);
-	p = skip_fields(p + 3, 9 - 4);
+	st.ppid = (pid_t)strtol(p + 3, &p, 10);
+	p = skip_fields(p, 9 - 5);
 	if (!p)
 		return -EIO;
 	unsigned long flags = strtoul(p, &p, 10);

@@ -12,7 +12,8 @@
 #include "src/base/err.h"
 
 struct lr_proc_stat {
-	char state;          /* 'R', 'S', 'Z', 'X', ... */
+	char state; /* 'R', 'S', 'Z', 'X', ... */
+	pid_t ppid;
 	bool executed;       /* a program, since it was born */
 	uint64_t start_time; /* clock ticks since boot (field 22 of proc_pid_stat(5)) */
 	uint32_t ignored;    /* signal n: bit n - 1; up to 31 (field 33) */

@@ -1,0 +1,390 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* checkpoint: the engine criu: opens what the plan needs, and talks to the program. */
+#define LR_ROOM "checkpoint"
+#include <errno.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/mount.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "src/base/fd.h"
+#include "src/base/log.h"
+#include "src/base/str.h"
+#include "src/checkpoint/internal.h"
+#include "src/sys/path.h"
+#include "src/sys/proc.h"
+#include "src/sys/syscalls.h"
+
+/* Adds what criu has to say, and where it has said it. */
+static int explain(const char *verb, const struct lr_checkpoint_dirs *d, const char *log,
+		   const struct lr_criu_session *s, const struct lr_criu_response *rsp,
+		   struct lr_err *err)
+{
+	const char *const by = rsp->error ? lr_strerror(rsp->error) : "";
+	char why[320];
+
+	lr_criu_why(d->work_fd, log, s->output, why, sizeof(why));
+	if (!*why && rsp->message[0])
+		snprintf(why, sizeof(why), "%s", rsp->message);
+	int code = rsp->error > 0 && rsp->error < 4096 ? rsp->error : EIO;
+	lr_refuse(err, code, "criu could not %s: %s", verb,
+		  *why  ? why
+		  : *by ? by
+			: "it does not say why");
+	return lr_err_hint(err, "its log is %.200s/%s", d->work, log);
+}
+
+/* ---- checkpoint ---------------------------------------------------------------------------- */
+
+static int inode_of(pid_t pid, const char *ns, uint64_t *ret, struct lr_err *err)
+{
+	char path[64];
+	struct stat st;
+
+	snprintf(path, sizeof(path), "/proc/%d/ns/%s", pid, ns);
+	if (stat(path, &st) < 0)
+		return lr_fail(err, errno, "look at %s", path);
+	*ret = st.st_ino;
+	return 0;
+}
+
+/* The namespace that config.json joins is external: nothing of it is dumped. */
+static int look_at_namespaces(const struct lr_checkpoint_job *job, struct lr_checkpoint_found *f,
+			      struct lr_err *err)
+{
+	uint64_t mine, its;
+
+	int r = inode_of(getpid(), "mnt", &mine, err);
+	if (r >= 0)
+		r = inode_of(job->pid, "mnt", &its, err);
+	if (r >= 0 && mine == its)
+		return lr_refuse(err, EOPNOTSUPP,
+				 "a container without a mount namespace of its own cannot be "
+				 "checkpointed");
+	if (r >= 0 && lr_checkpoint_joined(job->config, "network"))
+		r = inode_of(job->pid, "net", &f->netns, err);
+	if (r >= 0 && lr_checkpoint_joined(job->config, "pid"))
+		r = inode_of(job->pid, "pid", &f->pidns, err);
+	return r;
+}
+
+static int read_mounts(pid_t pid, struct lr_arena *a, struct lr_checkpoint_found *f,
+		       struct lr_err *err)
+{
+	struct lr_checkpoint_mount *v;
+	char path[64];
+	size_t size = 65536;
+	ssize_t n;
+	char *text;
+
+	snprintf(path, sizeof(path), "/proc/%d/mountinfo", pid);
+	do {
+		size *= 2;
+		text = lr_alloc(a, size);
+		if (!text)
+			return lr_fail(err, ENOMEM, "read %s", path);
+		n = lr_read_file_at(AT_FDCWD, path, text, size);
+	} while (n == -EFBIG && size < 64u << 20);
+	if (n < 0)
+		return lr_fail(err, (int)-n, "read %s", path);
+	int r = lr_checkpoint_mountinfo(text, a, &v, &f->n_mounts, err);
+	f->mounts = v;
+	return r;
+}
+
+static int mount_at(int root, const char *path)
+{
+	struct statx st;
+	LR_CLEANUP_FD int fd = lr_open_in(root, path, O_PATH | O_CLOEXEC, 0);
+
+	if (fd < 0 || lr_statx(fd, "", AT_EMPTY_PATH, STATX_MNT_ID, &st) < 0 ||
+	    !(st.stx_mask & STATX_MNT_ID))
+		return -1;
+	return (int)st.stx_mnt_id;
+}
+
+/* Before Linux 5.8, or if another mount is on top of it: by text. */
+static int mount_named(const struct lr_checkpoint_found *f, const char *point)
+{
+	for (size_t i = f->n_mounts; point && i-- > 0;)
+		if (lr_streq(f->mounts[i].point, point))
+			return f->mounts[i].id;
+	return -1;
+}
+
+/* Where links of the image have led each destination. */
+static int find_mounts(const struct lr_checkpoint_job *job, struct lr_arena *a,
+		       struct lr_checkpoint_found *f, struct lr_err *err)
+{
+	const struct oci_mounts *m = &job->config->mounts;
+	int *at = lr_new_n(a, m->n + 1, int);
+	char path[64];
+
+	if (!at)
+		return lr_fail(err, ENOMEM, "plan");
+	snprintf(path, sizeof(path), "/proc/%d/root", job->pid);
+	LR_CLEANUP_FD int root = lr_open(path, O_PATH | O_DIRECTORY | O_CLOEXEC);
+	if (root < 0)
+		return lr_fail(err, errno, "open %s", path);
+	for (size_t i = 0; i < m->n; i++) {
+		at[i] = mount_at(root, m->v[i].destination);
+		if (at[i] < 0)
+			at[i] = mount_named(f, lr_checkpoint_clean(m->v[i].destination, a));
+	}
+	f->at = at;
+	return 0;
+}
+
+static int look(const struct lr_checkpoint_job *job, struct lr_arena *a,
+		struct lr_checkpoint_found *f, struct lr_err *err)
+{
+	*f = (struct lr_checkpoint_found){
+		.pid = job->pid,
+		.freezer = job->freezer,
+		.config_file = lr_checkpoint_config_file(job->config),
+	};
+	int r = look_at_namespaces(job, f, err);
+	if (r >= 0)
+		r = read_mounts(job->pid, a, f, err);
+	if (r >= 0)
+		r = find_mounts(job, a, f, err);
+	if (r >= 0)
+		r = lr_checkpoint_stdio_look(job->pid, f->mounts, f->n_mounts, &f->stdio, err);
+	return r;
+}
+
+/* In criu's process: all memory of the container will be in files. */
+static int keep_to_ourselves(void *arg, struct lr_err *err)
+{
+	umask(0077);
+	return 0;
+}
+
+static int dump(const struct lr_checkpoint_job *job, const struct lr_checkpoint_dirs *d,
+		struct lr_criu_opts *opts, struct lr_err *err)
+{
+	/* status_fd is the caller's. */
+	const int fds[] = {d->images_fd, d->work_fd, job->opts->status_fd};
+	const struct lr_criu_how how = {
+		.program = job->opts->criu,
+		.before = keep_to_ourselves,
+		.fds = fds,
+		.n_fds = job->opts->status_fd < 0 ? 2 : 3,
+	};
+	const struct lr_criu_request rq = {
+		.type = job->opts->pre_dump ? LR_CRIU_PRE_DUMP : LR_CRIU_DUMP,
+		.opts = opts,
+	};
+	struct lr_criu_session s = LR_CRIU_SESSION_NONE;
+	struct lr_criu_response rsp = {0};
+
+	opts->images_dir_fd = LR_CRIU_FIRST_FD;
+	opts->work_dir_fd = LR_CRIU_FIRST_FD + 1;
+	opts->status_fd = how.n_fds > 2 ? LR_CRIU_FIRST_FD + 2 : -1;
+	int r = lr_criu_open(&how, &s, err);
+	if (r < 0)
+		return r;
+	r = lr_criu_ask(&s, &rq, NULL, NULL, &rsp, err);
+	if (r == -EREMOTEIO || r == -EPIPE)
+		r = explain(job->opts->pre_dump ? "pre-dump the container" : "dump the container",
+			    d, opts->log_file, &s, &rsp, err);
+	lr_criu_close(&s);
+	return r;
+}
+
+static int checkpoint(const struct lr_checkpoint_job *job, struct lr_arena *a, struct lr_err *err)
+{
+	const struct lr_checkpoint_opts *o = job->opts;
+	struct lr_checkpoint_dirs d = LR_CHECKPOINT_DIRS_NONE;
+	struct lr_checkpoint_found f;
+	struct lr_criu_opts opts;
+
+	int r = lr_criu_check(o->criu, o->lazy_pages && !o->pre_dump, o->pre_dump || o->parent_path,
+			      err);
+	if (r >= 0)
+		r = lr_checkpoint_dirs_open(o, true, a, &d, err);
+	if (r >= 0)
+		r = look(job, a, &f, err);
+	if (r >= 0)
+		r = lr_checkpoint_plan(job->config, job->opts, &f, a, &opts, err);
+	if (r >= 0 && !job->opts->pre_dump)
+		r = lr_checkpoint_stdio_save(&f.stdio, d.images_fd, a, err);
+	if (r >= 0)
+		r = dump(job, &d, &opts, err);
+	lr_checkpoint_dirs_close(&d);
+	return r;
+}
+
+/* ---- restore ------------------------------------------------------------------------------- */
+
+/* Numbers in criu's process; after these come the namespaces that are joined. */
+enum {
+	FD_STDIO = LR_CRIU_FIRST_FD,
+	FD_IMAGES = FD_STDIO + 3,
+	FD_WORK,
+	FD_NAMESPACES,
+};
+
+struct restoring {
+	const struct lr_restore_job *job;
+	const struct lr_checkpoint_dirs *dirs;
+	struct lr_restore_plan plan;
+	pid_t *pid;
+	bool born;
+	int fds[7]; /* from FD_STDIO on */
+	size_t n_fds;
+};
+
+/* In criu's process. What criu mounts in its directories it can only mount where these belong to
+ * its own mount namespace. */
+static int set_stage(void *arg, struct lr_err *err)
+{
+	struct restoring *x = arg;
+
+	int r = lr_restore_stage(x->job, &x->plan, err);
+	if (r < 0)
+		return r;
+	x->fds[FD_IMAGES - FD_STDIO] = lr_open(x->dirs->images, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+	x->fds[FD_WORK - FD_STDIO] = lr_open(x->dirs->work, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+	if (x->fds[FD_IMAGES - FD_STDIO] < 0 || x->fds[FD_WORK - FD_STDIO] < 0)
+		return lr_fail(err, errno, "open the image directory for criu");
+	return 0;
+}
+
+static int notified(void *arg, const struct lr_criu_response *rsp, int *fd, struct lr_err *err)
+{
+	struct restoring *x = arg;
+	const struct lr_restore_job *job = x->job;
+
+	if (lr_streq(rsp->script, "orphan-pts-master")) {
+		if (*fd < 0)
+			return lr_refuse(err, EPROTO, "criu sends no terminal");
+		return job->console(job->arg, *fd, err);
+	}
+	if (rsp->pid > 0)
+		*x->pid = rsp->pid;
+	if (lr_streq(rsp->script, "setup-namespaces") && !x->born) {
+		x->born = true;
+		return job->born(job->arg, rsp->pid, err);
+	}
+	return 0;
+}
+
+/* *number: in criu's process. */
+static int open_joined(struct restoring *x, const char *type, int *number, struct lr_err *err)
+{
+	const char *path = lr_checkpoint_joined(x->job->config, type);
+
+	*number = LR_NOFD;
+	if (!path)
+		return 0;
+	int fd = lr_open(path, O_RDONLY | O_CLOEXEC);
+	if (fd < 0)
+		return lr_fail(err, errno, "open the %s namespace %s", type, path);
+	*number = FD_STDIO + (int)x->n_fds;
+	x->fds[x->n_fds++] = fd;
+	return 0;
+}
+
+static int read_cgroup(pid_t pid, struct lr_arena *a, const char **ret, struct lr_err *err)
+{
+	char path[64], *text = lr_alloc(a, 65536);
+
+	snprintf(path, sizeof(path), "/proc/%d/cgroup", pid);
+	ssize_t n = text ? lr_read_file_at(AT_FDCWD, path, text, 65536) : -ENOMEM;
+	if (n < 0)
+		return lr_fail(err, (int)-n, "read %s", path);
+	*ret = text;
+	return 0;
+}
+
+static int talk(struct restoring *x, const struct lr_criu_session *s, struct lr_arena *a,
+		struct lr_err *err)
+{
+	const struct lr_restore_job *job = x->job;
+	struct lr_criu_opts *opts = &x->plan.opts;
+	struct lr_criu_response rsp = {0};
+	const struct lr_criu_request rq = {.type = LR_CRIU_RESTORE, .opts = opts};
+	const char *cgroup;
+
+	int r = job->began(job->arg, s->pid, err);
+	if (r >= 0)
+		r = read_cgroup(s->pid, a, &cgroup, err);
+	if (r >= 0)
+		r = lr_restore_plan_cgroups(cgroup, a, opts, err);
+	if (r < 0)
+		return r;
+	opts->images_dir_fd = FD_IMAGES;
+	opts->work_dir_fd = FD_WORK;
+	r = lr_criu_ask(s, &rq, notified, x, &rsp, err);
+	if (r == -EREMOTEIO || r == -EPIPE)
+		return explain("restore the container", x->dirs, opts->log_file, s, &rsp, err);
+	if (r >= 0 && rsp.pid > 0)
+		*x->pid = rsp.pid;
+	if (r >= 0 && *x->pid <= 0)
+		r = lr_refuse(err, EPROTO, "criu does not name the restored process");
+	/* Without namespaces of its own there was no such moment. */
+	return r >= 0 && !x->born ? job->born(job->arg, *x->pid, err) : r;
+}
+
+static int start(struct restoring *x, struct lr_restore_found *f, struct lr_arena *a,
+		 struct lr_err *err)
+{
+	struct lr_criu_session s = LR_CRIU_SESSION_NONE;
+	struct lr_criu_how how = {
+		.program = x->job->opts->criu,
+		.before = set_stage,
+		.arg = x,
+		.fds = x->fds,
+	};
+
+	int r = open_joined(x, "network", &f->netns, err);
+	if (r >= 0)
+		r = open_joined(x, "pid", &f->pidns, err);
+	if (r >= 0)
+		r = lr_restore_plan(x->job, f, a, &x->plan, err);
+	how.n_fds = x->n_fds;
+	if (r >= 0)
+		r = lr_criu_open(&how, &s, err);
+	if (r >= 0)
+		r = talk(x, &s, a, err);
+	lr_criu_close(&s);
+	for (size_t i = FD_NAMESPACES - FD_STDIO; i < x->n_fds; i++)
+		lr_close(x->fds[i]);
+	return r;
+}
+
+static int restore(const struct lr_restore_job *job, struct lr_arena *a, pid_t *pid,
+		   struct lr_err *err)
+{
+	struct lr_checkpoint_dirs d = LR_CHECKPOINT_DIRS_NONE;
+	struct restoring x = {
+		.job = job,
+		.dirs = &d,
+		.pid = pid,
+		.fds = {0, 1, 2, LR_NOFD, LR_NOFD},
+		.n_fds = FD_NAMESPACES - FD_STDIO,
+	};
+	struct lr_restore_found f = {
+		.fd0 = FD_STDIO,
+		.config_file = lr_checkpoint_config_file(job->config),
+	};
+
+	*pid = 0;
+	int r = lr_criu_check(job->opts->criu, job->opts->lazy_pages, false, err);
+	if (r >= 0)
+		r = lr_checkpoint_dirs_open(job->opts, false, a, &d, err);
+	if (r >= 0)
+		r = lr_checkpoint_stdio_load(d.images_fd, a, &f.stdio, err);
+	if (r >= 0)
+		r = start(&x, &f, a, err);
+	lr_checkpoint_dirs_close(&d);
+	return r;
+}
+
+const struct lr_checkpoint_engine lr_checkpoint_criu = {
+	.name = "criu",
+	.checkpoint = checkpoint,
+	.restore = restore,
+};

@@ -1,0 +1,151 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* checkpoint: what its files share: the pure plans, and what they are made of. */
+#ifndef LR_CHECKPOINT_INTERNAL_H
+#define LR_CHECKPOINT_INTERNAL_H
+
+#include <stdint.h>
+
+#include "src/checkpoint/checkpoint.h"
+#include "src/criu/criu.h"
+
+/* ---- mountinfo.c --------------------------------------------------------------------------- */
+
+struct lr_checkpoint_mount {
+	int id, parent;
+	const char *device; /* "0:6" of the file system */
+	const char *root;   /* what of the file system is mounted */
+	const char *point;  /* where, from the container's root */
+	const char *type;
+	bool slave; /* of mounts that may be outside */
+};
+
+/* Pure. Cuts `text`, the contents of /proc/PID/mountinfo, into pieces. */
+int lr_checkpoint_mountinfo(char *text, struct lr_arena *a, struct lr_checkpoint_mount **ret,
+			    size_t *n, struct lr_err *err) LR_MUST_CHECK;
+
+/* ---- stdio.c ------------------------------------------------------------------------------- */
+
+#define LR_CHECKPOINT_STDIO "descriptors.json" /* in the image directory; runc's format */
+#define LR_CHECKPOINT_NAME  96
+
+/* What 0, 1 and 2 are: "" for what is the container's own, or the name that criu gives to what is
+ * not: "pipe:[1]", "file[1:2]", "unix[3]". */
+struct lr_checkpoint_stdio {
+	char name[3][LR_CHECKPOINT_NAME];
+};
+
+int lr_checkpoint_stdio_look(pid_t pid, const struct lr_checkpoint_mount *mounts, size_t n,
+			     struct lr_checkpoint_stdio *ret, struct lr_err *err) LR_MUST_CHECK;
+int lr_checkpoint_stdio_save(const struct lr_checkpoint_stdio *s, int dir, struct lr_arena *a,
+			     struct lr_err *err) LR_MUST_CHECK;
+/* None is there: all are the container's own. */
+int lr_checkpoint_stdio_load(int dir, struct lr_arena *a, struct lr_checkpoint_stdio *ret,
+			     struct lr_err *err) LR_MUST_CHECK;
+/* Pure. */
+int lr_checkpoint_stdio_decode(const char *text, size_t len, struct lr_arena *a,
+			       struct lr_checkpoint_stdio *ret, struct lr_err *err) LR_MUST_CHECK;
+
+/* ---- plan.c -------------------------------------------------------------------------------- */
+
+/* What was found of a running container. */
+struct lr_checkpoint_found {
+	pid_t pid;
+	const struct lr_checkpoint_mount *mounts;
+	size_t n_mounts;
+	const int
+		*at; /* for each of config.json's mounts: the id of what is there; -1: not known */
+	uint64_t netns, pidns; /* inodes of those it has joined; 0: it has its own, or the host's */
+	struct lr_checkpoint_stdio stdio;
+	const char *freezer, *config_file;
+};
+
+/* Pure: criu's request. Directories are for the caller to fill in. */
+int lr_checkpoint_plan(const struct oci_config *config, const struct lr_checkpoint_opts *o,
+		       const struct lr_checkpoint_found *f, struct lr_arena *a,
+		       struct lr_criu_opts *ret, struct lr_err *err) LR_MUST_CHECK;
+
+/* What both plans take from the options. */
+int lr_checkpoint_plan_opts(const struct lr_checkpoint_opts *o, struct lr_criu_opts *ret,
+			    struct lr_err *err) LR_MUST_CHECK;
+int lr_checkpoint_add(struct lr_criu_list *l, struct lr_criu_pair p, struct lr_arena *a,
+		      struct lr_err *err) LR_MUST_CHECK;
+bool lr_checkpoint_is_bind(const struct oci_mount *m);
+/* A destination as it stands in the images. NULL: no memory. */
+char *lr_checkpoint_clean(const char *path, struct lr_arena *a);
+/* The path of the namespace of that type that config.json joins; NULL: none. */
+const char *lr_checkpoint_joined(const struct oci_config *c, const char *type);
+
+/* For network namespaces that are joined, as runc names them in its images. */
+#define LR_CHECKPOINT_NET "extRootNetNS"
+#define LR_CHECKPOINT_PID "extRootPidNS"
+
+/* ---- restore_plan.c ------------------------------------------------------------------------ */
+
+struct lr_restore_found {
+	struct lr_checkpoint_stdio stdio;
+	int netns, pidns; /* numbers in criu's process of what is to be joined; LR_NOFD: none */
+	int fd0;          /* ... of the caller's standard descriptors: this one and the next two */
+	const char *config_file;
+};
+
+/*
+ * What criu binds into the container, prepared below the stage with the attributes that it has to
+ * have: of two bind mounts of one file system criu (4.2) forgets those of the second, so that one
+ * which was read-only would not be.
+ */
+struct lr_restore_bind {
+	const char *destination; /* for messages; NULL: of no mount in config.json */
+	const char *source;
+	const char *at; /* below the stage */
+	uint64_t set;   /* MOUNT_ATTR_* */
+	bool rec;       /* ... of all that is mounted below it, too */
+	bool null;      /* has to be the null device */
+};
+
+struct lr_restore_plan {
+	struct lr_criu_opts opts; /* but for directories and cgroups */
+	struct lr_restore_bind *binds;
+	size_t n;
+};
+
+/* Pure. */
+int lr_restore_plan(const struct lr_restore_job *job, const struct lr_restore_found *f,
+		    struct lr_arena *a, struct lr_restore_plan *ret,
+		    struct lr_err *err) LR_MUST_CHECK;
+/* Pure: the container's cgroups, from /proc/PID/cgroup of criu, which is in them. */
+int lr_restore_plan_cgroups(const char *text, struct lr_arena *a, struct lr_criu_opts *ret,
+			    struct lr_err *err) LR_MUST_CHECK;
+
+/* ---- stage.c ------------------------------------------------------------------------------- */
+
+#define LR_RESTORE_ROOT "root" /* below the stage: the rootfs */
+
+/* In criu's process. */
+int lr_restore_stage(const struct lr_restore_job *job, const struct lr_restore_plan *plan,
+		     struct lr_err *err) LR_MUST_CHECK;
+
+/* ---- images.c ------------------------------------------------------------------------------ */
+
+struct lr_checkpoint_dirs {
+	const char *images; /* absolute */
+	const char *work;   /* for messages: where the log is */
+	int images_fd, work_fd;
+};
+#define LR_CHECKPOINT_DIRS_NONE                                                                    \
+	{                                                                                          \
+		.images_fd = -EBADF, .work_fd = -EBADF                                             \
+	}
+
+/* Opens (makes: 0700) the directories, and sees to it that they are nobody else's. */
+int lr_checkpoint_dirs_open(const struct lr_checkpoint_opts *o, bool make, struct lr_arena *a,
+			    struct lr_checkpoint_dirs *ret, struct lr_err *err) LR_MUST_CHECK;
+void lr_checkpoint_dirs_close(struct lr_checkpoint_dirs *d);
+
+/* The administrator's own options for criu: the annotation, or one of the files; NULL: none. */
+const char *lr_checkpoint_config_file(const struct oci_config *config);
+
+/* ---- criu.c -------------------------------------------------------------------------------- */
+
+extern const struct lr_checkpoint_engine lr_checkpoint_criu;
+
+#endif

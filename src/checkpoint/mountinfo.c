@@ -1,0 +1,62 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* checkpoint: what is mounted in the container: proc_pid_mountinfo(5). Pure. */
+#define LR_ROOM "checkpoint"
+#include <stdlib.h>
+#include <string.h>
+
+#include "src/base/str.h"
+#include "src/checkpoint/internal.h"
+
+/* Fields up to the root's mount options; then tags, "-", and the type of the file system. */
+enum { ID, PARENT, DEVICE, ROOT, POINT, OPTIONS, FIXED };
+
+static bool parse_line(char *line, struct lr_checkpoint_mount *m)
+{
+	char *field[FIXED], *rest = line, *word;
+	uint32_t id, parent;
+	int n = 0;
+
+	*m = (struct lr_checkpoint_mount){0};
+	while (n < FIXED && (word = strsep(&rest, " ")))
+		field[n++] = word;
+	if (n < FIXED || lr_parse_u32(field[ID], &id) < 0 ||
+	    lr_parse_u32(field[PARENT], &parent) < 0 || id > INT32_MAX || parent > INT32_MAX)
+		return false;
+	while ((word = strsep(&rest, " ")) && !lr_streq(word, "-"))
+		if (lr_has_prefix(word, "master:"))
+			m->slave = true;
+	char *type = word ? strsep(&rest, " ") : NULL;
+	if (!type || field[POINT][0] != '/')
+		return false;
+	lr_path_unescape(field[ROOT]);
+	lr_path_unescape(field[POINT]);
+	m->id = (int)id;
+	m->parent = (int)parent;
+	m->device = field[DEVICE];
+	m->root = field[ROOT];
+	m->point = field[POINT];
+	m->type = type;
+	return true;
+}
+
+int lr_checkpoint_mountinfo(char *text, struct lr_arena *a, struct lr_checkpoint_mount **ret,
+			    size_t *n, struct lr_err *err)
+{
+	struct lr_checkpoint_mount *v = NULL;
+	size_t count = 0;
+	char *line;
+
+	while ((line = strsep(&text, "\n"))) {
+		if (!*line)
+			continue;
+		v = lr_grow(a, v, count, sizeof(*v));
+		if (!v)
+			return lr_fail(err, ENOMEM, "look at the container's mounts");
+		if (!parse_line(line, &v[count++]))
+			return lr_refuse(err, EPROTO,
+					 "a line of the container's mountinfo is not understood");
+	}
+	*ret = v;
+	*n = count;
+	return 0;
+}

@@ -1,0 +1,226 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* checkpoint: the request for a restore. Pure. */
+#define LR_ROOM "restore"
+#include <errno.h>
+#include <string.h>
+
+#include "src/base/fd.h"
+#include "src/base/str.h"
+#include "src/checkpoint/internal.h"
+#include "src/sys/syscalls.h"
+
+static int add_bind(struct lr_restore_plan *p, struct lr_restore_bind b, const char *name,
+		    const char *stage, struct lr_arena *a, struct lr_err *err)
+{
+	struct lr_restore_bind *v = lr_grow(a, p->binds, p->n, sizeof(*v));
+	char *clean = lr_checkpoint_clean(name, a);
+
+	b.at = lr_strf(a, "%s/%zu", stage, p->n);
+	struct lr_criu_pair mount = {.key = lr_strf(a, "mnt[%s]:%s", clean ? clean : "", b.at)};
+	if (!v || !clean || !b.at || !b.source || !mount.key)
+		return lr_fail(err, ENOMEM, "plan");
+	p->binds = v;
+	v[p->n++] = b;
+	return lr_checkpoint_add(&p->opts.external, mount, a, err);
+}
+
+/* As they are spelled for one mount; those for a tree have an r in front. */
+static const struct lr_name attributes[] = {
+	{"nodev", MOUNT_ATTR_NODEV},   {"noexec", MOUNT_ATTR_NOEXEC},
+	{"nosuid", MOUNT_ATTR_NOSUID}, {"nosymfollow", MOUNT_ATTR_NOSYMFOLLOW},
+	{"ro", MOUNT_ATTR_RDONLY},
+};
+static const struct lr_name opposites[] = {
+	{"dev", MOUNT_ATTR_NODEV},
+	{"exec", MOUNT_ATTR_NOEXEC},
+	{"rw", MOUNT_ATTR_RDONLY},
+	{"suid", MOUNT_ATTR_NOSUID},
+	{"symfollow", MOUNT_ATTR_NOSYMFOLLOW},
+};
+
+/* The last of each kind counts. */
+static void read_options(const struct oci_strv *options, struct lr_restore_bind *b)
+{
+	for (size_t i = 0; i < options->n; i++) {
+		const char *word = options->v[i];
+		const struct lr_name *n = lr_name_find(attributes, LR_ARRAY_SIZE(attributes), word);
+		bool rec = !n && word[0] == 'r';
+		if (rec)
+			n = lr_name_find(attributes, LR_ARRAY_SIZE(attributes), word + 1);
+		if (n) {
+			b->set |= n->value;
+			b->rec |= rec;
+			continue;
+		}
+		n = lr_name_find(opposites, LR_ARRAY_SIZE(opposites), word);
+		if (!n && word[0] == 'r')
+			n = lr_name_find(opposites, LR_ARRAY_SIZE(opposites), word + 1);
+		if (n)
+			b->set &= ~n->value;
+	}
+}
+
+static bool has_userns(const struct oci_config *c)
+{
+	for (size_t i = 0; c->linux_ && i < c->linux_->namespaces.n; i++)
+		if (lr_streq(c->linux_->namespaces.v[i].type, "user"))
+			return true;
+	return false;
+}
+
+/* Where nodes cannot be made, they were bound. */
+static int plan_devices(const struct lr_restore_job *job, struct lr_arena *a,
+			struct lr_restore_plan *p, struct lr_err *err)
+{
+	static const char *const usual[] = {"/dev/zero", "/dev/full", "/dev/random", "/dev/urandom",
+					    "/dev/tty"};
+	const struct oci_linux *l = job->config->linux_;
+	int r = 0;
+
+	if (!has_userns(job->config))
+		return 0;
+	for (size_t i = 0; i < LR_ARRAY_SIZE(usual) && r >= 0; i++)
+		r = add_bind(p, (struct lr_restore_bind){.source = usual[i]}, usual[i], job->stage,
+			     a, err);
+	for (size_t i = 0; i < l->devices.n && r >= 0; i++) {
+		const char *path = l->devices.v[i].path;
+		if (path)
+			r = add_bind(p, (struct lr_restore_bind){.source = path}, path, job->stage,
+				     a, err);
+	}
+	return r;
+}
+
+/* What the images do not use does no harm, so all that a container can have is named. */
+static int plan_mounts(const struct lr_restore_job *job, struct lr_arena *a,
+		       struct lr_restore_plan *p, struct lr_err *err)
+{
+	const struct oci_mounts *mounts = &job->config->mounts;
+	const struct lr_restore_bind null = {
+		.source = "/dev/null",
+		.set = MOUNT_ATTR_RDONLY,
+		.null = true,
+	};
+
+	int r = add_bind(p, null, "/dev/null", job->stage, a, err);
+	for (size_t i = 0; i < mounts->n && r >= 0; i++) {
+		const struct oci_mount *m = &mounts->v[i];
+		if (!lr_checkpoint_is_bind(m) || !m->source || !m->destination)
+			continue;
+		struct lr_restore_bind b = {.destination = m->destination};
+		b.source = m->source[0] == '/' ? m->source
+					       : lr_strf(a, "%s/%s", job->bundle, m->source);
+		read_options(&m->options, &b);
+		r = add_bind(p, b, m->destination, job->stage, a, err);
+	}
+	for (size_t i = 0; i < job->n_binds && r >= 0; i++)
+		r = add_bind(p, (struct lr_restore_bind){.source = job->binds[i].source},
+			     job->binds[i].destination, job->stage, a, err);
+	return r < 0 ? r : plan_devices(job, a, p, err);
+}
+
+static int add_fd(struct lr_criu_opts *ret, const char *key, int fd, struct lr_arena *a,
+		  struct lr_err *err)
+{
+	return lr_checkpoint_add(&ret->inherit_fd, (struct lr_criu_pair){.key = key, .fd = fd}, a,
+				 err);
+}
+
+/* Two that were one pipe are one again: the first of the caller's counts. */
+static int plan_stdio(const struct lr_restore_found *f, struct lr_arena *a,
+		      struct lr_criu_opts *ret, struct lr_err *err)
+{
+	const struct lr_checkpoint_stdio *s = &f->stdio;
+	int r = 0;
+
+	for (int i = 0; i < 3 && r >= 0; i++) {
+		const char *name = s->name[i];
+		bool seen = false;
+		for (int k = 0; k < i; k++)
+			seen |= lr_streq(s->name[k], name);
+		if (seen)
+			continue;
+		if (lr_has_prefix(name, "unix["))
+			name = lr_strf(a, "socket:%s", name + strlen("unix"));
+		else if (!lr_has_prefix(name, "pipe:[") && !lr_has_prefix(name, "file["))
+			continue;
+		char *key = name ? lr_strdup(a, name) : NULL;
+		r = key ? add_fd(ret, key, f->fd0 + i, a, err) : lr_fail(err, ENOMEM, "plan");
+	}
+	return r;
+}
+
+static int plan_namespaces(const struct lr_restore_found *f, struct lr_arena *a,
+			   struct lr_criu_opts *ret, struct lr_err *err)
+{
+	int r = f->netns < 0 ? 0 : add_fd(ret, LR_CHECKPOINT_NET, f->netns, a, err);
+
+	return r < 0 || f->pidns < 0 ? r : add_fd(ret, LR_CHECKPOINT_PID, f->pidns, a, err);
+}
+
+/* Each controller of "9:cpu,cpuacct:/path" by itself; the v2 tree, "0::/path", is for what is not
+ * named. */
+static int plan_cgroup_line(char *line, struct lr_arena *a, struct lr_criu_opts *ret,
+			    struct lr_err *err)
+{
+	char *rest = line, *controller;
+
+	strsep(&rest, ":");
+	char *controllers = strsep(&rest, ":");
+	if (!controllers || !rest || rest[0] != '/')
+		return lr_refuse(err, EPROTO, "a line of /proc/PID/cgroup is not understood");
+	if (!*controllers)
+		return lr_checkpoint_add(&ret->cg_root, (struct lr_criu_pair){.value = rest}, a,
+					 err);
+	if (lr_has_prefix(controllers, "name="))
+		return lr_checkpoint_add(&ret->cg_root,
+					 (struct lr_criu_pair){.key = controllers, .value = rest},
+					 a, err);
+	int r = 0;
+	while (r >= 0 && (controller = strsep(&controllers, ",")))
+		r = lr_checkpoint_add(&ret->cg_root,
+				      (struct lr_criu_pair){.key = controller, .value = rest}, a,
+				      err);
+	return r;
+}
+
+int lr_restore_plan_cgroups(const char *text, struct lr_arena *a, struct lr_criu_opts *ret,
+			    struct lr_err *err)
+{
+	char *rest = text ? lr_strdup(a, text) : NULL, *line;
+	int r = !text || rest ? 0 : lr_fail(err, ENOMEM, "plan");
+
+	while (r >= 0 && (line = strsep(&rest, "\n")))
+		if (*line)
+			r = plan_cgroup_line(line, a, ret, err);
+	return r;
+}
+
+int lr_restore_plan(const struct lr_restore_job *job, const struct lr_restore_found *f,
+		    struct lr_arena *a, struct lr_restore_plan *ret, struct lr_err *err)
+{
+	const struct lr_checkpoint_opts *o = job->opts;
+	struct lr_restore_plan p = {.binds = NULL};
+	struct lr_criu_opts *c = &p.opts;
+
+	int r = lr_checkpoint_plan_opts(o, c, err);
+	if (r < 0)
+		return r;
+	c->log_file = "restore.log";
+	c->root = lr_concat(a, job->stage, "/" LR_RESTORE_ROOT, NULL);
+	c->rst_sibling = true;
+	c->evasive_devices = true;
+	c->ext_masters = true;
+	c->config_file = f->config_file;
+	c->tcp_close = o->tcp_close;
+	c->lsm_profile = o->lsm_profile;
+	c->lsm_mount_context = o->lsm_mount_context;
+	r = c->root ? plan_mounts(job, a, &p, err) : lr_fail(err, ENOMEM, "plan");
+	if (r >= 0)
+		r = plan_namespaces(f, a, c, err);
+	if (r >= 0)
+		r = plan_stdio(f, a, c, err);
+	if (r >= 0)
+		*ret = p;
+	return r;
+}

@@ -1,0 +1,166 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * criu: a narrow client of criu's RPC, as src/dbus is one of systemd's messages.
+ *
+ * The program is started as `criu swrk FD`, gets one request on that socket, tells its progress by
+ * notifications, each of which waits for an answer, and ends with a response. What it prints is
+ * never read to learn what it did; its log is, to say why it failed.
+ *
+ * The messages are those of criu's published rpc.proto. So few of their fields are used here, and
+ * they are encoded so simply, that a table and two hundred lines take the place of a library that
+ * would have to be linked, or of a second program that would have to be installed. Tests hold the
+ * table against rpc.proto.
+ */
+#ifndef LR_CRIU_CRIU_H
+#define LR_CRIU_CRIU_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <sys/types.h>
+
+#include "src/base/arena.h"
+#include "src/base/err.h"
+
+/* As criu counts them: 3.17 and later know every field that is used here. */
+#define LR_CRIU_OLDEST 31700
+
+/* ---- messages ------------------------------------------------------------------------------ */
+
+enum lr_criu_type {
+	LR_CRIU_EMPTY = 0,
+	LR_CRIU_DUMP = 1,
+	LR_CRIU_RESTORE = 2,
+	LR_CRIU_PRE_DUMP = 4,
+	LR_CRIU_NOTIFY = 6,
+	LR_CRIU_FEATURES = 9,
+	LR_CRIU_VERSION = 10,
+};
+
+enum lr_criu_cgroups { /* manage_cgroups_mode */
+		       LR_CRIU_CGROUPS_IGNORE = 0,
+		       LR_CRIU_CGROUPS_SOFT = 3,
+		       LR_CRIU_CGROUPS_FULL = 4,
+		       LR_CRIU_CGROUPS_STRICT = 5,
+};
+
+enum lr_criu_lock { LR_CRIU_LOCK_IPTABLES = 1, LR_CRIU_LOCK_NFTABLES = 2, LR_CRIU_LOCK_SKIP = 3 };
+
+/* One value, or two that belong together: a key and what it stands for. `fd` of inherit_fd. */
+struct lr_criu_pair {
+	const char *key, *value;
+	int fd;
+};
+
+struct lr_criu_list {
+	struct lr_criu_pair *v;
+	size_t n;
+};
+
+/* criu_opts. Begins as LR_CRIU_OPTS_INIT: what is NULL, false, negative or an empty list is left
+ * out. Descriptors are numbers in criu's process. */
+struct lr_criu_opts {
+	int images_dir_fd, work_dir_fd, pid, log_level, status_fd;
+	int manage_cgroups_mode, empty_ns, network_lock;
+	bool leave_running, ext_unix_sk, tcp_established, tcp_close, tcp_skip_in_flight;
+	bool evasive_devices, shell_job, file_locks, track_mem, auto_dedup, link_remap;
+	bool notify_scripts, manage_cgroups, rst_sibling, ext_masters, orphan_pts_master;
+	bool lazy_pages;
+	const char *log_file, *root, *parent_img, *freeze_cgroup, *config_file;
+	const char *lsm_profile, *lsm_mount_context;
+	const char *page_server; /* its address; NULL: none */
+	int page_server_port;
+	struct lr_criu_list external;   /* key */
+	struct lr_criu_list inherit_fd; /* key, fd */
+	struct lr_criu_list cg_root;    /* key: controllers, or NULL (v2); value: path */
+	struct lr_criu_list join_ns;    /* key: kind; value: file */
+};
+#define LR_CRIU_OPTS_INIT                                                                          \
+	{                                                                                          \
+		.images_dir_fd = -1, .work_dir_fd = -1, .pid = -1, .log_level = -1,                \
+		.status_fd = -1, .manage_cgroups_mode = -1, .empty_ns = -1, .network_lock = -1,    \
+		.page_server_port = -1                                                             \
+	}
+
+struct lr_criu_request {
+	enum lr_criu_type type;
+	const struct lr_criu_opts *opts; /* NULL: none */
+	bool notify_success, keep_open;
+	bool mem_track, lazy_pages; /* LR_CRIU_FEATURES: asks for these */
+};
+
+/* What was read of an answer; a field that was not in it is 0. */
+struct lr_criu_response {
+	enum lr_criu_type type;
+	bool success;
+	char script[32]; /* of a notification */
+	pid_t pid;       /* of a notification, or the restored process */
+	int error;       /* errno, as criu has it */
+	char message[256];
+	int version; /* 40201 for 4.2.1 */
+	bool mem_track, lazy_pages;
+};
+
+/* Pure. *ret: the bytes. -ENOMEM. */
+int lr_criu_encode(const struct lr_criu_request *rq, struct lr_arena *a, uint8_t **ret, size_t *n,
+		   struct lr_err *err) LR_MUST_CHECK;
+/* Pure. -EBADMSG. */
+int lr_criu_decode(const uint8_t *bytes, size_t n, struct lr_criu_response *ret,
+		   struct lr_err *err) LR_MUST_CHECK;
+
+/* For tests: row i of the table of criu_opts: "name number type"; NULL at its end. */
+const char *lr_criu_field(size_t i, char buf[96]);
+
+/* ---- a session ----------------------------------------------------------------------------- */
+
+struct lr_criu_session {
+	int sock;
+	pid_t pid;  /* of criu, a child of the caller */
+	int output; /* what it printed: for when it does not even begin to work */
+};
+#define LR_CRIU_SESSION_NONE                                                                       \
+	{                                                                                          \
+		.sock = -EBADF, .output = -EBADF                                                   \
+	}
+
+struct lr_criu_how {
+	const char *program; /* a path, or a name to be found in PATH */
+	/* In criu's process, before it is executed; NULL: nothing. */
+	int (*before)(void *arg, struct lr_err *err);
+	void *arg;
+	/* Descriptors for criu, from LR_CRIU_FIRST_FD on; `before` may fill them in. */
+	const int *fds;
+	size_t n_fds;
+};
+#define LR_CRIU_FIRST_FD 4 /* 3 is the socket */
+
+/* -ENOENT with a hint if there is no criu. */
+int lr_criu_open(const struct lr_criu_how *how, struct lr_criu_session *ret,
+		 struct lr_err *err) LR_MUST_CHECK;
+/* Ends it, if it has not ended: waits for its process. Safe to call twice. */
+void lr_criu_close(struct lr_criu_session *s);
+
+/* Answers a notification; fd: a descriptor that came with it, or LR_NOFD; the callee's to take by
+ * lr_take_fd. A failure makes criu give up. */
+typedef int lr_criu_notified(void *arg, const struct lr_criu_response *rsp, int *fd,
+			     struct lr_err *err);
+
+/* One request, up to its response. -EPIPE: criu ended without one; -EREMOTEIO: it says that it
+ * failed, *ret says how; or what `notified` has returned. */
+int lr_criu_ask(const struct lr_criu_session *s, const struct lr_criu_request *rq,
+		lr_criu_notified *notified, void *arg, struct lr_criu_response *ret,
+		struct lr_err *err) LR_MUST_CHECK;
+
+/* Starts criu to learn its version, which has to be LR_CRIU_OLDEST at least, and whether it has
+ * the features that are asked for. */
+int lr_criu_check(const char *program, bool lazy_pages, bool mem_track,
+		  struct lr_err *err) LR_MUST_CHECK;
+
+/* The last words of criu, for *err: the first error in its log, below dirfd, else the end of what
+ * it printed. Empty if there is nothing. */
+void lr_criu_why(int dirfd, const char *log, int output, char *buf, size_t size);
+
+/* Pure: the line of a log that tells best why it failed, without time and place; false: none. */
+bool lr_criu_telling(const char *log, size_t n, char *buf, size_t size);
+
+#endif

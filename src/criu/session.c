@@ -1,0 +1,366 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* criu: its process, and the talk with it. */
+#define LR_ROOM "criu"
+#include <errno.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <sys/socket.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include "src/base/fd.h"
+#include "src/base/log.h"
+#include "src/base/str.h"
+#include "src/criu/criu.h"
+#include "src/sys/proc.h"
+#include "src/sys/syscalls.h"
+
+#define USUAL_PATH "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"
+#define ANSWER_MAX 65536
+
+static int no_criu(const char *program, int why, struct lr_err *err)
+{
+	lr_fail(err, why, "execute %s", program);
+	return lr_err_hint(err,
+			   "checkpoint and restore need the program criu, %d.%d or later: "
+			   "install it, or name it by --criu",
+			   LR_CRIU_OLDEST / 10000, LR_CRIU_OLDEST / 100 % 100);
+}
+
+/* Podman calls with an environment that has no PATH. */
+static int find(const char *program, char *buf, size_t size)
+{
+	const char *path = getenv("PATH");
+
+	if (strchr(program, '/'))
+		return (size_t)snprintf(buf, size, "%s", program) < size && access(buf, X_OK) == 0
+			       ? 0
+			       : -errno;
+	if (!path || !*path)
+		path = USUAL_PATH;
+	for (; *path; path += strcspn(path, ":"), path += *path == ':') {
+		int n = (int)strcspn(path, ":");
+		if (n && (size_t)snprintf(buf, size, "%.*s/%s", n, path, program) < size &&
+		    access(buf, X_OK) == 0)
+			return 0;
+	}
+	return -ENOENT;
+}
+
+/* Descriptors that are to be at known numbers, out of the way of those numbers first. */
+static int place(int sock, int output, const struct lr_criu_how *how)
+{
+	size_t n = how->n_fds + 3;
+	int want[16], high[16];
+
+	if (n > LR_ARRAY_SIZE(want))
+		return -E2BIG;
+	want[0] = output;
+	want[1] = output;
+	want[2] = sock;
+	for (size_t i = 0; i < how->n_fds; i++)
+		want[3 + i] = how->fds[i];
+	for (size_t i = 0; i < n; i++)
+		if ((high[i] = fcntl(want[i], F_DUPFD_CLOEXEC, 64)) < 0)
+			return -errno;
+	for (size_t i = 0; i < n; i++)
+		if (dup2(high[i], (int)i + 1) < 0)
+			return -errno;
+	(void)lr_close_range((unsigned)n + 1, ~0U, CLOSE_RANGE_CLOEXEC);
+	return 0;
+}
+
+static int send_fd(int sock, int fd)
+{
+	union {
+		char bytes[CMSG_SPACE(sizeof(int))];
+		struct cmsghdr align;
+	} control = {0};
+	struct iovec iov = {(char[]){0}, 1};
+	struct msghdr msg = {
+		.msg_iov = &iov,
+		.msg_iovlen = 1,
+		.msg_control = control.bytes,
+		.msg_controllen = sizeof(control.bytes),
+	};
+	struct cmsghdr *c = CMSG_FIRSTHDR(&msg);
+
+	c->cmsg_level = SOL_SOCKET;
+	c->cmsg_type = SCM_RIGHTS;
+	c->cmsg_len = CMSG_LEN(sizeof(int));
+	memcpy(CMSG_DATA(c), &fd, sizeof(fd));
+	return sendmsg(sock, &msg, MSG_NOSIGNAL) < 0 ? -errno : 0;
+}
+
+/*
+ * criu looks for descriptors that a request names in the process that has made the socket, whose
+ * mount namespace has to be criu's own: so it is made here, and our end of it is sent to the
+ * caller.
+ */
+static int make_socket(int tell, struct lr_err *err)
+{
+	int sv[2];
+
+	if (socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, sv) < 0)
+		return lr_fail(err, errno, "make a socket for criu");
+	int r = send_fd(tell, sv[0]);
+	close(sv[0]);
+	return r < 0 ? lr_fail(err, -r, "hand over criu's socket") : sv[1];
+}
+
+static _Noreturn void child(const struct lr_criu_how *how, const char *path, int output, int tell)
+{
+	char *argv[] = {(char *)"criu", (char *)"swrk", (char *)"3", NULL};
+	struct lr_err err = {0};
+	sigset_t none;
+
+	for (int sig = 1; sig < NSIG; sig++)
+		(void)lr_signal_default(sig);
+	sigemptyset(&none);
+	sigprocmask(SIG_SETMASK, &none, NULL);
+	int high = fcntl(tell, F_DUPFD_CLOEXEC, 64);
+	int r = high < 0 ? lr_fail(&err, errno, "keep a descriptor") : 0;
+	if (r >= 0 && how->before)
+		r = how->before(how->arg, &err);
+	int sock = r >= 0 ? make_socket(high, &err) : r;
+	if (sock >= 0) {
+		r = place(sock, output, how);
+		if (r >= 0)
+			execv(path, argv);
+		no_criu(path, r < 0 ? -r : errno, &err);
+	}
+	(void)send(high < 0 ? tell : high, &err, sizeof(err), MSG_NOSIGNAL);
+	_exit(127);
+}
+
+/* The socket comes first; then an error, or the end, when it was executed. */
+static int hear(int told, int *sock, struct lr_err *err)
+{
+	union {
+		char bytes[CMSG_SPACE(sizeof(int))];
+		struct cmsghdr align;
+	} control;
+	struct lr_err why = {0};
+	ssize_t n;
+
+	do {
+		struct iovec iov = {&why, sizeof(why)};
+		struct msghdr msg = {
+			.msg_iov = &iov,
+			.msg_iovlen = 1,
+			.msg_control = control.bytes,
+			.msg_controllen = sizeof(control.bytes),
+		};
+		n = recvmsg(told, &msg, MSG_CMSG_CLOEXEC);
+		struct cmsghdr *c = n == 1 ? CMSG_FIRSTHDR(&msg) : NULL;
+		if (c && c->cmsg_type == SCM_RIGHTS)
+			memcpy(sock, CMSG_DATA(c), sizeof(*sock));
+	} while (n == 1 || (n < 0 && errno == EINTR));
+	if (n < 0)
+		return lr_fail(err, errno, "start criu");
+	if (n == 0 && *sock >= 0)
+		return 0;
+	if (n != (ssize_t)sizeof(why) || !why.code)
+		return lr_refuse(err, EPIPE, "criu's process died before it was executed");
+	if (err)
+		*err = why;
+	return -why.code;
+}
+
+int lr_criu_open(const struct lr_criu_how *how, struct lr_criu_session *ret, struct lr_err *err)
+{
+	const char *program = how->program ? how->program : "criu";
+	struct lr_criu_session s = LR_CRIU_SESSION_NONE;
+	char path[4096];
+	int tell[2];
+
+	int r = find(program, path, sizeof(path));
+	if (r < 0)
+		return no_criu(program, -r, err);
+	s.output = lr_memfd_create("criu-output", MFD_CLOEXEC);
+	if (s.output < 0 || socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, tell) < 0) {
+		r = lr_fail(err, s.output < 0 ? -s.output : errno, "prepare to start criu");
+		lr_criu_close(&s);
+		return r;
+	}
+	LR_CLEANUP_FD int told = tell[0];
+	s.pid = fork();
+	if (s.pid == 0)
+		child(how, path, s.output, tell[1]);
+	int why = errno;
+	close(tell[1]);
+	if (s.pid < 0) {
+		r = lr_fail(err, why, "fork for criu");
+		s.pid = 0;
+	} else {
+		lr_debug("criu: %s swrk is process %d", path, s.pid);
+		r = hear(told, &s.sock, err);
+	}
+	if (r < 0)
+		lr_criu_close(&s);
+	else
+		*ret = s;
+	return r;
+}
+
+void lr_criu_close(struct lr_criu_session *s)
+{
+	s->sock = lr_close(s->sock);
+	while (s->pid > 0 && waitpid(s->pid, NULL, 0) < 0 && errno == EINTR)
+		;
+	s->pid = 0;
+	s->output = lr_close(s->output);
+}
+
+static int send_request(int sock, const struct lr_criu_request *rq, struct lr_arena *a,
+			struct lr_err *err)
+{
+	uint8_t *bytes;
+	size_t n;
+
+	int r = lr_criu_encode(rq, a, &bytes, &n, err);
+	if (r < 0)
+		return r;
+	ssize_t sent;
+	do
+		sent = send(sock, bytes, n, MSG_NOSIGNAL);
+	while (sent < 0 && errno == EINTR);
+	if (sent < 0)
+		return lr_fail(err, errno, "send a request of %zu bytes to criu", n);
+	return 0;
+}
+
+/* *fd: of a terminal's master, with the notification that is about it; LR_NOFD: none. */
+static int receive(int sock, uint8_t *buf, struct lr_criu_response *ret, int *fd,
+		   struct lr_err *err)
+{
+	union {
+		char bytes[CMSG_SPACE(4 * sizeof(int))];
+		struct cmsghdr align;
+	} control;
+	struct iovec iov = {buf, ANSWER_MAX};
+	struct msghdr msg = {
+		.msg_iov = &iov,
+		.msg_iovlen = 1,
+		.msg_control = control.bytes,
+		.msg_controllen = sizeof(control.bytes),
+	};
+	ssize_t n;
+
+	do
+		n = recvmsg(sock, &msg, MSG_CMSG_CLOEXEC);
+	while (n < 0 && errno == EINTR);
+	if (n < 0 && errno != ECONNRESET)
+		return lr_fail(err, errno, "hear from criu");
+	for (struct cmsghdr *c = CMSG_FIRSTHDR(&msg); n >= 0 && c; c = CMSG_NXTHDR(&msg, c)) {
+		if (c->cmsg_level != SOL_SOCKET || c->cmsg_type != SCM_RIGHTS)
+			continue;
+		size_t count = (c->cmsg_len - CMSG_LEN(0)) / sizeof(int);
+		for (size_t i = 0; i < count; i++) {
+			int got;
+			memcpy(&got, CMSG_DATA(c) + i * sizeof(int), sizeof(got));
+			lr_close(*fd);
+			*fd = got;
+		}
+	}
+	if (n <= 0)
+		return lr_refuse(err, EPIPE, "criu ended without an answer");
+	if (msg.msg_flags & MSG_TRUNC)
+		return lr_refuse(err, EMSGSIZE, "criu answers at too great a length");
+	return lr_criu_decode(buf, (size_t)n, ret, err);
+}
+
+int lr_criu_ask(const struct lr_criu_session *s, const struct lr_criu_request *rq,
+		lr_criu_notified *notified, void *arg, struct lr_criu_response *ret,
+		struct lr_err *err)
+{
+	LR_CLEANUP_ARENA struct lr_arena *a = lr_arena_new();
+	uint8_t *buf = lr_alloc(a, ANSWER_MAX);
+	int failed = 0;
+
+	if (!buf)
+		return lr_fail(err, ENOMEM, "talk to criu");
+	int r = send_request(s->sock, rq, a, err);
+	while (r >= 0) {
+		LR_CLEANUP_FD int fd = LR_NOFD;
+		r = receive(s->sock, buf, ret, &fd, failed ? NULL : err);
+		if (r < 0 || ret->type != LR_CRIU_NOTIFY)
+			break;
+		lr_debug("criu: %s", ret->script);
+		if (!failed && notified)
+			failed = notified(arg, ret, &fd, err);
+		const struct lr_criu_request answer = {
+			.type = LR_CRIU_NOTIFY,
+			.notify_success = failed >= 0,
+		};
+		failed = failed < 0 ? failed : 0;
+		r = send_request(s->sock, &answer, a, failed ? NULL : err);
+	}
+	if (failed)
+		return failed;
+	if (r < 0)
+		return r;
+	return ret->success ? 0 : lr_refuse(err, EREMOTEIO, "criu failed");
+}
+
+/* Each question needs a criu of its own: it ends with its answer. */
+static int ask_one(const char *program, const struct lr_criu_request *rq,
+		   struct lr_criu_response *rsp, struct lr_err *err)
+{
+	const struct lr_criu_how how = {.program = program};
+	struct lr_criu_session s = LR_CRIU_SESSION_NONE;
+	char why[256];
+
+	int r = lr_criu_open(&how, &s, err);
+	if (r < 0)
+		return r;
+	r = lr_criu_ask(&s, rq, NULL, NULL, rsp, err);
+	if (r < 0) {
+		lr_criu_why(LR_NOFD, NULL, s.output, why, sizeof(why));
+		lr_refuse(err, -r, "%s does not tell what it can%s%s", program ? program : "criu",
+			  *why ? ": " : "", why);
+	}
+	lr_criu_close(&s);
+	return r;
+}
+
+int lr_criu_check(const char *program, bool lazy_pages, bool mem_track, struct lr_err *err)
+{
+	struct lr_criu_response rsp = {0};
+
+	int r = ask_one(program, &(struct lr_criu_request){.type = LR_CRIU_VERSION}, &rsp, err);
+	if (r < 0)
+		return r;
+	lr_debug("criu: version %d", rsp.version);
+	if (rsp.version < LR_CRIU_OLDEST) {
+		lr_refuse(err, EOPNOTSUPP, "criu %d.%d.%d is too old", rsp.version / 10000,
+			  rsp.version / 100 % 100, rsp.version % 100);
+		return lr_err_hint(err, "%d.%d is the oldest that will do", LR_CRIU_OLDEST / 10000,
+				   LR_CRIU_OLDEST / 100 % 100);
+	}
+	if (!lazy_pages && !mem_track)
+		return 0;
+	const struct lr_criu_request rq = {
+		.type = LR_CRIU_FEATURES,
+		.lazy_pages = lazy_pages,
+		.mem_track = mem_track,
+	};
+	r = ask_one(program, &rq, &rsp, err);
+	if (r >= 0 && lazy_pages && !rsp.lazy_pages)
+		r = lr_refuse(err, EOPNOTSUPP,
+			      "--lazy-pages: criu says that the kernel cannot fetch memory lazily "
+			      "(userfaultfd)");
+	if (r >= 0 && mem_track && !rsp.mem_track) {
+		/* criu would take every page for one that was not written since. */
+		lr_refuse(
+			err, EOPNOTSUPP,
+			"--pre-dump and --parent-path: criu says that the kernel cannot tell which "
+			"memory was written since");
+		lr_err_hint(err, "that takes CONFIG_MEM_SOFT_DIRTY; without these options all "
+				 "memory is dumped at once");
+	}
+	return r < 0 || !mem_track || rsp.mem_track ? r : -EOPNOTSUPP;
+}

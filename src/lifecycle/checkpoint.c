@@ -1,0 +1,96 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* lifecycle: checkpoint: a running container into an image directory. */
+#define LR_ROOM "checkpoint"
+#include "src/checkpoint/checkpoint.h"
+
+#include <errno.h>
+#include <signal.h>
+
+#include "src/base/log.h"
+#include "src/base/str.h"
+#include "src/lifecycle/compile.h"
+#include "src/sys/proc.h"
+
+static int check(const struct lr_runtime *rt, const struct lr_existing *c, struct lr_err *err)
+{
+	if (c->status != LR_RUNNING && c->status != LR_PAUSED)
+		return lr_refuse(err, EINVAL, "container cannot be checkpointed in %s state",
+				 lr_status_name(c->status));
+	if (lr_is_rootless(rt)) {
+		lr_refuse(err, EPERM, "cannot checkpoint a rootless container");
+		return lr_err_hint(err, "criu needs root in the host's user namespace");
+	}
+	return 0;
+}
+
+/* criu freezes the tree before it stops it, and thaws it. The freezer of cgroup v1 makes ptrace(2)
+ * wait for ever for a process that was stopped by a signal, so there criu has to do without. */
+static const char *freezer(const struct lr_cgroup_ref *cg)
+{
+	for (size_t i = 0; cg->mode == LR_CGROUP_V2 && i < cg->n; i++)
+		if (!*cg->v[i].hierarchy)
+			return cg->v[i].path;
+	return NULL;
+}
+
+/* What is thawed for criu because the kernel would not let it stop a frozen process: for as long as
+ * that takes. */
+static int set_frozen(const struct lr_existing *c, bool frozen, struct lr_err *err)
+{
+	if (c->status != LR_PAUSED || c->cgroup.mode == LR_CGROUP_V2)
+		return 0;
+	return lr_cgroup_freeze(&c->cgroup, frozen, err);
+}
+
+static int run_engine(const struct lr_existing *c, const struct lr_checkpoint_opts *o,
+		      const struct lr_checkpoint_engine *engine, struct lr_arena *a,
+		      struct lr_err *err)
+{
+	const struct lr_create_opts bundle = {.bundle = c->record.bundle, .two_phase = true};
+	struct lr_checkpoint_job job = {
+		.opts = o,
+		.pid = c->record.pid,
+		.freezer = freezer(&c->cgroup),
+	};
+	const char *path;
+	bool lives_on = o->leave_running || o->pre_dump;
+
+	int r = lr_compile_read(&bundle, a, &path, &job.config, err);
+	if (r >= 0)
+		r = lr_container_mark(&c->store, &c->record, false, a, err);
+	if (r >= 0)
+		r = set_frozen(c, false, err);
+	if (r < 0)
+		return r;
+	r = engine->checkpoint(&job, a, err);
+	if (r < 0 || lives_on) {
+		int refrozen = set_frozen(c, true, r < 0 ? NULL : err);
+		r = r < 0 ? r : refrozen;
+	}
+	return r;
+}
+
+int lr_lifecycle_checkpoint(const struct lr_runtime *rt, const char *id,
+			    const struct lr_checkpoint_opts *o, struct lr_err *err)
+{
+	LR_CLEANUP_ARENA struct lr_arena *a = lr_arena_new();
+	LR_CLEANUP_EXISTING struct lr_existing c = LR_EXISTING_NONE;
+	const struct lr_checkpoint_engine *engine;
+
+	/* A manager that goes away must not end criu's work in the middle. */
+	signal(SIGPIPE, SIG_IGN);
+	int r = lr_checkpoint_check(o, err);
+	if (r >= 0)
+		r = lr_checkpoint_engine(NULL, &engine, err);
+	if (r >= 0)
+		r = lr_container_open(rt, id, true, a, &c, err);
+	if (r >= 0)
+		r = check(rt, &c, err);
+	if (r >= 0)
+		r = run_engine(&c, o, engine, a, err);
+	if (r < 0 || o->leave_running || o->pre_dump)
+		return r;
+	lr_debug("checkpoint: %s is in the images, and ends here", id);
+	/* As runc and crun: what is in the images is not in the store any more. */
+	return lr_container_destroy(&c.entry, &c.record, c.config_text, c.config_len, NULL, a, err);
+}

@@ -1,0 +1,174 @@
+#!/usr/bin/env bats
+# SPDX-License-Identifier: Apache-2.0
+# What every option becomes in criu's request, as protoc(1) reads it by criu's own rpc.proto; and how
+# answers are taken that criu would not give. By a criu that is none.
+
+load helpers.bash
+
+setup() {
+	checkpoint_setup
+	export FAKE_DIR=$PWD/fake
+	mkdir fake
+	cfg '.process.args = ["/bin/sleep", "300"]'
+}
+teardown() {
+	common_teardown
+}
+
+# The last request, decoded; without protoc the test is none.
+request() {
+	command -v protoc >/dev/null || skip "protoc is not installed"
+	[ -e "$LR_CRIU/rpc.proto" ] || skip "criu's rpc.proto is not installed"
+	local last
+	last=$(find fake -name 'request.*' | sort -V | tail -n 1)
+	protoc --proto_path="$(dirname "$(realpath "$LR_CRIU/rpc.proto")")" --decode=criu_req rpc.proto <"$last"
+}
+
+fake() {
+	rt --criu "$LR_HERE/fake-criu" "$@"
+}
+
+# asks VERB "OPTION..." WORDS...: they are in the request that these options make.
+asks() {
+	local verb=$1
+	shift
+	"asks_$verb" "$@"
+}
+
+asks_checkpoint() {
+	local options=$1 word got
+	shift
+	# shellcheck disable=SC2086 # one word each
+	fake checkpoint --leave-running --image-path "$IMG" $options "$ID" || return 1
+	got=$(request | tr -s ' \n' ' ')
+	for word; do assert_has "$got" "$word"; done
+}
+
+asks_restore() {
+	local options=$1 word got
+	shift
+	# shellcheck disable=SC2086 # one word each
+	run fake restore --detach --image-path "$IMG" --bundle "$BUNDLE" $options "$TAG-r" </dev/null
+	assert_one_error
+	assert_has "$output" "the fake says no"
+	got=$(request | tr -s ' \n' ' ')
+	for word; do assert_has "$got" "$word"; done
+	assert_eq "$(list_ids | grep -x "$TAG-r" || true)" ""
+}
+
+@test "checkpoint: our table of criu's options is that of its rpc.proto" {
+	[ -e "$LR_CRIU/rpc.proto" ] || skip "criu's rpc.proto is not installed"
+	python3 - "$LR_CRIU/rpc.proto" "$LR_HERE/../../src/criu/message.c" <<-'END'
+		import re, sys
+		proto = re.search(r'message criu_opts \{(.*?)\n\}', open(sys.argv[1]).read(), re.S)[1]
+		theirs = {m[2]: (m[1], m[3]) for m in re.finditer(r'(?:optional|required|repeated)\s+(\w+)\s+(\w+)\s*=\s*(\d+)', proto)}
+		source = open(sys.argv[2]).read()
+		ours = re.findall(r'FIELD\((\w+), (\d+), (\w+)\)|\{"(\w+)", (\d+), (\w+),', source)
+		kinds = {'BOOL': {'bool'}, 'INT': {'int32', 'uint32', 'criu_cg_mode', 'criu_network_lock_method'}, 'STRING': {'string'},
+		         'KEYS': {'string'}, 'FDS': {'inherit_fd'}, 'ROOTS': {'cgroup_root'}, 'NAMESPACES': {'join_namespace'},
+		         'PAGE_SERVER': {'criu_page_server_info'}}
+		assert len(ours) > 30, ours
+		for row in ours:
+		    name, number, kind = row[:3] if row[0] else row[3:]
+		    assert theirs[name][1] == number and theirs[name][0] in kinds[kind], (row, theirs[name])
+	END
+}
+
+@test "checkpoint: every option in the request, one by one" {
+	rt_bg run --detach --bundle "$BUNDLE" "$ID"
+	mkdir -m 700 parent
+	asks checkpoint "--tcp-established" "type: DUMP" "leave_running: true" "tcp_established: true" "pid: $(pid_of)"
+	asks checkpoint "--ext-unix-sk" "ext_unix_sk: true"
+	asks checkpoint "--shell-job" "shell_job: true"
+	asks checkpoint "--file-locks" "file_locks: true"
+	asks checkpoint "--auto-dedup" "auto_dedup: true"
+	asks checkpoint "--link-remap" "link_remap: true"
+	asks checkpoint "--tcp-skip-in-flight" "tcp_skip_in_flight: true"
+	asks checkpoint "--lazy-pages" "lazy_pages: true"
+	asks checkpoint "--lazy-pages --status-fd 9" "status_fd: 6" 9>status
+	asks checkpoint "--page-server 192.0.2.7:1234" 'ps { address: "192.0.2.7" port: 1234 }'
+	asks checkpoint "--page-server [::1]:1234" 'ps { address: "::1" port: 1234 }'
+	asks checkpoint "--empty-ns network" "empty_ns: 1073741824"
+	asks checkpoint "--manage-cgroups-mode full" "manage_cgroups_mode: FULL" "manage_cgroups: true"
+	asks checkpoint "--manage-cgroups-mode strict" "manage_cgroups_mode: STRICT"
+	asks checkpoint "--manage-cgroups-mode soft" "manage_cgroups_mode: SOFT"
+	asks checkpoint "--manage-cgroups-mode ignore" "manage_cgroups_mode: IGNORE"
+	asks checkpoint "" "manage_cgroups_mode: SOFT" "notify_scripts: true" "orphan_pts_master: true" 'log_file: "dump.log"'
+	asks checkpoint "--network-lock nftables" "network_lock: NFTABLES"
+	asks checkpoint "--network-lock skip" "network_lock: SKIP"
+	asks checkpoint "--network-lock iptables" "network_lock: IPTABLES"
+	asks checkpoint "--pre-dump --parent-path ../parent" "type: PRE_DUMP" "track_mem: true" 'parent_img: "../parent"'
+	asks checkpoint "--parent-path ../parent" "type: DUMP" "track_mem: true" 'parent_img: "../parent"'
+	assert_eq "$(status_of)" running
+}
+
+@test "restore: every option in the request, one by one" {
+	mkdir -m 700 "$IMG"
+	echo '["pipe:[11]","/dev/null","pipe:[12]"]' >"$IMG/descriptors.json"
+	asks restore "--tcp-established" "type: RESTORE" "tcp_established: true" "rst_sibling: true"
+	asks restore "--tcp-close" "tcp_close: true"
+	asks restore "--ext-unix-sk" "ext_unix_sk: true"
+	asks restore "--shell-job" "shell_job: true"
+	asks restore "--file-locks" "file_locks: true"
+	asks restore "--auto-dedup" "auto_dedup: true"
+	asks restore "--lazy-pages" "lazy_pages: true"
+	asks restore "--empty-ns network" "empty_ns: 1073741824"
+	asks restore "--manage-cgroups-mode ignore" "manage_cgroups_mode: IGNORE"
+	asks restore "--network-lock skip" "network_lock: SKIP"
+	asks restore "--lsm-profile selinux:container_t" 'lsm_profile: "selinux:container_t"'
+	asks restore "--lsm-mount-context system_u:c:d:s0" 'lsm_mount_context: "system_u:c:d:s0"'
+	asks restore "--no-pivot --no-subreaper" "type: RESTORE"
+	asks restore "-no-subreaper" 'inherit_fd { key: "pipe:[11]" fd: 4 }' 'inherit_fd { key: "pipe:[12]" fd: 6 }'
+	asks restore "" 'log_file: "restore.log"' 'external: "mnt[/dev/null]:' 'cg_root { '
+}
+
+@test "checkpoint: the administrator's options for criu: the annotation, and a file of this runtime's or runc's" {
+	rt_bg run --detach --bundle "$BUNDLE" "$ID"
+	cfg '.annotations["org.criu.config"] = "/etc/my-criu.conf"'
+	asks checkpoint "" 'config_file: "/etc/my-criu.conf"'
+	cfg '.annotations["org.criu.config"] = ""'
+	asks checkpoint ""
+	assert_hasnt "$(request)" config_file
+}
+
+@test "checkpoint: options that cannot work are refused, with the reason" {
+	rt_bg run --detach --bundle "$BUNDLE" "$ID"
+	run fake checkpoint --image-path "$IMG" --empty-ns mount "$ID"
+	assert_one_error
+	assert_has "$output" "no other"
+	run fake checkpoint --image-path "$IMG" --empty-ns nothing "$ID"
+	assert_one_error
+	run fake checkpoint --image-path "$IMG" --page-server nowhere "$ID"
+	assert_one_error
+	assert_has "$output" "ADDRESS:PORT"
+	run fake checkpoint --image-path "$IMG" --status-fd 1 "$ID"
+	assert_one_error
+	assert_has "$output" "lazy-pages"
+	assert_eq "$(status_of)" running
+}
+
+@test "checkpoint: a criu that is too old, and answers that are none" {
+	rt_bg run --detach --bundle "$BUNDLE" "$ID"
+	FAKE_VERSION=31602 run fake checkpoint --image-path "$IMG" "$ID"
+	assert_one_error
+	assert_has "$output" "criu 3.16.2 is too old"
+	for answer in ff 0801 "08ffffffffffffffffffff01" "0a05" "5205ffffffff"; do
+		FAKE_ANSWER=$answer run fake checkpoint --image-path "$IMG" "$ID"
+		assert_one_error
+	done
+	FAKE_FAIL=1 run fake checkpoint --image-path "$IMG" "$ID"
+	assert_one_error
+	assert_has "$output" "the fake says no"
+	assert_eq "$(status_of)" running
+}
+
+@test "checkpoint: a mount that is not in config.json is refused by its name" {
+	rt_bg run --detach --bundle "$BUNDLE" "$ID"
+	mkdir extra
+	jq -n --arg d "$PWD/extra" '[{destination: "/tmp/extra", type: "bind", source: $d, options: ["bind"]}]' >mounts.json
+	rt mounts add "$ID" mounts.json
+	run fake checkpoint --image-path "$IMG" "$ID"
+	assert_one_error
+	assert_has "$output" "/tmp/extra"
+	assert_has "$output" "is not in config.json"
+}
