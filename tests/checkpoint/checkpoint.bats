@@ -501,6 +501,84 @@ hello"
 	assert_has "$output" "does not exist"
 }
 
+@test "checkpoint: a TCP connection stays, with --tcp-established" {
+	python_root
+	cat >"$BUNDLE/rootfs/tcp.py" <<-'END'
+		import os, socket, threading, time
+		# Both ends are in here: what one end counts goes through the kernel to the other.
+		listener = socket.socket(); listener.bind(("127.0.0.1", 0)); listener.listen()
+		client = socket.create_connection(listener.getsockname())
+		server, _ = listener.accept()
+		def send():
+		    i = 0
+		    while True:
+		        i += 1
+		        client.sendall(b"%d\n" % i)
+		        time.sleep(0.02)
+		threading.Thread(target=send, daemon=True).start()
+		for line in server.makefile():
+		    with open("/tmp/n.new", "w") as f: f.write(line)
+		    os.rename("/tmp/n.new", "/tmp/n")
+	END
+	cfg '.process.args = ["python3", "/tcp.py"]'
+	start_counter
+	run rt checkpoint --image-path "$PWD/no" "$ID"
+	assert_one_error
+	assert_has "$output" "criu could not dump"
+	counts_on "$(count)"
+	checkpoint "$ID" --tcp-established --network-lock skip
+	at=$(count)
+	restore "$ID" --tcp-established --network-lock skip
+	counts_on "$at"
+}
+
+@test "checkpoint: a container with a user namespace, whose devices are bound" {
+	cfg '.linux.namespaces += [{type: "user"}]
+		| .linux.uidMappings = [{containerID: 0, hostID: 100000, size: 65536}]
+		| .linux.gidMappings = [{containerID: 0, hostID: 100000, size: 65536}]'
+	chmod 755 "$BATS_TEST_TMPDIR" "$BUNDLE"
+	chmod 1777 "$BUNDLE/rootfs/tmp"
+	start_counter
+	checkpoint "$ID"
+	at=$(count)
+	restore "$ID"
+	counts_on "$at"
+	assert_eq "$(awk '/^Uid/ {print $2}' "/proc/$(pid_of)/status")" 100000
+	assert_eq "$(rt exec "$ID" /bin/sh -c 'echo x >/dev/null; id -u')" 0
+}
+
+@test "checkpoint: a container with a cgroup namespace, whose cgroup mount shows it" {
+	cfg '.linux.namespaces += [{type: "cgroup"}]'
+	start_counter
+	checkpoint "$ID"
+	at=$(count)
+	restore "$ID"
+	counts_on "$at"
+}
+
+@test "restore: killed at any moment leaves what delete --force removes" {
+	start_counter
+	checkpoint "$ID"
+	for ms in 5 20 40 60 80 100 120 150 200 250 300 400; do
+		kill_at ${ms}000 env LR_TEST_TAG="$TAG" "$LEAN_RUNTIME" --root "$ROOT" restore --detach --image-path "$IMG" --bundle "$BUNDLE" "$ID" 3>&-
+		rt delete --force "$ID"
+		assert_nothing_left
+	done
+	at=$(count)
+	sleep 0.2
+	assert_eq "$(count)" "$at"
+	restore "$ID"
+	counts_on "$at"
+}
+
+@test "checkpoint: killed at any moment, the container goes on" {
+	start_counter
+	for ms in 20 60 100 150 200 300; do
+		kill_at ${ms}000 env LR_TEST_TAG="$TAG" "$LEAN_RUNTIME" --root "$ROOT" checkpoint --leave-running --image-path "$IMG" "$ID" 3>&-
+		counts_on "$(count)"
+	done
+}
+
 @test "checkpoint: fifty times there and back leave nothing" {
 	start_counter
 	for _ in $(seq 50); do

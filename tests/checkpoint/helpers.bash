@@ -5,6 +5,7 @@ load ../lib/helpers.bash
 
 : "${LR_CRIU:?is not set: call tests/checkpoint/run}"
 export PATH=$LR_CRIU:$PATH
+export LR_HERE
 LR_HERE=$(cd "$(dirname "${BASH_SOURCE[0]}")" && pwd)
 
 checkpoint_setup() {
