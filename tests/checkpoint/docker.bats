@@ -1,0 +1,69 @@
+#!/usr/bin/env bats
+# SPDX-License-Identifier: Apache-2.0
+# docker checkpoint and docker start --checkpoint, of an experimental daemon.
+
+load ../docker/dockerd.bash
+load managers.bash
+
+setup_file() {
+	command -v dockerd >/dev/null || skip "dockerd is not installed"
+	start_dockerd checkpoint --experimental --default-runtime lean
+}
+
+teardown_file() {
+	stop_dockerd
+}
+
+setup() {
+	NAME=c$BATS_TEST_NUMBER
+	cd "$BATS_TEST_TMPDIR" || return 1
+}
+
+teardown() {
+	[ -n "${BATS_TEST_COMPLETED-}" ] || {
+		find "$DOCKER_DIR" -name '*.log' -size +0 -path '*criu*' -exec grep -H -E 'Error|Warn' {} + || true
+		tail -n 20 "$DOCKER_DIR/log"
+	}
+	remove_all
+}
+
+count() {
+	dk exec "$NAME" cat /n
+}
+
+@test "docker: checkpoint create, ls, rm; start --checkpoint" {
+	dk run -d --network none --name "$NAME" bb sh -c "$COUNTER"
+	wait_until eval '[ "$(count)" -gt 5 ]'
+	at=$(count)
+	dk checkpoint create "$NAME" one
+	assert_has "$(dk checkpoint ls "$NAME")" one
+	wait_until eval '[ "$(dk inspect -f "{{.State.Running}}" "$NAME")" = false ]'
+	dk start --checkpoint one "$NAME"
+	counts_on "$at" count
+	dk checkpoint rm "$NAME" one
+	assert_hasnt "$(dk checkpoint ls "$NAME")" one
+}
+
+@test "docker: checkpoint create --leave-running" {
+	dk run -d --network none --name "$NAME" bb sh -c "$COUNTER"
+	wait_until eval '[ "$(count)" -gt 5 ]'
+	at=$(count)
+	dk checkpoint create --leave-running "$NAME" one
+	counts_on "$at" count
+	dk kill "$NAME"
+	dk start --checkpoint one "$NAME"
+	counts_on "$at" count
+}
+
+@test "docker: a container in the default network" {
+	dk run -d --name "$NAME" bb sh -c "$COUNTER"
+	wait_until eval '[ "$(count)" -gt 5 ]'
+	at=$(count)
+	address=$(dk inspect -f '{{.NetworkSettings.IPAddress}}' "$NAME")
+	dk checkpoint create "$NAME" one
+	wait_until eval '[ "$(dk inspect -f "{{.State.Running}}" "$NAME")" = false ]'
+	dk start --checkpoint one "$NAME"
+	counts_on "$at" count
+	dk exec "$NAME" ip addr show eth0 | grep -q "$(dk inspect -f '{{.NetworkSettings.IPAddress}}' "$NAME")"
+	[ -n "$address" ]
+}
