@@ -69,6 +69,23 @@ static int look_at_namespaces(const struct lr_checkpoint_job *job, struct lr_che
 	return r;
 }
 
+/* Lines of devices have a colon; those of the header have none. */
+static int look_at_devices(pid_t pid, struct lr_arena *a, struct lr_checkpoint_found *f,
+			   struct lr_err *err)
+{
+	char path[64], *text = lr_alloc(a, 262144);
+	int n = 0;
+
+	snprintf(path, sizeof(path), "/proc/%d/net/dev", pid);
+	ssize_t len = text ? lr_read_file_at(AT_FDCWD, path, text, 262144) : -ENOMEM;
+	if (len < 0)
+		return lr_fail(err, (int)-len, "read %s", path);
+	for (const char *at = text; (at = strchr(at, ':')); at++)
+		n++;
+	f->devices = n > 1;
+	return 0;
+}
+
 static int read_mounts(pid_t pid, struct lr_arena *a, struct lr_checkpoint_found *f,
 		       struct lr_err *err)
 {
@@ -145,6 +162,8 @@ static int look(const struct lr_checkpoint_job *job, struct lr_arena *a,
 		.config_file = lr_checkpoint_config_file(job->config),
 	};
 	int r = look_at_namespaces(job, f, err);
+	if (r >= 0)
+		r = look_at_devices(job->pid, a, f, err);
 	if (r >= 0)
 		r = read_mounts(job->pid, a, f, err);
 	if (r >= 0)
@@ -344,6 +363,10 @@ static int start(struct restoring *x, struct lr_restore_found *f, struct lr_aren
 		r = open_joined(x, "pid", &f->pidns, err);
 	if (r >= 0)
 		r = lr_restore_plan(x->job, f, a, &x->plan, err);
+	if (r >= 0)
+		r = lr_restore_look(&x->plan, a, err);
+	if (r >= 0)
+		r = lr_restore_plan_binds(&x->plan, a, err);
 	how.n_fds = x->n_fds;
 	if (r >= 0)
 		r = lr_criu_open(&how, &s, err);
@@ -377,8 +400,10 @@ static int restore(const struct lr_restore_job *job, struct lr_arena *a, pid_t *
 		r = lr_checkpoint_dirs_open(job->opts, false, a, &d, err);
 	if (r >= 0)
 		r = lr_checkpoint_stdio_load(d.images_fd, a, &f.stdio, err);
-	if (r >= 0)
+	if (r >= 0) {
+		f.net = lr_checkpoint_has_net(d.images_fd);
 		r = start(&x, &f, a, err);
+	}
 	lr_checkpoint_dirs_close(&d);
 	return r;
 }

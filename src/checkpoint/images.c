@@ -2,6 +2,7 @@
 /* checkpoint: the directories that criu reads and writes, and the administrator's options for it.
  */
 #define LR_ROOM "checkpoint"
+#include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <limits.h>
@@ -88,6 +89,20 @@ void lr_checkpoint_dirs_close(struct lr_checkpoint_dirs *d)
 {
 	d->images_fd = lr_close(d->images_fd);
 	d->work_fd = lr_close(d->work_fd);
+}
+
+bool lr_checkpoint_has_net(int images_fd)
+{
+	int fd = openat(images_fd, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+	LR_CLEANUP_DIR DIR *d = fd < 0 ? NULL : fdopendir(fd);
+	struct dirent *e;
+	bool found = false;
+
+	if (!d)
+		lr_close(fd);
+	while (d && !found && (e = readdir(d)))
+		found = lr_has_prefix(e->d_name, "netdev-");
+	return found;
 }
 
 const char *lr_checkpoint_config_file(const struct oci_config *config)

@@ -55,6 +55,7 @@ struct lr_checkpoint_found {
 	const int
 		*at; /* for each of config.json's mounts: the id of what is there; -1: not known */
 	uint64_t netns, pidns; /* inodes of those it has joined; 0: it has its own, or the host's */
+	bool devices;          /* its network namespace has more than a loopback */
 	struct lr_checkpoint_stdio stdio;
 	const char *freezer, *config_file;
 };
@@ -74,6 +75,8 @@ bool lr_checkpoint_is_bind(const struct oci_mount *m);
 char *lr_checkpoint_clean(const char *path, struct lr_arena *a);
 /* The path of the namespace of that type that config.json joins; NULL: none. */
 const char *lr_checkpoint_joined(const struct oci_config *c, const char *type);
+/* It has one that is not joined. */
+bool lr_checkpoint_own(const struct oci_config *c, const char *type);
 
 /* For network namespaces that are joined, as runc names them in its images. */
 #define LR_CHECKPOINT_NET "extRootNetNS"
@@ -85,6 +88,7 @@ struct lr_restore_found {
 	struct lr_checkpoint_stdio stdio;
 	int netns, pidns; /* numbers in criu's process of what is to be joined; LR_NOFD: none */
 	int fd0;          /* ... of the caller's standard descriptors: this one and the next two */
+	bool net;         /* the images have the contents of a network namespace */
 	const char *config_file;
 };
 
@@ -94,11 +98,12 @@ struct lr_restore_found {
  * which was read-only would not be.
  */
 struct lr_restore_bind {
-	const char *destination; /* for messages; NULL: of no mount in config.json */
+	const char *name; /* in the images */
+	bool configured;  /* by a mount of config.json, whose destination that is */
 	const char *source;
-	const char *at; /* below the stage */
+	size_t top;     /* so much of it leads to the root of the mount that it is in */
+	const char *at; /* where all of that mount goes, below the stage */
 	uint64_t set;   /* MOUNT_ATTR_* */
-	bool rec;       /* ... of all that is mounted below it, too */
 	bool null;      /* has to be the null device */
 };
 
@@ -112,6 +117,9 @@ struct lr_restore_plan {
 int lr_restore_plan(const struct lr_restore_job *job, const struct lr_restore_found *f,
 		    struct lr_arena *a, struct lr_restore_plan *ret,
 		    struct lr_err *err) LR_MUST_CHECK;
+/* Pure, once the binds' sources have been looked at: under which names criu finds them. */
+int lr_restore_plan_binds(struct lr_restore_plan *p, struct lr_arena *a,
+			  struct lr_err *err) LR_MUST_CHECK;
 /* Pure: the container's cgroups, from /proc/PID/cgroup of criu, which is in them. */
 int lr_restore_plan_cgroups(const char *text, struct lr_arena *a, struct lr_criu_opts *ret,
 			    struct lr_err *err) LR_MUST_CHECK;
@@ -120,6 +128,9 @@ int lr_restore_plan_cgroups(const char *text, struct lr_arena *a, struct lr_criu
 
 #define LR_RESTORE_ROOT "root" /* below the stage: the rootfs */
 
+/* Finds out where each source is: no links are left in it, and `top` is known. */
+int lr_restore_look(struct lr_restore_plan *plan, struct lr_arena *a,
+		    struct lr_err *err) LR_MUST_CHECK;
 /* In criu's process. */
 int lr_restore_stage(const struct lr_restore_job *job, const struct lr_restore_plan *plan,
 		     struct lr_err *err) LR_MUST_CHECK;
@@ -140,6 +151,9 @@ struct lr_checkpoint_dirs {
 int lr_checkpoint_dirs_open(const struct lr_checkpoint_opts *o, bool make, struct lr_arena *a,
 			    struct lr_checkpoint_dirs *ret, struct lr_err *err) LR_MUST_CHECK;
 void lr_checkpoint_dirs_close(struct lr_checkpoint_dirs *d);
+
+/* Whether criu has written the contents of a network namespace there. */
+bool lr_checkpoint_has_net(int images_fd);
 
 /* The administrator's own options for criu: the annotation, or one of the files; NULL: none. */
 const char *lr_checkpoint_config_file(const struct oci_config *config);

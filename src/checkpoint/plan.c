@@ -59,6 +59,16 @@ const char *lr_checkpoint_joined(const struct oci_config *c, const char *type)
 	return NULL;
 }
 
+bool lr_checkpoint_own(const struct oci_config *c, const char *type)
+{
+	const struct oci_linux *l = c->linux_;
+
+	for (size_t i = 0; l && i < l->namespaces.n; i++)
+		if (lr_streq(l->namespaces.v[i].type, type))
+			return !l->namespaces.v[i].path || !*l->namespaces.v[i].path;
+	return false;
+}
+
 /* ---- options ------------------------------------------------------------------------------- */
 
 static const struct lr_name cgroup_modes[] = {
@@ -319,6 +329,20 @@ static int plan_namespaces(const struct lr_checkpoint_found *f, struct lr_arena 
 	return r;
 }
 
+/*
+ * Network devices that hooks have put there, as Docker's do, have their other ends in the host's
+ * network, and are put there again when it is restored.
+ */
+static void leave_network(const struct oci_config *c, const struct lr_checkpoint_found *f,
+			  struct lr_criu_opts *ret)
+{
+	const struct oci_hooks *h = c->hooks;
+
+	if (h && (h->prestart.n || h->create_runtime.n || h->create_container.n) && f->devices &&
+	    lr_checkpoint_own(c, "network"))
+		ret->empty_ns = CLONE_NEWNET;
+}
+
 /* A pipe needs no word: criu dumps this end of it. */
 static int plan_stdio(const struct lr_checkpoint_stdio *s, struct lr_arena *a,
 		      struct lr_criu_opts *ret, struct lr_err *err)
@@ -359,6 +383,7 @@ int lr_checkpoint_plan(const struct oci_config *config, const struct lr_checkpoi
 	c.status_fd = o->status_fd;
 	if (o->pre_dump)
 		c.lazy_pages = false; /* memory alone, and all of it */
+	leave_network(config, f, &c);
 	r = plan_namespaces(f, a, &c, err);
 	if (r >= 0)
 		r = refuse_idmapped(config, err);

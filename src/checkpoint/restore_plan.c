@@ -2,6 +2,7 @@
 /* checkpoint: the request for a restore. Pure. */
 #define LR_ROOM "restore"
 #include <errno.h>
+#include <sched.h>
 #include <string.h>
 
 #include "src/base/fd.h"
@@ -13,18 +14,33 @@ static int add_bind(struct lr_restore_plan *p, struct lr_restore_bind b, const c
 		    const char *stage, struct lr_arena *a, struct lr_err *err)
 {
 	struct lr_restore_bind *v = lr_grow(a, p->binds, p->n, sizeof(*v));
-	char *clean = lr_checkpoint_clean(name, a);
 
+	b.name = lr_checkpoint_clean(name, a);
 	b.at = lr_strf(a, "%s/%zu", stage, p->n);
-	struct lr_criu_pair mount = {.key = lr_strf(a, "mnt[%s]:%s", clean ? clean : "", b.at)};
-	if (!v || !clean || !b.at || !b.source || !mount.key)
+	if (!v || !b.name || !b.at || !b.source)
 		return lr_fail(err, ENOMEM, "plan");
 	p->binds = v;
 	v[p->n++] = b;
-	return lr_checkpoint_add(&p->opts.external, mount, a, err);
+	return 0;
 }
 
-/* As they are spelled for one mount; those for a tree have an r in front. */
+int lr_restore_plan_binds(struct lr_restore_plan *p, struct lr_arena *a, struct lr_err *err)
+{
+	int r = 0;
+
+	for (size_t i = 0; i < p->n && r >= 0; i++) {
+		const struct lr_restore_bind *b = &p->binds[i];
+		const char *rest = b->source + b->top;
+		struct lr_criu_pair mount = {
+			.key = lr_strf(a, "mnt[%s]:%s%s%s", b->name, b->at,
+				       *rest && *rest != '/' ? "/" : "", rest),
+		};
+		r = mount.key ? lr_checkpoint_add(&p->opts.external, mount, a, err)
+			      : lr_fail(err, ENOMEM, "plan");
+	}
+	return r;
+}
+
 static const struct lr_name attributes[] = {
 	{"nodev", MOUNT_ATTR_NODEV},   {"noexec", MOUNT_ATTR_NOEXEC},
 	{"nosuid", MOUNT_ATTR_NOSUID}, {"nosymfollow", MOUNT_ATTR_NOSYMFOLLOW},
@@ -38,25 +54,24 @@ static const struct lr_name opposites[] = {
 	{"symfollow", MOUNT_ATTR_NOSYMFOLLOW},
 };
 
-/* The last of each kind counts. */
+/* "ro", or "rro" for a tree, which is one mount here: what is mounted below a source is refused
+ * when it is dumped. The last of each kind counts. */
 static void read_options(const struct oci_strv *options, struct lr_restore_bind *b)
 {
 	for (size_t i = 0; i < options->n; i++) {
 		const char *word = options->v[i];
-		const struct lr_name *n = lr_name_find(attributes, LR_ARRAY_SIZE(attributes), word);
-		bool rec = !n && word[0] == 'r';
-		if (rec)
-			n = lr_name_find(attributes, LR_ARRAY_SIZE(attributes), word + 1);
-		if (n) {
-			b->set |= n->value;
-			b->rec |= rec;
-			continue;
-		}
-		n = lr_name_find(opposites, LR_ARRAY_SIZE(opposites), word);
-		if (!n && word[0] == 'r')
-			n = lr_name_find(opposites, LR_ARRAY_SIZE(opposites), word + 1);
-		if (n)
-			b->set &= ~n->value;
+		const char *plain = word[0] == 'r' ? word + 1 : word;
+		const struct lr_name *set, *clear;
+		set = lr_name_find(attributes, LR_ARRAY_SIZE(attributes), word);
+		if (!set)
+			set = lr_name_find(attributes, LR_ARRAY_SIZE(attributes), plain);
+		clear = lr_name_find(opposites, LR_ARRAY_SIZE(opposites), word);
+		if (!clear)
+			clear = lr_name_find(opposites, LR_ARRAY_SIZE(opposites), plain);
+		if (set)
+			b->set |= set->value;
+		else if (clear)
+			b->set &= ~clear->value;
 	}
 }
 
@@ -107,7 +122,7 @@ static int plan_mounts(const struct lr_restore_job *job, struct lr_arena *a,
 		const struct oci_mount *m = &mounts->v[i];
 		if (!lr_checkpoint_is_bind(m) || !m->source || !m->destination)
 			continue;
-		struct lr_restore_bind b = {.destination = m->destination};
+		struct lr_restore_bind b = {.configured = true};
 		b.source = m->source[0] == '/' ? m->source
 					       : lr_strf(a, "%s/%s", job->bundle, m->source);
 		read_options(&m->options, &b);
@@ -215,6 +230,8 @@ int lr_restore_plan(const struct lr_restore_job *job, const struct lr_restore_fo
 	c->tcp_close = o->tcp_close;
 	c->lsm_profile = o->lsm_profile;
 	c->lsm_mount_context = o->lsm_mount_context;
+	if (!f->net && lr_checkpoint_own(job->config, "network"))
+		c->empty_ns = CLONE_NEWNET; /* it was left out */
 	r = c->root ? plan_mounts(job, a, &p, err) : lr_fail(err, ENOMEM, "plan");
 	if (r >= 0)
 		r = plan_namespaces(f, a, c, err);

@@ -7,17 +7,21 @@
 #define LR_ROOM "restore"
 #include <errno.h>
 #include <fcntl.h>
+#include <limits.h>
 #include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
 #include <sys/mount.h>
 #include <sys/stat.h>
 #include <sys/sysmacros.h>
 #include <unistd.h>
 
 #include "src/base/fd.h"
+#include "src/base/str.h"
 #include "src/checkpoint/internal.h"
 #include "src/sys/syscalls.h"
 
-/* Before Linux 5.12; then there are no trees of attributes either. */
+/* Before Linux 5.12. */
 static int set_by_mount2(const char *path, uint64_t set)
 {
 	const unsigned long flags = (set & MOUNT_ATTR_RDONLY ? MS_RDONLY : 0) |
@@ -35,34 +39,104 @@ static int set_attributes(const struct lr_restore_bind *b)
 
 	if (!b->set)
 		return 0;
-	int r = lr_mount_setattr(AT_FDCWD, b->at, b->rec ? AT_RECURSIVE : 0, &attr);
+	int r = lr_mount_setattr(AT_FDCWD, b->at, 0, &attr);
 	return lr_not_offered(r) ? set_by_mount2(b->at, b->set) : r;
+}
+
+/*
+ * What was a slave of the host's mounts becomes one of its source, which has to have a peer group
+ * for that, whatever the host's mount is. Nothing gets from here to the host: all is its slave.
+ */
+static int let_share(const char *at, struct lr_err *err)
+{
+	return mount(NULL, at, NULL, MS_REC | MS_SHARED, NULL) < 0
+		       ? lr_fail(err, errno, "share %s", at)
+		       : 0;
 }
 
 static int fail(const struct lr_restore_bind *b, int why, const char *what, struct lr_err *err)
 {
 	lr_fail(err, why, "%s %s", what, b->source);
-	if (b->destination)
-		lr_err_hint(err, "config.json mounts it on %.160s", b->destination);
+	if (b->configured)
+		lr_err_hint(err, "config.json mounts it on %.160s", b->name);
 	return -why;
+}
+
+static int mount_of(const char *path, uint64_t *ret)
+{
+	struct statx st;
+
+	int r = lr_statx(AT_FDCWD, path, AT_SYMLINK_NOFOLLOW, STATX_MNT_ID, &st);
+	if (r >= 0 && !(st.stx_mask & STATX_MNT_ID))
+		r = -EOPNOTSUPP; /* before Linux 5.8 */
+	*ret = r < 0 ? 0 : st.stx_mnt_id;
+	return r;
+}
+
+/*
+ * How much of a path, which has no links in it, leads to the root of the mount that its end is in.
+ * That whole mount is what is bound: for criu to make several mounts slaves of one, it has to hold
+ * what all of them show.
+ */
+static size_t top_of(const char *path)
+{
+	size_t n = strlen(path), up;
+	uint64_t its, id;
+
+	if (mount_of(path, &its) < 0)
+		return n;
+	for (; n > 0; n = up) {
+		char dir[PATH_MAX];
+		up = (size_t)((const char *)memrchr(path, '/', n) - path);
+		snprintf(dir, sizeof(dir), "%.*s", up ? (int)up : 1, path);
+		if (mount_of(dir, &id) < 0 || id != its)
+			break;
+	}
+	return n;
+}
+
+int lr_restore_look(struct lr_restore_plan *plan, struct lr_arena *a, struct lr_err *err)
+{
+	char path[PATH_MAX];
+	size_t kept = 0;
+
+	for (size_t i = 0; i < plan->n; i++) {
+		struct lr_restore_bind b = plan->binds[i];
+		if (!realpath(b.source, path)) {
+			/* A device that the host lacks was made, and is in the images. */
+			if (errno == ENOENT && !b.configured && !b.null)
+				continue;
+			return fail(&b, errno, "find the source of a bind mount,", err);
+		}
+		b.source = lr_strdup(a, path);
+		if (!b.source)
+			return lr_fail(err, ENOMEM, "restore");
+		b.top = lr_streq(path, "/") ? 0 : top_of(path);
+		plan->binds[kept++] = b;
+	}
+	plan->n = kept;
+	return 0;
 }
 
 static int prepare(const struct lr_restore_bind *b, struct lr_err *err)
 {
+	char top[PATH_MAX];
 	struct stat st;
 
-	if (stat(b->source, &st) < 0)
-		return fail(b, errno, "find the source of a bind mount,", err);
-	if (b->null && (!S_ISCHR(st.st_mode) || st.st_rdev != makedev(1, 3)))
+	if (b->null &&
+	    (stat(b->source, &st) < 0 || !S_ISCHR(st.st_mode) || st.st_rdev != makedev(1, 3)))
 		return lr_refuse(err, EPERM, "%s, which masks files, is not the null device",
 				 b->source);
+	snprintf(top, sizeof(top), "%.*s", b->top ? (int)b->top : 1, b->source);
+	if (stat(top, &st) < 0)
+		return fail(b, errno, "find the mount of", err);
 	int made = S_ISDIR(st.st_mode) ? mkdir(b->at, 0700) : mknod(b->at, S_IFREG | 0600, 0);
 	if (made < 0)
 		return fail(b, errno, "make a place for", err);
-	if (mount(b->source, b->at, NULL, MS_BIND | MS_REC, NULL) < 0)
+	if (mount(top, b->at, NULL, MS_BIND, NULL) < 0)
 		return fail(b, errno, "bind", err);
 	int r = set_attributes(b);
-	return r < 0 ? fail(b, -r, "set the attributes of a mount of", err) : 0;
+	return r < 0 ? fail(b, -r, "set the attributes of a mount of", err) : let_share(b->at, err);
 }
 
 int lr_restore_stage(const struct lr_restore_job *job, const struct lr_restore_plan *plan,
@@ -80,8 +154,7 @@ int lr_restore_stage(const struct lr_restore_job *job, const struct lr_restore_p
 	/* The root has to be a mount point, with nothing mounted on its parent. */
 	if (mkdir(root, 0700) < 0 || mount(job->rootfs, root, NULL, MS_BIND, NULL) < 0)
 		return lr_fail(err, errno, "bind %s for criu", job->rootfs);
-	if (mount(NULL, root, NULL, MS_PRIVATE, NULL) < 0)
-		return lr_fail(err, errno, "keep the container's mounts from the host");
+	r = let_share(root, err);
 	for (size_t i = 0; i < plan->n && r >= 0; i++)
 		r = prepare(&plan->binds[i], err);
 	return r;

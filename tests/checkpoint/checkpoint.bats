@@ -94,8 +94,8 @@ needs_dirty_tracking() {
 	cfg '.linux.maskedPaths = ["/proc/keys", "/proc/timer_list", "/proc/kcore", "/proc/acpi", "/proc/scsi", "/sys/firmware"]
 		| .linux.readonlyPaths = ["/proc/sys", "/proc/bus"]'
 	start_counter
-	sorted() { # the flags of each mount, without what a new mount has to have another of
-		awk '{print $5, $6}' "/proc/$(pid_of)/mountinfo" | sort
+	sorted() { # each mount's attributes and propagation, without what a new one has to have another of
+		sed -E 's/^[^ ]+ [^ ]+ [^ ]+ [^ ]+ (.*) - .*/\1/; s/(shared|master|propagate_from):[0-9]+/\1/g' "/proc/$(pid_of)/mountinfo" | sort
 	}
 	sorted >before
 	checkpoint "$ID"
@@ -104,6 +104,36 @@ needs_dirty_tracking() {
 	diff before after
 	grep ' /null ' "/proc/$(pid_of)/mountinfo" | while read -r line; do assert_match "$line" ' /null [^ ]* ro,'; done
 	assert_eq "$(rt exec "$ID" /bin/cat /proc/keys)" ""
+}
+
+@test "restore: the propagation of the root and of volumes is as it was, whether or not the host shares them" {
+	# In a mount namespace where all is shared, as systemd has it.
+	cat >script <<-'END'
+		set -eu
+		rt() { LR_TEST_TAG=$TAG "$LEAN_RUNTIME" --root "$ROOT" "$@"; }
+		kinds() {
+			sed -nE 's,^[^ ]+ [^ ]+ [^ ]+ [^ ]+ (/|/vol|/own) [^ ]+ (.*)- .*,\1 \2,p' "/proc/$(rt state "$ID" | jq .pid)/mountinfo" |
+				sed -E 's/:[0-9]+//g' | sort
+		}
+		mount --make-rshared /
+		rt run --detach --bundle "$BUNDLE" "$ID" </dev/null >/dev/null 2>&1
+		kinds >before
+		rt checkpoint --image-path "$IMG" "$ID"
+		rt restore --detach --image-path "$IMG" --bundle "$BUNDLE" "$ID" </dev/null
+		kinds >after
+		rt checkpoint --image-path "$IMG-2" "$ID"
+		mount --make-rprivate /
+		rt restore --detach --image-path "$IMG-2" --bundle "$BUNDLE" "$ID" </dev/null
+		rt delete --force "$ID"
+	END
+	mkdir vol
+	cfg --arg d "$PWD/vol" '.mounts += [{destination: "/vol", type: "bind", source: $d, options: ["rbind", "rslave"]},
+		{destination: "/own", type: "bind", source: $d, options: ["rbind", "rprivate"]}]'
+	export TAG ROOT BUNDLE ID IMG
+	timeout 60 unshare -m bash script </dev/null 3>&-
+	diff before after
+	assert_has "$(grep /vol before)" master
+	assert_hasnt "$(grep /own before)" master
 }
 
 @test "restore: masks that lie below other masks" {

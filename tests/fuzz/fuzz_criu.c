@@ -1,0 +1,22 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* What criu answers, and what it writes into its log. */
+#include <errno.h>
+
+#include "src/criu/criu.h"
+#include "tests/fuzz/fuzz.h"
+
+int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
+{
+	struct lr_criu_response r;
+	struct lr_err err = {0};
+	char line[64];
+
+	int rc = lr_criu_decode(data, size, &r, &err);
+	FUZZ_CHECK(rc == 0 || (rc == -EBADMSG && err.msg[0]));
+	FUZZ_CHECK(strlen(r.script) < sizeof(r.script) && strlen(r.message) < sizeof(r.message));
+	FUZZ_CHECK(r.version >= 0);
+	if (lr_criu_telling((const char *)data, size, line, sizeof(line)))
+		for (const char *c = line; *c; c++)
+			FUZZ_CHECK(*c >= ' ' && *c < 0x7f);
+	return 0;
+}

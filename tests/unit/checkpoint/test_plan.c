@@ -1,0 +1,219 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Unit tests: what a container becomes in criu's requests. */
+#include <errno.h>
+#include <sched.h>
+
+#include "src/base/fd.h"
+#include "src/checkpoint/internal.h"
+#include "tests/unit/test.h"
+
+static const char *bind_options[] = {"rbind", "ro", NULL};
+static struct oci_mount mounts[] = {
+	{.destination = "/proc", .type = "proc", .source = "proc"},
+	{.destination = "/link//to/",
+	 .type = "bind",
+	 .source = "/src",
+	 .options = {bind_options, 2}},
+};
+static struct oci_namespace spaces[] = {{.type = "network"}, {.type = "mount"}};
+static struct oci_linux linux_ = {.namespaces = {.v = spaces, .n = 2}};
+static struct oci_hook hook = {.path = "/bin/true"};
+static struct oci_hooks hooks = {.prestart = {.v = &hook, .n = 1}};
+static struct oci_config config = {
+	.mounts = {.v = mounts, .n = 2},
+	.linux_ = &linux_,
+	.hooks = &hooks,
+};
+
+static const char info[] = "10 1 8:1 /b/rootfs / rw,relatime master:3 - ext4 /dev/sda rw\n"
+			   "11 10 0:50 / /proc rw - proc proc rw\n"
+			   "12 11 0:50 /sys /proc/sys ro - proc proc rw\n"
+			   "13 11 0:6 /null /proc/keys ro - devtmpfs devtmpfs rw\n"
+			   "14 10 8:1 /src\\040x /run/made rw - ext4 /dev/sda rw\n"
+			   "15 10 0:51 / /dev rw - tmpfs tmpfs rw\n";
+
+static bool has(const struct lr_criu_list *l, const char *key)
+{
+	for (size_t i = 0; i < l->n; i++)
+		if (l->v[i].key && strcmp(l->v[i].key, key) == 0)
+			return true;
+	return false;
+}
+
+static int plan(const char *text, const struct lr_checkpoint_opts *o, struct lr_checkpoint_found *f,
+		struct lr_arena *a, struct lr_criu_opts *ret, struct lr_err *err)
+{
+	static const int at[] = {11, 14};
+	struct lr_checkpoint_mount *v;
+
+	int r = lr_checkpoint_mountinfo(lr_strdup(a, text), a, &v, &f->n_mounts, err);
+	f->mounts = v;
+	f->at = at;
+	return r < 0 ? r : lr_checkpoint_plan(&config, o, f, a, ret, err);
+}
+
+TEST(mounts_that_criu_cannot_make_are_external)
+{
+	LR_CLEANUP_ARENA struct lr_arena *a = lr_arena_new();
+	const struct lr_checkpoint_opts o = {.status_fd = LR_NOFD};
+	struct lr_checkpoint_found f = {.pid = 7};
+	struct lr_criu_opts c;
+
+	CHECK_INT(plan(info, &o, &f, a, &c, NULL), 0);
+	CHECK_INT(c.external.n, 2);
+	CHECK(has(&c.external, "mnt[/proc/keys]:/dev/null"));
+	CHECK(has(&c.external, "mnt[/run/made]:/link/to")); /* where a link has led it */
+	CHECK(c.ext_masters);
+	CHECK_INT(c.pid, 7);
+	CHECK_INT(c.empty_ns, -1);
+	CHECK(!c.track_mem);
+}
+
+TEST(a_mount_that_config_json_lacks_is_refused)
+{
+	LR_CLEANUP_ARENA struct lr_arena *a = lr_arena_new();
+	const struct lr_checkpoint_opts o = {.status_fd = LR_NOFD};
+	struct lr_checkpoint_found f = {.pid = 7};
+	struct lr_err err = {0};
+	struct lr_criu_opts c;
+	char *more = lr_concat(a, info, "16 10 8:1 /etc /extra rw - ext4 /dev/sda rw\n", NULL);
+
+	CHECK_INT(plan(more, &o, &f, a, &c, &err), -EOPNOTSUPP);
+	CHECK(strstr(err.msg, "/extra"));
+}
+
+TEST(lines_that_are_none_are_refused)
+{
+	static const char *const wrong[] = {
+		"x\n", "1 2 3\n", "10 1 8:1 / relative rw - ext4 x rw\n",
+		"10 1 8:1 / /x rw shared:1\n", "-1 1 8:1 / /x rw - ext4 x rw\n"};
+	LR_CLEANUP_ARENA struct lr_arena *a = lr_arena_new();
+	struct lr_checkpoint_mount *v;
+	struct lr_err err = {0};
+	size_t n;
+
+	for (size_t i = 0; i < sizeof(wrong) / sizeof(wrong[0]); i++)
+		CHECK_INT(lr_checkpoint_mountinfo(lr_strdup(a, wrong[i]), a, &v, &n, &err),
+			  -EPROTO);
+}
+
+TEST(joined_namespaces_and_descriptors_of_the_host_are_external)
+{
+	LR_CLEANUP_ARENA struct lr_arena *a = lr_arena_new();
+	const struct lr_checkpoint_opts o = {.status_fd = LR_NOFD};
+	struct lr_checkpoint_found f = {
+		.netns = 4026531840,
+		.pidns = 9,
+		.stdio = {{"pipe:[1]", "file[1a:2]", "file[1a:2]"}},
+	};
+	struct lr_criu_opts c;
+
+	CHECK_INT(plan(info, &o, &f, a, &c, NULL), 0);
+	CHECK(has(&c.external, "net[4026531840]:extRootNetNS"));
+	CHECK(has(&c.external, "pid[9]:extRootPidNS"));
+	CHECK(has(&c.external, "file[1a:2]"));
+	CHECK(!has(&c.external, "pipe:[1]"));
+	CHECK_INT(c.external.n, 5);
+}
+
+TEST(a_network_that_hooks_have_made_is_left_to_them)
+{
+	LR_CLEANUP_ARENA struct lr_arena *a = lr_arena_new();
+	const struct lr_checkpoint_opts o = {.status_fd = LR_NOFD};
+	struct lr_checkpoint_found f = {.devices = true};
+	struct lr_criu_opts c;
+
+	CHECK_INT(plan(info, &o, &f, a, &c, NULL), 0);
+	CHECK_INT(c.empty_ns, CLONE_NEWNET);
+	spaces[0].path = "/run/netns/x";
+	CHECK_INT(plan(info, &o, &f, a, &c, NULL), 0);
+	CHECK_INT(c.empty_ns, -1);
+	spaces[0].path = NULL;
+}
+
+TEST(binds_are_found_by_what_config_json_says_with_their_attributes)
+{
+	LR_CLEANUP_ARENA struct lr_arena *a = lr_arena_new();
+	const struct lr_checkpoint_opts o = {.status_fd = LR_NOFD};
+	const struct lr_restore_job job = {
+		.opts = &o,
+		.config = &config,
+		.bundle = "/b",
+		.rootfs = "/b/rootfs",
+		.stage = "/stage",
+	};
+	const struct lr_restore_found f = {
+		.netns = 9,
+		.pidns = LR_NOFD,
+		.fd0 = 4,
+		.stdio = {{"pipe:[1]", "/dev/null", "pipe:[1]"}},
+	};
+	struct lr_restore_plan p;
+
+	CHECK_INT(lr_restore_plan(&job, &f, a, &p, NULL), 0);
+	CHECK_INT(p.n, 2);
+	CHECK(p.binds[0].null && p.binds[0].set == 1); /* MOUNT_ATTR_RDONLY */
+	CHECK_STR(p.binds[1].name, "/link/to");
+	CHECK_INT(p.binds[1].set, 1);
+	/* All of the mount on / is bound, and a part of that is what criu gets. */
+	p.binds[0].top = strlen("/dev");
+	p.binds[1].top = 0;
+	CHECK_INT(lr_restore_plan_binds(&p, a, NULL), 0);
+	CHECK(has(&p.opts.external, "mnt[/dev/null]:/stage/0/null"));
+	CHECK(has(&p.opts.external, "mnt[/link/to]:/stage/1/src"));
+	CHECK_STR(p.opts.root, "/stage/root");
+	CHECK_INT(p.opts.inherit_fd.n, 2);
+	CHECK(has(&p.opts.inherit_fd, "pipe:[1]"));
+	CHECK(has(&p.opts.inherit_fd, "extRootNetNS"));
+}
+
+TEST(each_controller_has_its_root)
+{
+	LR_CLEANUP_ARENA struct lr_arena *a = lr_arena_new();
+	struct lr_criu_opts c = LR_CRIU_OPTS_INIT;
+
+	CHECK_INT(lr_restore_plan_cgroups("9:name=systemd:/a:b\n2:cpu,cpuacct:/x\n0::/y\n", a, &c,
+					  NULL),
+		  0);
+	CHECK_INT(c.cg_root.n, 4);
+	CHECK_STR(c.cg_root.v[0].key, "name=systemd");
+	CHECK_STR(c.cg_root.v[0].value, "/a:b");
+	CHECK_STR(c.cg_root.v[2].key, "cpuacct");
+	CHECK_STR(c.cg_root.v[2].value, "/x");
+	CHECK(!c.cg_root.v[3].key);
+	CHECK_INT(lr_restore_plan_cgroups("nothing\n", a, &c, NULL), -EPROTO);
+}
+
+TEST(descriptors_json_is_a_list_of_three_names)
+{
+	LR_CLEANUP_ARENA struct lr_arena *a = lr_arena_new();
+	static const char *const wrong[] = {"{}", "[1]", "[[\"a\"]]", "[\"a\",\"b\",\"c\",\"d\"]",
+					    "\"x\""};
+	static const char good[] = "[\"pipe:[1]\",\"/dev/null\"]";
+	struct lr_checkpoint_stdio s;
+	struct lr_err err = {0};
+
+	CHECK_INT(lr_checkpoint_stdio_decode(good, strlen(good), a, &s, NULL), 0);
+	CHECK_STR(s.name[0], "pipe:[1]");
+	CHECK_STR(s.name[2], "");
+	for (size_t i = 0; i < sizeof(wrong) / sizeof(wrong[0]); i++)
+		CHECK(lr_checkpoint_stdio_decode(wrong[i], strlen(wrong[i]), a, &s, &err) < 0);
+}
+
+TEST(options_that_no_engine_can_keep_are_refused)
+{
+	static const char *const mount_ns[] = {"mount", NULL};
+	struct lr_checkpoint_opts o = {.status_fd = LR_NOFD, .empty_ns = mount_ns};
+	struct lr_criu_opts c;
+	struct lr_err err = {0};
+
+	CHECK_INT(lr_checkpoint_plan_opts(&o, &c, &err), -EOPNOTSUPP);
+	o = (struct lr_checkpoint_opts){.status_fd = 3};
+	CHECK_INT(lr_checkpoint_check(&o, &err), -EINVAL);
+	o = (struct lr_checkpoint_opts){.status_fd = LR_NOFD, .parent_path = "/x"};
+	CHECK_INT(lr_checkpoint_check(&o, &err), -EINVAL);
+	const struct lr_checkpoint_engine *e;
+	CHECK_INT(lr_checkpoint_engine(NULL, &e, &err), 0);
+	CHECK_STR(e->name, "criu");
+	CHECK_INT(lr_checkpoint_engine("magic", &e, &err), -EINVAL);
+}
