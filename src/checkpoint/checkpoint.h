@@ -52,7 +52,9 @@ struct lr_restore_job {
 	const struct lr_checkpoint_opts *opts;
 	const struct oci_config *config;
 	const char *bundle, *rootfs; /* absolute */
-	const char *stage; /* an empty directory, where the mounts that criu needs are prepared */
+	/* A directory of the runtime's, on which criu gets a tmpfs with the mounts that it needs:
+	 * nobody else sees that. */
+	const char *stage;
 	/* Bind mounts that are not config.json's; keys are destinations. */
 	const struct lr_checkpoint_bind *binds;
 	size_t n_binds;

@@ -77,6 +77,7 @@ char *lr_checkpoint_clean(const char *path, struct lr_arena *a);
 const char *lr_checkpoint_joined(const struct oci_config *c, const char *type);
 /* It has one that is not joined. */
 bool lr_checkpoint_own(const struct oci_config *c, const char *type);
+int lr_checkpoint_no_userns(const struct oci_config *c, struct lr_err *err) LR_MUST_CHECK;
 
 /* For network namespaces that are joined, as runc names them in its images. */
 #define LR_CHECKPOINT_NET "extRootNetNS"

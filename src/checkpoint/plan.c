@@ -69,6 +69,19 @@ bool lr_checkpoint_own(const struct oci_config *c, const char *type)
 	return false;
 }
 
+/* Half of a restore is done by processes in the container's user namespace, some with its root's
+ * ids and some with none that count: images that both could open would be open to everybody. */
+int lr_checkpoint_no_userns(const struct oci_config *c, struct lr_err *err)
+{
+	if (!lr_checkpoint_own(c, "user") && !lr_checkpoint_joined(c, "user"))
+		return 0;
+	lr_refuse(
+		err, EOPNOTSUPP,
+		"a container with a user namespace cannot be checkpointed or restored: criu could "
+		"not read the images in there, unless all users could");
+	return lr_err_at(err, "linux.namespaces");
+}
+
 /* ---- options ------------------------------------------------------------------------------- */
 
 static const struct lr_name cgroup_modes[] = {
@@ -224,14 +237,6 @@ static const struct oci_mount *configured(const struct oci_config *c,
 	return NULL;
 }
 
-/* A device that was bound because nodes cannot be made in a user namespace. */
-static bool is_bound_device(const struct lr_checkpoint_mount *m)
-{
-	const char *name = lr_path_below(m->point, "/dev");
-
-	return name && name[0] && lr_streq(m->type, "devtmpfs");
-}
-
 static int unknown(const struct lr_checkpoint_mount *m, struct lr_err *err)
 {
 	lr_refuse(err, EOPNOTSUPP,
@@ -256,7 +261,7 @@ static int name_of(const struct oci_config *c, const struct lr_checkpoint_found 
 		name = lr_checkpoint_clean(o->destination, a);
 	else if (is_made_anew(m) || is_part_of_another(f, m))
 		return 0;
-	else if (is_cgroup(m) || is_bound_device(m) || lr_streq(m->point, "/run/notify"))
+	else if (is_cgroup(m) || lr_streq(m->point, "/run/notify"))
 		name = m->point;
 	else
 		return unknown(m, err);
@@ -367,6 +372,8 @@ int lr_checkpoint_plan(const struct oci_config *config, const struct lr_checkpoi
 	struct lr_criu_opts c;
 
 	int r = lr_checkpoint_plan_opts(o, &c, err);
+	if (r >= 0)
+		r = lr_checkpoint_no_userns(config, err);
 	if (r >= 0)
 		r = page_server(o->page_server, &c, a, err);
 	if (r < 0)

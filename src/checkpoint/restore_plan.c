@@ -75,37 +75,6 @@ static void read_options(const struct oci_strv *options, struct lr_restore_bind 
 	}
 }
 
-static bool has_userns(const struct oci_config *c)
-{
-	for (size_t i = 0; c->linux_ && i < c->linux_->namespaces.n; i++)
-		if (lr_streq(c->linux_->namespaces.v[i].type, "user"))
-			return true;
-	return false;
-}
-
-/* Where nodes cannot be made, they were bound. */
-static int plan_devices(const struct lr_restore_job *job, struct lr_arena *a,
-			struct lr_restore_plan *p, struct lr_err *err)
-{
-	static const char *const usual[] = {"/dev/zero", "/dev/full", "/dev/random", "/dev/urandom",
-					    "/dev/tty"};
-	const struct oci_linux *l = job->config->linux_;
-	int r = 0;
-
-	if (!has_userns(job->config))
-		return 0;
-	for (size_t i = 0; i < LR_ARRAY_SIZE(usual) && r >= 0; i++)
-		r = add_bind(p, (struct lr_restore_bind){.source = usual[i]}, usual[i], job->stage,
-			     a, err);
-	for (size_t i = 0; i < l->devices.n && r >= 0; i++) {
-		const char *path = l->devices.v[i].path;
-		if (path)
-			r = add_bind(p, (struct lr_restore_bind){.source = path}, path, job->stage,
-				     a, err);
-	}
-	return r;
-}
-
 /* What the images do not use does no harm, so all that a container can have is named. */
 static int plan_mounts(const struct lr_restore_job *job, struct lr_arena *a,
 		       struct lr_restore_plan *p, struct lr_err *err)
@@ -131,7 +100,7 @@ static int plan_mounts(const struct lr_restore_job *job, struct lr_arena *a,
 	for (size_t i = 0; i < job->n_binds && r >= 0; i++)
 		r = add_bind(p, (struct lr_restore_bind){.source = job->binds[i].source},
 			     job->binds[i].destination, job->stage, a, err);
-	return r < 0 ? r : plan_devices(job, a, p, err);
+	return r;
 }
 
 static int add_fd(struct lr_criu_opts *ret, const char *key, int fd, struct lr_arena *a,
@@ -219,6 +188,8 @@ int lr_restore_plan(const struct lr_restore_job *job, const struct lr_restore_fo
 	struct lr_criu_opts *c = &p.opts;
 
 	int r = lr_checkpoint_plan_opts(o, c, err);
+	if (r >= 0)
+		r = lr_checkpoint_no_userns(job->config, err);
 	if (r < 0)
 		return r;
 	c->log_file = "restore.log";

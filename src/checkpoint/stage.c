@@ -80,7 +80,7 @@ static int mount_of(const char *path, uint64_t *ret)
  */
 static size_t top_of(const char *path)
 {
-	size_t n = strlen(path), up;
+	size_t n = lr_streq(path, "/") ? 0 : strlen(path), up;
 	uint64_t its, id;
 
 	if (mount_of(path, &its) < 0)
@@ -98,23 +98,16 @@ static size_t top_of(const char *path)
 int lr_restore_look(struct lr_restore_plan *plan, struct lr_arena *a, struct lr_err *err)
 {
 	char path[PATH_MAX];
-	size_t kept = 0;
 
 	for (size_t i = 0; i < plan->n; i++) {
-		struct lr_restore_bind b = plan->binds[i];
-		if (!realpath(b.source, path)) {
-			/* A device that the host lacks was made, and is in the images. */
-			if (errno == ENOENT && !b.configured && !b.null)
-				continue;
-			return fail(&b, errno, "find the source of a bind mount,", err);
-		}
-		b.source = lr_strdup(a, path);
-		if (!b.source)
+		struct lr_restore_bind *b = &plan->binds[i];
+		if (!realpath(b->source, path))
+			return fail(b, errno, "find the source of a bind mount,", err);
+		b->source = lr_strdup(a, path);
+		if (!b->source)
 			return lr_fail(err, ENOMEM, "restore");
-		b.top = lr_streq(path, "/") ? 0 : top_of(path);
-		plan->binds[kept++] = b;
+		b->top = top_of(path);
 	}
-	plan->n = kept;
 	return 0;
 }
 

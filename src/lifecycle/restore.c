@@ -20,8 +20,6 @@
 #include "src/sys/proc.h"
 #include "src/sys/syscalls.h"
 
-#define STAGE "criu" /* in the container's directory in the store */
-
 struct restoring {
 	struct lr_birth *b;
 	const struct lr_create_opts *o;
@@ -157,7 +155,7 @@ static int run_engine(struct restoring *x, const struct lr_checkpoint_engine *en
 		.config = b->c.config,
 		.bundle = b->c.bundle,
 		.rootfs = b->c.record.rootfs,
-		.stage = lr_strf(x->a, "%s/%s/" STAGE, b->store.path, b->c.record.id),
+		.stage = lr_strf(x->a, "%s/%s", b->store.path, b->c.record.id),
 		.began = began,
 		.born = born,
 		.console = console,
@@ -174,11 +172,8 @@ static int run_engine(struct restoring *x, const struct lr_checkpoint_engine *en
 	job.binds = binds;
 	r = make_dir(&b->entry, LR_NOTIFY_DIR, err);
 	if (r >= 0)
-		r = make_dir(&b->entry, STAGE, err);
-	if (r >= 0)
 		r = engine->restore(&job, x->a, &pid, err);
 	adopt(b, pid);
-	(void)unlinkat(b->entry.dir, STAGE, AT_REMOVEDIR);
 	return r;
 }
 
