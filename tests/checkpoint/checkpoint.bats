@@ -584,6 +584,16 @@ hello"
 	counts_on "$at"
 }
 
+@test "checkpoint: a container of the lean profile goes on as one without" {
+	rt_bg --lean run --detach --bundle "$BUNDLE" "$ID"
+	wait_until eval '[ "$(count)" -gt 5 ]'
+	checkpoint "$ID"
+	at=$(count)
+	restore "$ID"
+	counts_on "$at"
+	drain_pools
+}
+
 @test "restore: killed at any moment leaves what delete --force removes" {
 	start_counter
 	checkpoint "$ID"
