@@ -95,8 +95,7 @@ struct lr_restore_found {
 
 /*
  * What criu binds into the container, prepared below the stage with the attributes that it has to
- * have: of two bind mounts of one file system criu (4.2) forgets those of the second, so that one
- * which was read-only would not be.
+ * have: where the null device masks several files, criu (4.2) makes one of these mounts writable.
  */
 struct lr_restore_bind {
 	const char *name; /* in the images */

@@ -20,6 +20,13 @@ static int check(const struct lr_runtime *rt, const struct lr_existing *c, struc
 		lr_refuse(err, EPERM, "cannot checkpoint a rootless container");
 		return lr_err_hint(err, "criu needs root in the host's user namespace");
 	}
+	/* What it has written to its root may be nowhere in the bundle. */
+	if (c->record.lean_slot || c->record.lean_net) {
+		lr_refuse(err, EOPNOTSUPP,
+			  "a container of the lean profile cannot be checkpointed: its root is not "
+			  "the bundle's alone");
+		return lr_err_hint(err, "create it without --lean");
+	}
 	return 0;
 }
 

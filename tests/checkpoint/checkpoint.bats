@@ -584,14 +584,13 @@ hello"
 	counts_on "$at"
 }
 
-@test "checkpoint: a container of the lean profile goes on as one without" {
-	rt_bg --lean run --detach --bundle "$BUNDLE" "$ID"
-	wait_until eval '[ "$(count)" -gt 5 ]'
-	checkpoint "$ID"
-	at=$(count)
-	restore "$ID"
-	counts_on "$at"
-	drain_pools
+@test "checkpoint: a container of the lean profile is refused, and why" {
+	export LEAN_RUNTIME_PROFILE=lean
+	rt_sleeper
+	run rt checkpoint --image-path "$IMG" "$ID"
+	assert_one_error
+	assert_has "$output" "lean profile"
+	assert_eq "$(status_of)" running
 }
 
 @test "restore: killed at any moment leaves what delete --force removes" {
