@@ -161,7 +161,7 @@ static int run_engine(struct restoring *x, const struct lr_checkpoint_engine *en
 		.console = console,
 		.arg = x,
 	};
-	struct lr_checkpoint_bind *binds;
+	struct lr_checkpoint_bind *binds = NULL;
 	pid_t pid = 0;
 
 	if (!job.stage)
