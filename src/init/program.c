@@ -8,7 +8,6 @@
 #include <linux/capability.h>
 #include <string.h>
 #include <sys/stat.h>
-#include <sys/syscall.h>
 #include <unistd.h>
 
 #include "src/base/str.h"
@@ -18,11 +17,7 @@
 
 static bool overrides_modes(void)
 {
-	struct __user_cap_header_struct head = {.version = _LINUX_CAPABILITY_VERSION_3};
-	struct __user_cap_data_struct sets[2] = {0};
-
-	return syscall(SYS_capget, &head, sets) == 0 &&
-	       sets[0].effective & (1 << CAP_DAC_OVERRIDE | 1 << CAP_DAC_READ_SEARCH);
+	return lr_has_cap(CAP_DAC_OVERRIDE) || lr_has_cap(CAP_DAC_READ_SEARCH);
 }
 
 /* 0, or what keeps it from being executed: ENOENT, EISDIR, EACCES, ... */
@@ -41,9 +36,8 @@ static int executable(const char *path)
 		return -r;
 	/* Before Linux 5.8, and in sandboxes. Real and effective ids are the same here, but
 	 * access(2) knows nothing of an ordinary user's capabilities. */
-	if (access(path, X_OK) == 0)
-		return 0;
-	return errno == EACCES && (st.st_mode & 0111) && overrides_modes() ? 0 : errno;
+	int code = access(path, X_OK) < 0 ? errno : 0;
+	return code == EACCES && (st.st_mode & 0111) && overrides_modes() ? 0 : code;
 }
 
 static int refuse(const char *name, int code, struct lr_err *err)

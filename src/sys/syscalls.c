@@ -3,6 +3,7 @@
 #include "src/sys/syscalls.h"
 
 #include <errno.h>
+#include <linux/capability.h>
 #include <linux/fs.h>
 #include <sys/syscall.h>
 #include <sys/uio.h>
@@ -66,6 +67,14 @@ int lr_statx(int dirfd, const char *path, int flags, unsigned mask, struct statx
 int lr_faccessat2(int dirfd, const char *path, int mode, int flags)
 {
 	return ret(syscall(SYS_faccessat2, dirfd, path, mode, flags));
+}
+
+bool lr_has_cap(int cap)
+{
+	struct __user_cap_header_struct head = {.version = _LINUX_CAPABILITY_VERSION_3};
+	struct __user_cap_data_struct sets[2] = {0};
+
+	return syscall(SYS_capget, &head, sets) == 0 && sets[cap / 32].effective >> cap % 32 & 1;
 }
 
 int lr_pidfd_open(pid_t pid, unsigned flags)

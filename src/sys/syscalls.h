@@ -46,8 +46,11 @@ int lr_fsopen(const char *fs, unsigned flags);
 int lr_fsconfig(int fd, unsigned cmd, const char *key, const void *value, int aux);
 int lr_fsmount(int fd, unsigned flags, unsigned attr_flags);
 int lr_pivot_root(const char *new_root, const char *put_old);
-int lr_faccessat2(int dirfd, const char *path, int mode, int flags); /* libc's never says ENOSYS */
+/* Not libc's faccessat(): that hides a missing call behind a guess of its own. */
+int lr_faccessat2(int dirfd, const char *path, int mode, int flags);
 int lr_statx(int dirfd, const char *path, int flags, unsigned mask, struct statx *st);
+
+bool lr_has_cap(int cap); /* in the effective set */
 
 int lr_pidfd_open(pid_t pid, unsigned flags);
 int lr_pidfd_send_signal(int pidfd, int sig);

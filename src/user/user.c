@@ -14,6 +14,7 @@
 #include "src/base/fd.h"
 #include "src/base/log.h"
 #include "src/base/str.h"
+#include "src/sys/syscalls.h"
 
 /* 32-bit architectures have two generations of these; the plain name takes 16-bit ids there. */
 #ifdef SYS_setgroups32
@@ -77,26 +78,18 @@ int lr_user_plan(const struct oci_user *user, const struct oci_map *annotations,
 	return 0;
 }
 
-/*
- * user_namespaces(7): an unprivileged gid map requires setgroups to be denied before. Who has the
- * capability and is refused is in such a namespace: that is cheaper to ask than
- * /proc/self/setgroups, which may not even be there.
- */
-static bool has_setgid(void)
-{
-	struct __user_cap_header_struct head = {.version = _LINUX_CAPABILITY_VERSION_3};
-	struct __user_cap_data_struct sets[2] = {{0}};
-
-	return syscall(SYS_capget, &head, sets) == 0 && sets[0].effective >> CAP_SETGID & 1;
-}
-
 static int apply_groups(const struct lr_user_plan *p, struct lr_err *err)
 {
 	if (p->keep_groups || syscall(LR_SETGROUPS, p->n_gids, p->gids) == 0)
 		return 0;
 
 	int code = errno;
-	bool denied = code == EPERM && has_setgid();
+	/*
+	 * user_namespaces(7): an unprivileged gid map requires setgroups to be denied before. Who has
+	 * the capability and is refused is in such a namespace: that is cheaper to ask than
+	 * /proc/self/setgroups, which may not even be there.
+	 */
+	bool denied = code == EPERM && lr_has_cap(CAP_SETGID);
 
 	/* Nothing was asked for and nothing can be changed: the caller's groups stay, unmapped. */
 	if (denied && p->n_gids == 0)
