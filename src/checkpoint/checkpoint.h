@@ -69,6 +69,7 @@ struct lr_restore_job {
 
 struct lr_checkpoint_bind {
 	const char *destination, *source;
+	const struct oci_strv *options; /* as config.json has them; NULL: none */
 };
 
 struct lr_checkpoint_engine {

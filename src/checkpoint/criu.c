@@ -86,10 +86,9 @@ static int look_at_devices(pid_t pid, struct lr_arena *a, struct lr_checkpoint_f
 	return 0;
 }
 
-static int read_mounts(pid_t pid, struct lr_arena *a, struct lr_checkpoint_found *f,
-		       struct lr_err *err)
+static int read_mounts(pid_t pid, struct lr_arena *a, struct lr_checkpoint_mount **ret,
+		       size_t *count, struct lr_err *err)
 {
-	struct lr_checkpoint_mount *v;
 	char path[64];
 	size_t size = 65536;
 	ssize_t n;
@@ -105,9 +104,7 @@ static int read_mounts(pid_t pid, struct lr_arena *a, struct lr_checkpoint_found
 	} while (n == -EFBIG && size < 64u << 20);
 	if (n < 0)
 		return lr_fail(err, (int)-n, "read %s", path);
-	int r = lr_checkpoint_mountinfo(text, a, &v, &f->n_mounts, err);
-	f->mounts = v;
-	return r;
+	return lr_checkpoint_mountinfo(text, a, ret, count, err);
 }
 
 static int mount_at(int root, const char *path)
@@ -156,6 +153,8 @@ static int find_mounts(const struct lr_checkpoint_job *job, struct lr_arena *a,
 static int look(const struct lr_checkpoint_job *job, struct lr_arena *a,
 		struct lr_checkpoint_found *f, struct lr_err *err)
 {
+	struct lr_checkpoint_mount *mounts = NULL;
+
 	*f = (struct lr_checkpoint_found){
 		.pid = job->pid,
 		.freezer = job->freezer,
@@ -165,7 +164,8 @@ static int look(const struct lr_checkpoint_job *job, struct lr_arena *a,
 	if (r >= 0)
 		r = look_at_devices(job->pid, a, f, err);
 	if (r >= 0)
-		r = read_mounts(job->pid, a, f, err);
+		r = read_mounts(job->pid, a, &mounts, &f->n_mounts, err);
+	f->mounts = mounts;
 	if (r >= 0)
 		r = find_mounts(job, a, f, err);
 	if (r >= 0)
@@ -250,7 +250,7 @@ struct restoring {
 	const struct lr_checkpoint_dirs *dirs;
 	struct lr_restore_plan plan;
 	pid_t *pid;
-	bool born;
+	bool born, verified;
 	int fds[7]; /* from FD_STDIO on */
 	size_t n_fds;
 };
@@ -271,6 +271,35 @@ static int set_stage(void *arg, struct lr_err *err)
 	return 0;
 }
 
+/* Which of the host's files the binds are, while they are on criu's stage. */
+static int identify(struct restoring *x, pid_t criu, struct lr_arena *a, struct lr_err *err)
+{
+	struct lr_checkpoint_mount *mounts;
+	size_t n;
+
+	int r = read_mounts(criu, a, &mounts, &n, err);
+	return r < 0 ? r : lr_restore_identify(&x->plan, mounts, n, a, err);
+}
+
+/*
+ * Everything is there, and nothing of it runs. A bind mount is in the images with the attributes
+ * that it had, under the name of the place that config.json gives it: which of them is at which
+ * place is for the container to change, by links and renamed directories, until criu has stopped
+ * it. So one could get the source of another, without what protects that.
+ */
+static int verify(struct restoring *x, struct lr_err *err)
+{
+	LR_CLEANUP_ARENA struct lr_arena *a = lr_arena_new();
+	struct lr_checkpoint_mount *mounts;
+	size_t n;
+
+	int r = read_mounts(*x->pid, a, &mounts, &n, err);
+	if (r >= 0)
+		r = lr_restore_verify(&x->plan, mounts, n, err);
+	x->verified = r >= 0;
+	return r;
+}
+
 static int notified(void *arg, const struct lr_criu_response *rsp, int *fd, struct lr_err *err)
 {
 	struct restoring *x = arg;
@@ -287,7 +316,7 @@ static int notified(void *arg, const struct lr_criu_response *rsp, int *fd, stru
 		x->born = true;
 		return job->born(job->arg, rsp->pid, err);
 	}
-	return 0;
+	return lr_streq(rsp->script, "post-restore") ? verify(x, err) : 0;
 }
 
 /* *number: in criu's process. */
@@ -329,6 +358,8 @@ static int talk(struct restoring *x, const struct lr_criu_session *s, struct lr_
 
 	int r = job->began(job->arg, s->pid, err);
 	if (r >= 0)
+		r = identify(x, s->pid, a, err);
+	if (r >= 0)
 		r = read_cgroup(s->pid, a, &cgroup, err);
 	if (r >= 0)
 		r = lr_restore_plan_cgroups(cgroup, a, opts, err);
@@ -343,6 +374,8 @@ static int talk(struct restoring *x, const struct lr_criu_session *s, struct lr_
 		*x->pid = rsp.pid;
 	if (r >= 0 && *x->pid <= 0)
 		r = lr_refuse(err, EPROTO, "criu does not name the restored process");
+	if (r >= 0 && !x->verified)
+		r = lr_refuse(err, EPROTO, "criu did not wait for what it restored to be checked");
 	/* Without namespaces of its own there was no such moment. */
 	return r >= 0 && !x->born ? job->born(job->arg, *x->pid, err) : r;
 }

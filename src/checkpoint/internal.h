@@ -16,8 +16,12 @@ struct lr_checkpoint_mount {
 	const char *root;   /* what of the file system is mounted */
 	const char *point;  /* where, from the container's root */
 	const char *type;
-	bool slave; /* of mounts that may be outside */
+	uint64_t attributes; /* MOUNT_ATTR_*, those that lr_checkpoint_attribute knows */
+	bool slave;          /* of mounts that may be outside */
 };
+
+/* MOUNT_ATTR_* of the option that takes a right away: "ro". 0: it is none. */
+uint64_t lr_checkpoint_attribute(const char *word);
 
 /* Pure. Cuts `text`, the contents of /proc/PID/mountinfo, into pieces. */
 int lr_checkpoint_mountinfo(char *text, struct lr_arena *a, struct lr_checkpoint_mount **ret,
@@ -105,6 +109,8 @@ struct lr_restore_bind {
 	const char *at; /* where all of that mount goes, below the stage */
 	uint64_t set;   /* MOUNT_ATTR_* */
 	bool null;      /* has to be the null device */
+	/* What it is, however it is called: as mountinfo(5) has it. NULL: not known yet. */
+	const char *device, *root;
 };
 
 struct lr_restore_plan {
@@ -123,6 +129,16 @@ int lr_restore_plan_binds(struct lr_restore_plan *p, struct lr_arena *a,
 /* Pure: the container's cgroups, from /proc/PID/cgroup of criu, which is in them. */
 int lr_restore_plan_cgroups(const char *text, struct lr_arena *a, struct lr_criu_opts *ret,
 			    struct lr_err *err) LR_MUST_CHECK;
+
+/* ---- verify.c ------------------------------------------------------------------------------ */
+
+/* Pure. `mounts`: of criu's process, on its stage. */
+int lr_restore_identify(struct lr_restore_plan *p, const struct lr_checkpoint_mount *mounts,
+			size_t n, struct lr_arena *a, struct lr_err *err) LR_MUST_CHECK;
+/* Pure. `mounts`: of what was restored. -EPERM if the container could do more with one of the
+ * host's files than config.json says. */
+int lr_restore_verify(const struct lr_restore_plan *p, const struct lr_checkpoint_mount *mounts,
+		      size_t n, struct lr_err *err) LR_MUST_CHECK;
 
 /* ---- stage.c ------------------------------------------------------------------------------- */
 

@@ -6,6 +6,30 @@
 
 #include "src/base/str.h"
 #include "src/checkpoint/internal.h"
+#include "src/sys/syscalls.h"
+
+static const struct lr_name attributes[] = {
+	{"nodev", MOUNT_ATTR_NODEV},   {"noexec", MOUNT_ATTR_NOEXEC},
+	{"nosuid", MOUNT_ATTR_NOSUID}, {"nosymfollow", MOUNT_ATTR_NOSYMFOLLOW},
+	{"ro", MOUNT_ATTR_RDONLY},
+};
+
+uint64_t lr_checkpoint_attribute(const char *word)
+{
+	const struct lr_name *found = lr_name_find(attributes, LR_ARRAY_SIZE(attributes), word);
+
+	return found ? found->value : 0;
+}
+
+static uint64_t all_attributes(char *options)
+{
+	uint64_t all = 0;
+	char *word;
+
+	while ((word = strsep(&options, ",")))
+		all |= lr_checkpoint_attribute(word);
+	return all;
+}
 
 /* Fields up to the root's mount options; then tags, "-", and the type of the file system. */
 enum { ID, PARENT, DEVICE, ROOT, POINT, OPTIONS, FIXED };
@@ -36,6 +60,7 @@ static bool parse_line(char *line, struct lr_checkpoint_mount *m)
 	m->root = field[ROOT];
 	m->point = field[POINT];
 	m->type = type;
+	m->attributes = all_attributes(field[OPTIONS]);
 	return true;
 }
 

@@ -41,11 +41,6 @@ int lr_restore_plan_binds(struct lr_restore_plan *p, struct lr_arena *a, struct 
 	return r;
 }
 
-static const struct lr_name attributes[] = {
-	{"nodev", MOUNT_ATTR_NODEV},   {"noexec", MOUNT_ATTR_NOEXEC},
-	{"nosuid", MOUNT_ATTR_NOSUID}, {"nosymfollow", MOUNT_ATTR_NOSYMFOLLOW},
-	{"ro", MOUNT_ATTR_RDONLY},
-};
 static const struct lr_name opposites[] = {
 	{"dev", MOUNT_ATTR_NODEV},
 	{"exec", MOUNT_ATTR_NOEXEC},
@@ -58,18 +53,18 @@ static const struct lr_name opposites[] = {
  * when it is dumped. The last of each kind counts. */
 static void read_options(const struct oci_strv *options, struct lr_restore_bind *b)
 {
-	for (size_t i = 0; i < options->n; i++) {
+	for (size_t i = 0; options && i < options->n; i++) {
 		const char *word = options->v[i];
 		const char *plain = word[0] == 'r' ? word + 1 : word;
-		const struct lr_name *set, *clear;
-		set = lr_name_find(attributes, LR_ARRAY_SIZE(attributes), word);
+		const struct lr_name *clear;
+		uint64_t set = lr_checkpoint_attribute(word);
 		if (!set)
-			set = lr_name_find(attributes, LR_ARRAY_SIZE(attributes), plain);
+			set = lr_checkpoint_attribute(plain);
 		clear = lr_name_find(opposites, LR_ARRAY_SIZE(opposites), word);
 		if (!clear)
 			clear = lr_name_find(opposites, LR_ARRAY_SIZE(opposites), plain);
 		if (set)
-			b->set |= set->value;
+			b->set |= set;
 		else if (clear)
 			b->set &= ~clear->value;
 	}
@@ -97,9 +92,11 @@ static int plan_mounts(const struct lr_restore_job *job, struct lr_arena *a,
 		read_options(&m->options, &b);
 		r = add_bind(p, b, m->destination, job->stage, a, err);
 	}
-	for (size_t i = 0; i < job->n_binds && r >= 0; i++)
-		r = add_bind(p, (struct lr_restore_bind){.source = job->binds[i].source},
-			     job->binds[i].destination, job->stage, a, err);
+	for (size_t i = 0; i < job->n_binds && r >= 0; i++) {
+		struct lr_restore_bind b = {.source = job->binds[i].source};
+		read_options(job->binds[i].options, &b);
+		r = add_bind(p, b, job->binds[i].destination, job->stage, a, err);
+	}
 	return r;
 }
 

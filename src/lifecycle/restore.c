@@ -6,6 +6,8 @@
 #define LR_ROOM "restore"
 #include <errno.h>
 #include <fcntl.h>
+#include <limits.h>
+#include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
 #include <sys/wait.h>
@@ -135,6 +137,7 @@ static int own_binds(struct restoring *x, struct lr_checkpoint_bind **ret, size_
 					view->v2 ? m->destination
 						 : lr_concat(x->a, m->destination, slash, NULL),
 				.source = view->v[k].host_dir,
+				.options = &m->options,
 			};
 		}
 	}
@@ -162,6 +165,7 @@ static int run_engine(struct restoring *x, const struct lr_checkpoint_engine *en
 		.arg = x,
 	};
 	struct lr_checkpoint_bind *binds = NULL;
+	char stage[PATH_MAX];
 	pid_t pid = 0;
 
 	if (!job.stage)
@@ -171,6 +175,10 @@ static int run_engine(struct restoring *x, const struct lr_checkpoint_engine *en
 		return r;
 	job.binds = binds;
 	r = make_dir(&b->entry, LR_NOTIFY_DIR, err);
+	/* As mountinfo(5) will name it. */
+	if (r >= 0 && !realpath(job.stage, stage))
+		r = lr_fail(err, errno, "resolve %s", job.stage);
+	job.stage = stage;
 	if (r >= 0)
 		r = engine->restore(&job, x->a, &pid, err);
 	adopt(b, pid);

@@ -5,6 +5,7 @@
 
 #include "src/base/fd.h"
 #include "src/checkpoint/internal.h"
+#include "src/sys/syscalls.h"
 #include "tests/unit/test.h"
 
 static const char *bind_options[] = {"rbind", "ro", NULL};
@@ -67,6 +68,54 @@ TEST(mounts_that_criu_cannot_make_are_external)
 	CHECK_INT(c.pid, 7);
 	CHECK_INT(c.empty_ns, -1);
 	CHECK(!c.track_mem);
+}
+
+static int verify(const char *stage, const char *restored, struct lr_err *err)
+{
+	LR_CLEANUP_ARENA struct lr_arena *a = lr_arena_new();
+	struct lr_restore_bind binds[] = {
+		{.source = "/src/ro", .top = 0, .at = "/s/0", .set = MOUNT_ATTR_RDONLY},
+		{.source = "/mnt", .top = 4, .at = "/s/1", .configured = true},
+	};
+	struct lr_restore_plan p = {.binds = binds, .n = 2};
+	struct lr_checkpoint_mount *v;
+	size_t n;
+
+	binds[0].configured = true;
+	int r = lr_checkpoint_mountinfo(lr_strdup(a, stage), a, &v, &n, err);
+	if (r >= 0)
+		r = lr_restore_identify(&p, v, n, a, err);
+	if (r >= 0)
+		r = lr_checkpoint_mountinfo(lr_strdup(a, restored), a, &v, &n, err);
+	return r < 0 ? r : lr_restore_verify(&p, v, n, err);
+}
+
+#define STAGE                                                                                      \
+	"20 1 8:1 / /s/0 ro - ext4 /dev/sda rw\n"                                                  \
+	"21 1 8:2 /sub /s/1 rw - ext4 /dev/sdb rw\n"
+#define ROOTFS "10 1 8:1 /b/rootfs / rw,relatime - ext4 /dev/sda rw\n"
+
+TEST(what_was_restored_is_told_by_what_it_shows)
+{
+	struct lr_err err = {0};
+
+	CHECK_INT(verify(STAGE,
+			 ROOTFS "30 10 8:1 /src/ro /x ro,relatime - ext4 /dev/sda rw\n"
+				"31 10 8:2 /sub /y rw - ext4 /dev/sdb rw\n"
+				"32 10 0:50 / /proc rw - proc proc rw\n"
+				"33 32 0:50 /sys /proc/sys ro - proc proc rw\n",
+			 NULL),
+		  0);
+	/* Wherever it is, and whatever the images call it. */
+	CHECK_INT(verify(STAGE, ROOTFS "30 10 8:1 /src/ro /y rw - ext4 /dev/sda rw\n", &err),
+		  -EPERM);
+	CHECK(strstr(err.msg, "without the attributes"));
+	/* Another part of the same file system, whoever has moved it. */
+	CHECK_INT(verify(STAGE, ROOTFS "30 10 8:1 /src/moved /x ro - ext4 /dev/sda rw\n", &err),
+		  -EPERM);
+	CHECK(strstr(err.msg, "not in config.json"));
+	/* What was prepared has to be found. */
+	CHECK_INT(verify("20 1 8:1 / /s/0 ro - ext4 /dev/sda rw\n", ROOTFS, &err), -EPROTO);
 }
 
 TEST(a_mount_that_config_json_lacks_is_refused)
