@@ -58,6 +58,8 @@ struct lr_restore_job {
 	/* Bind mounts that are not config.json's; keys are destinations. */
 	const struct lr_checkpoint_bind *binds;
 	size_t n_binds;
+	/* In criu's process, before it is executed: what it leaves to its children as it has it. */
+	int (*inherit)(void *arg, struct lr_err *err);
 	/* criu runs, and waits for its request: whatever limits it has to keep are set. */
 	int (*began)(void *arg, pid_t criu, struct lr_err *err);
 	/* The first process is there, in its namespaces, and nothing is restored into it yet. */

@@ -261,7 +261,9 @@ static int set_stage(void *arg, struct lr_err *err)
 {
 	struct restoring *x = arg;
 
-	int r = lr_restore_stage(x->job, &x->plan, err);
+	int r = x->job->inherit(x->job->arg, err);
+	if (r >= 0)
+		r = lr_restore_stage(x->job, &x->plan, err);
 	if (r < 0)
 		return r;
 	x->fds[FD_IMAGES - FD_STDIO] = lr_open(x->dirs->images, O_RDONLY | O_DIRECTORY | O_CLOEXEC);

@@ -40,11 +40,11 @@ int lr_process_reset_signals(uint64_t which, struct lr_err *err)
 	return 0;
 }
 
-static int make_keyring(struct lr_init_process *p, struct lr_becoming *b, struct lr_err *err)
+int lr_process_keyring(const struct lr_init_process *p, int procfd, struct lr_err *err)
 {
 	if (!p->keyring)
 		return 0;
-	int r = lr_lsm_label_keys(&p->lsm, b->procfd, true, err);
+	int r = lr_lsm_label_keys(&p->lsm, procfd, true, err);
 	if (r < 0)
 		return r;
 	if (syscall(SYS_keyctl, KEYCTL_JOIN_SESSION_KEYRING, p->keyring) < 0) {
@@ -57,7 +57,7 @@ static int make_keyring(struct lr_init_process *p, struct lr_becoming *b, struct
 		}
 		lr_debug("process: no session keyring: errno %d", errno);
 	}
-	return lr_lsm_label_keys(&p->lsm, b->procfd, false, err);
+	return lr_lsm_label_keys(&p->lsm, procfd, false, err);
 }
 
 int lr_process_early(struct lr_init_process *p, struct lr_becoming *b, struct lr_err *err)
@@ -257,7 +257,7 @@ static int unblock_signals(bool waits, struct lr_err *err)
 
 int lr_process_become(struct lr_init_process *p, struct lr_becoming *b, struct lr_err *err)
 {
-	int r = make_keyring(p, b, err);
+	int r = lr_process_keyring(p, b->procfd, err);
 
 	if (r >= 0 && b->slave >= 0)
 		r = lr_tty_attach(lr_take_fd(&b->slave), err);

@@ -100,6 +100,10 @@ int lr_process_reset_signals(uint64_t which, struct lr_err *err) LR_MUST_CHECK;
 int lr_process_early(struct lr_init_process *p, struct lr_becoming *b,
 		     struct lr_err *err) LR_MUST_CHECK;
 
+/* A session keyring of its own, so that the caller's keys stay the caller's. */
+int lr_process_keyring(const struct lr_init_process *p, int procfd,
+		       struct lr_err *err) LR_MUST_CHECK;
+
 /* Everything up to the filter and the program, in the container's root. Finds b->program. */
 int lr_process_become(struct lr_init_process *p, struct lr_becoming *b,
 		      struct lr_err *err) LR_MUST_CHECK;

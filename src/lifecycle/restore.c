@@ -40,6 +40,29 @@ static int began(void *arg, pid_t criu, struct lr_err *err)
 	return r;
 }
 
+/*
+ * What is of the process, and criu neither saves nor sets: it would come from our caller, with the
+ * keys of his session. (What create leaves as the caller has it is left here, too.)
+ */
+static int inherit(void *arg, struct lr_err *err)
+{
+	struct restoring *x = arg;
+	const struct lr_init_process *p = &x->b->c.init.process;
+	struct lr_limits_sched io = p->sched;
+	LR_CLEANUP_FD int proc = lr_open("/proc", O_PATH | O_DIRECTORY | O_CLOEXEC);
+
+	if (proc < 0)
+		return lr_fail(err, errno, "open /proc");
+	int r = lr_process_keyring(p, proc, err);
+	lr_limits_affinity_reset(0);
+	io.has_scheduler = false; /* that is in the images */
+	if (r >= 0)
+		r = lr_limits_sched_apply(&io, err);
+	if (r >= 0)
+		r = lr_limits_mempolicy_apply(&p->mempolicy, err);
+	return r < 0 || !p->has_personality ? r : lr_limits_personality_apply(p->personality, err);
+}
+
 static int run_hooks(struct restoring *x, const struct oci_hook_list *hooks, const char *kind,
 		     pid_t pid, struct lr_err *err)
 {
@@ -159,6 +182,7 @@ static int run_engine(struct restoring *x, const struct lr_checkpoint_engine *en
 		.bundle = b->c.bundle,
 		.rootfs = b->c.record.rootfs,
 		.stage = lr_strf(x->a, "%s/%s", b->store.path, b->c.record.id),
+		.inherit = inherit,
 		.began = began,
 		.born = born,
 		.console = console,

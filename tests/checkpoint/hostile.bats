@@ -39,3 +39,53 @@ teardown() {
 	diff before after
 	grep -q /cg/again before
 }
+
+python_root() {
+	rm -rf "$BUNDLE/rootfs"
+	"$LR_LIB/mkpython" "$BUNDLE/rootfs" || skip "no python3 to copy"
+}
+
+@test "restore: neither the keys nor the CPUs of the caller's session are the container's" {
+	python_root
+	cat >"$BUNDLE/rootfs/keys.py" <<-'END'
+		import ctypes, os, time
+		libc = ctypes.CDLL(None)
+		keyctl = {"x86_64": 250, "aarch64": 219}[os.uname().machine]
+		n = 0
+		while True:
+		    n += 1
+		    name = ctypes.create_string_buffer(256)
+		    if libc.syscall(keyctl, 6, -3, name, 256) < 0: name.value = b"none"  # KEYCTL_DESCRIBE, the session's
+		    with open("/tmp/seen.new", "w") as f: f.write("%s %d" % (name.value.decode(), len(os.sched_getaffinity(0))))
+		    os.rename("/tmp/seen.new", "/tmp/seen")
+		    with open("/tmp/n.new", "w") as f: f.write(str(n))
+		    os.rename("/tmp/n.new", "/tmp/n")
+		    time.sleep(0.02)
+	END
+	cfg '.process.args = ["python3", "/keys.py"]'
+	cat >caller.py <<-'END'
+		import ctypes, os, sys
+		keyctl = {"x86_64": 250, "aarch64": 219}[os.uname().machine]
+		if ctypes.CDLL(None).syscall(keyctl, 1, b"the-callers") < 0: sys.exit("the kernel has no keyrings")
+		os.sched_setaffinity(0, [min(os.sched_getaffinity(0))])
+		os.execv(sys.argv[1], sys.argv[1:])
+	END
+	python3 caller.py /bin/true 2>/dev/null || skip "the kernel has no keyrings"
+	start_counter
+	before=$(cat "$BUNDLE/rootfs/tmp/seen")
+	assert_has "$before" "_ses.$ID "
+	checkpoint "$ID"
+	at=$(count)
+	LR_TEST_TAG=$TAG python3 caller.py "$LEAN_RUNTIME" --root "$ROOT" restore --detach --image-path "$IMG" --bundle "$BUNDLE" "$ID" </dev/null >out 2>&1 3>&-
+	counts_on "$at"
+	assert_eq "$(cat "$BUNDLE/rootfs/tmp/seen")" "$before"
+}
+
+@test "restore: the I/O priority and the execution domain are those of config.json" {
+	cfg '.process.ioPriority = {class: "IOPRIO_CLASS_BE", priority: 6} | .linux.personality = {domain: "LINUX32"}'
+	start_counter
+	checkpoint "$ID"
+	restore "$ID"
+	assert_eq "$(ionice -p "$(pid_of)")" "best-effort: prio 6"
+	assert_eq "$(cat "/proc/$(pid_of)/personality")" 00000008
+}
