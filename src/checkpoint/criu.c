@@ -158,9 +158,10 @@ static int look(const struct lr_checkpoint_job *job, struct lr_arena *a,
 	*f = (struct lr_checkpoint_found){
 		.pid = job->pid,
 		.freezer = job->freezer,
-		.config_file = lr_checkpoint_config_file(job->config),
 	};
-	int r = look_at_namespaces(job, f, err);
+	int r = lr_checkpoint_config_file(job->config, &f->config_file, err);
+	if (r >= 0)
+		r = look_at_namespaces(job, f, err);
 	if (r >= 0)
 		r = look_at_devices(job->pid, a, f, err);
 	if (r >= 0)
@@ -424,13 +425,12 @@ static int restore(const struct lr_restore_job *job, struct lr_arena *a, pid_t *
 		.fds = {0, 1, 2, LR_NOFD, LR_NOFD},
 		.n_fds = FD_NAMESPACES - FD_STDIO,
 	};
-	struct lr_restore_found f = {
-		.fd0 = FD_STDIO,
-		.config_file = lr_checkpoint_config_file(job->config),
-	};
+	struct lr_restore_found f = {.fd0 = FD_STDIO};
 
 	*pid = 0;
-	int r = lr_criu_check(job->opts->criu, job->opts->lazy_pages, false, err);
+	int r = lr_checkpoint_config_file(job->config, &f.config_file, err);
+	if (r >= 0)
+		r = lr_criu_check(job->opts->criu, job->opts->lazy_pages, false, err);
 	if (r >= 0)
 		r = lr_checkpoint_dirs_open(job->opts, false, a, &d, err);
 	if (r >= 0)

@@ -7,6 +7,7 @@
 #include <fcntl.h>
 #include <limits.h>
 #include <stdlib.h>
+#include <string.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -105,18 +106,45 @@ bool lr_checkpoint_has_net(int images_fd)
 	return found;
 }
 
-const char *lr_checkpoint_config_file(const struct oci_config *config)
-{
-	static const char *const files[] = {"/etc/criu/lean-runtime.conf", "/etc/criu/runc.conf",
-					    "/etc/criu/crun.conf"};
+#define CONFIG_DIR "/etc/criu/"
 
-	/* An empty one asks for none at all. */
-	for (size_t i = 0; i < config->annotations.n; i++)
-		if (lr_streq(config->annotations.v[i].key, "org.criu.config"))
-			return *config->annotations.v[i].value ? config->annotations.v[i].value
-							       : NULL;
-	for (size_t i = 0; i < LR_ARRAY_SIZE(files); i++)
+/*
+ * criu executes what its options name (action-script), with root's rights and outside of the
+ * container. Managers as Podman make annotations of the image's own those of the container: so one
+ * only chooses among the administrator's files. (A file of an image's belongs to root, too: its
+ * owner tells nothing.)
+ */
+static int check_config_file(const char *path, struct lr_err *err)
+{
+	const char *name = path + strlen(CONFIG_DIR);
+
+	if (lr_has_prefix(path, CONFIG_DIR) && *name && *name != '.' && !strchr(name, '/'))
+		return 0;
+	lr_refuse(err, EPERM,
+		  "%.200s is not a file in " CONFIG_DIR ", and criu executes what its options name",
+		  path);
+	lr_err_at(err, "annotations[org.criu.config]");
+	return lr_err_hint(err,
+			   "have it in " CONFIG_DIR ", where only the administrator can put it");
+}
+
+int lr_checkpoint_config_file(const struct oci_config *config, const char **ret, struct lr_err *err)
+{
+	static const char *const files[] = {CONFIG_DIR "lean-runtime.conf", CONFIG_DIR "runc.conf",
+					    CONFIG_DIR "crun.conf"};
+
+	*ret = NULL;
+	for (size_t i = 0; i < config->annotations.n; i++) {
+		const struct oci_pair *a = &config->annotations.v[i];
+		if (!lr_streq(a->key, "org.criu.config"))
+			continue;
+		if (!*a->value)
+			return 0; /* asks for none at all */
+		*ret = a->value;
+		return check_config_file(a->value, err);
+	}
+	for (size_t i = 0; i < LR_ARRAY_SIZE(files) && !*ret; i++)
 		if (access(files[i], R_OK) == 0)
-			return files[i];
-	return NULL;
+			*ret = files[i];
+	return 0;
 }

@@ -81,6 +81,7 @@ char *lr_checkpoint_clean(const char *path, struct lr_arena *a);
 const char *lr_checkpoint_joined(const struct oci_config *c, const char *type);
 /* It has one that is not joined. */
 bool lr_checkpoint_own(const struct oci_config *c, const char *type);
+bool lr_checkpoint_has_terminal(const struct oci_config *c);
 int lr_checkpoint_no_userns(const struct oci_config *c, struct lr_err *err) LR_MUST_CHECK;
 
 /* For network namespaces that are joined, as runc names them in its images. */
@@ -171,8 +172,10 @@ void lr_checkpoint_dirs_close(struct lr_checkpoint_dirs *d);
 /* Whether criu has written the contents of a network namespace there. */
 bool lr_checkpoint_has_net(int images_fd);
 
-/* The administrator's own options for criu: the annotation, or one of the files; NULL: none. */
-const char *lr_checkpoint_config_file(const struct oci_config *config);
+/* The administrator's own options for criu: the annotation, or one of the files; *ret NULL: none.
+ * -EPERM if the annotation names a file that may be somebody else's. */
+int lr_checkpoint_config_file(const struct oci_config *config, const char **ret,
+			      struct lr_err *err) LR_MUST_CHECK;
 
 /* ---- criu.c -------------------------------------------------------------------------------- */
 

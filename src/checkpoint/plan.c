@@ -69,6 +69,13 @@ bool lr_checkpoint_own(const struct oci_config *c, const char *type)
 	return false;
 }
 
+/* Then the caller's standard descriptors are not the container's, and what it has put in their
+ * places is its own. */
+bool lr_checkpoint_has_terminal(const struct oci_config *c)
+{
+	return c->process && c->process->terminal;
+}
+
 /* Half of a restore is done by processes in the container's user namespace, some with its root's
  * ids and some with none that count: images that both could open would be open to everybody. */
 int lr_checkpoint_no_userns(const struct oci_config *c, struct lr_err *err)
@@ -396,7 +403,7 @@ int lr_checkpoint_plan(const struct oci_config *config, const struct lr_checkpoi
 		r = refuse_idmapped(config, err);
 	if (r >= 0)
 		r = plan_mounts(config, f, a, &c, err);
-	if (r >= 0)
+	if (r >= 0 && !lr_checkpoint_has_terminal(config))
 		r = plan_stdio(&f->stdio, a, &c, err);
 	if (r >= 0)
 		*ret = c;

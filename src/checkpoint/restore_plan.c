@@ -203,7 +203,7 @@ int lr_restore_plan(const struct lr_restore_job *job, const struct lr_restore_fo
 	r = c->root ? plan_mounts(job, a, &p, err) : lr_fail(err, ENOMEM, "plan");
 	if (r >= 0)
 		r = plan_namespaces(f, a, c, err);
-	if (r >= 0)
+	if (r >= 0 && !lr_checkpoint_has_terminal(job->config))
 		r = plan_stdio(f, a, c, err);
 	if (r >= 0)
 		*ret = p;

@@ -89,3 +89,58 @@ python_root() {
 	assert_eq "$(ionice -p "$(pid_of)")" "best-effort: prio 6"
 	assert_eq "$(cat "/proc/$(pid_of)/personality")" 00000008
 }
+
+@test "checkpoint and restore: an annotation names no options for criu but the administrator's" {
+	# What Podman makes of an annotation of the image's, whose files are root's.
+	printf '#!/bin/sh\ntouch %s/executed\n' "$PWD" >"$BUNDLE/rootfs/run-me"
+	chmod +x "$BUNDLE/rootfs/run-me"
+	echo "action-script $BUNDLE/rootfs/run-me" >"$BUNDLE/rootfs/criu.conf"
+	start_counter
+	for path in "$BUNDLE/rootfs/criu.conf" "/etc/criu/../..$BUNDLE/rootfs/criu.conf" /etc/criu/ /etc/criu/.. criu.conf; do
+		cfg --arg p "$path" '.annotations["org.criu.config"] = $p'
+		run rt checkpoint --image-path "$IMG" "$ID"
+		assert_one_error
+		assert_has "$output" "is not a file in /etc/criu/"
+	done
+	cfg 'del(.annotations)'
+	checkpoint "$ID"
+	cfg --arg p "$BUNDLE/rootfs/criu.conf" '.annotations["org.criu.config"] = $p'
+	run restore "$ID"
+	assert_eq "$status" 1
+	assert_has "$output" "is not a file in /etc/criu/"
+	[ ! -e executed ]
+}
+
+@test "restore: a container with a terminal gets none of the caller's standard descriptors" {
+	python_root
+	cat >"$BUNDLE/rootfs/pipes.py" <<-'END'
+		import os, time
+		for fd in 0, 1:
+		    os.dup2(os.pipe()[fd], fd)
+		n = 0
+		while True:
+		    n += 1
+		    with open("/tmp/n.new", "w") as f: f.write(str(n))
+		    os.rename("/tmp/n.new", "/tmp/n")
+		    time.sleep(0.02)
+	END
+	cfg '.process.terminal = true | .process.args = ["python3", "/pipes.py"]'
+	"$LR_LIB/recv-console" "$PWD/c1.sock" "$PWD/console1" </dev/null 3>&- &
+	first=$!
+	wait_until test -S c1.sock
+	rt_bg run --detach --console-socket "$PWD/c1.sock" -b "$BUNDLE" "$ID"
+	wait_until eval '[ "$(count)" -gt 5 ]'
+	checkpoint "$ID"
+	at=$(count)
+	wait "$first" || true
+	"$LR_LIB/recv-console" "$PWD/c2.sock" "$PWD/console2" </dev/null 3>&- &
+	second=$!
+	wait_until test -S c2.sock
+	echo secret >in
+	rt restore --detach --console-socket "$PWD/c2.sock" --image-path "$IMG" --bundle "$BUNDLE" "$ID" <in >out 2>&1 3>&-
+	counts_on "$at"
+	assert_eq "$(readlink "/proc/$(pid_of)"/fd/* | grep "^$PWD" || true)" ""
+	assert_match "$(readlink "/proc/$(pid_of)/fd/0")" '^pipe:'
+	rt kill "$ID" KILL
+	wait "$second" || true
+}

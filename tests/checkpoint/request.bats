@@ -124,8 +124,8 @@ asks_restore() {
 
 @test "checkpoint: the administrator's options for criu: the annotation, and a file of this runtime's or runc's" {
 	rt_bg run --detach --bundle "$BUNDLE" "$ID"
-	cfg '.annotations["org.criu.config"] = "/etc/my-criu.conf"'
-	asks checkpoint "" 'config_file: "/etc/my-criu.conf"'
+	cfg '.annotations["org.criu.config"] = "/etc/criu/mine.conf"'
+	asks checkpoint "" 'config_file: "/etc/criu/mine.conf"'
 	cfg '.annotations["org.criu.config"] = ""'
 	asks checkpoint ""
 	assert_hasnt "$(request)" config_file
