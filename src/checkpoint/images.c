@@ -6,6 +6,7 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <limits.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
@@ -16,6 +17,8 @@
 #include "src/checkpoint/internal.h"
 #include "src/store/trust.h"
 #include "src/sys/path.h"
+
+#define PARENT "parent" /* a link that criu makes and follows */
 
 static char *absolute(const char *path, struct lr_arena *a)
 {
@@ -44,6 +47,83 @@ static int open_one(const char *given, const char *what, bool make, struct lr_ar
 		return r;
 	int fd = lr_open(*path, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
 	return fd < 0 ? lr_fail(err, errno, "open %s %s", what, *path) : fd;
+}
+
+/* A file that criu reads, or empties and writes. `making`: what is in it does not count. */
+static int check_file(int dir, const char *path, const char *name, bool making, struct lr_err *err)
+{
+	char what[NAME_MAX + 16];
+	struct stat st;
+
+	if (fstatat(dir, name, &st, AT_SYMLINK_NOFOLLOW) < 0)
+		return errno == ENOENT ? 0 : lr_fail(err, errno, "look at %s/%s", path, name);
+	/* criu listens on a socket when memory is fetched lazily. */
+	if (S_ISDIR(st.st_mode) || S_ISSOCK(st.st_mode))
+		return 0;
+	if (S_ISLNK(st.st_mode) && lr_streq(name, PARENT))
+		st.st_mode &= ~(mode_t)0777;
+	else if (!S_ISREG(st.st_mode) || (making && st.st_nlink > 1))
+		return lr_refuse(err, EPERM,
+				 "%s/%s is a link, or no file: criu would write to another one, "
+				 "or read it",
+				 path, name);
+	if (!lr_trust_ours(&st)) {
+		snprintf(what, sizeof(what), "%s, in", name);
+		return lr_trust_refuse_image(&st, what, path, err);
+	}
+	/* Who has it open could read on. */
+	if (making && st.st_mode & 077 && lr_has_suffix(name, ".img") && unlinkat(dir, name, 0) < 0)
+		return lr_fail(err, errno, "remove %s/%s", path, name);
+	return 0;
+}
+
+/* Whoever could once write to the directory, or has packed it, may have left something there. */
+static int check_files(int dir, const char *path, bool making, struct lr_err *err)
+{
+	int r = 0, fd = openat(dir, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+	LR_CLEANUP_DIR DIR *d = fd < 0 ? NULL : fdopendir(fd);
+	struct dirent *e;
+
+	if (!d) {
+		r = lr_fail(err, errno, "read %s", path);
+		lr_close(fd);
+	}
+	while (r >= 0 && d && (e = readdir(d)))
+		r = check_file(dir, path, e->d_name, making, err);
+	return r;
+}
+
+/* Images that hold what was written since those of a parent were made, and so on. */
+static int check_all(int dir, const char *path, bool making, struct lr_arena *a, struct lr_err *err)
+{
+	LR_CLEANUP_FD int at = LR_NOFD;
+
+	int r = check_files(dir, path, making, err);
+	while (r >= 0) {
+		int next = openat(at < 0 ? dir : at, PARENT, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+		if (next < 0)
+			return 0;
+		lr_close(at);
+		at = next;
+		path = lr_concat(a, path, "/" PARENT, NULL);
+		r = path ? lr_trust_images(path, "the parent directory", err)
+			 : lr_fail(err, ENOMEM, "find the parent directory");
+		if (r >= 0)
+			r = check_files(at, path, false, err);
+	}
+	return r;
+}
+
+/* Others may have files of their own in a work directory. */
+static int check_logs(int dir, const char *path, struct lr_err *err)
+{
+	static const char *const names[] = {"dump.log", "restore.log", "stats-dump",
+					    "stats-restore"};
+	int r = 0;
+
+	for (size_t i = 0; i < LR_ARRAY_SIZE(names) && r >= 0; i++)
+		r = check_file(dir, path, names[i], true, err);
+	return r;
 }
 
 /* What was dumped before: criu itself only warns when it is not there. */
@@ -77,6 +157,10 @@ int lr_checkpoint_dirs_open(const struct lr_checkpoint_opts *o, bool make, struc
 		r = d.work_fd = o->work_path ? open_one(o->work_path, "the work directory", true, a,
 							&d.work, err)
 					     : fcntl(d.images_fd, F_DUPFD_CLOEXEC, 3);
+	if (r >= 0)
+		r = check_all(d.images_fd, d.images, make, a, err);
+	if (r >= 0)
+		r = check_logs(d.work_fd, d.work, err);
 	if (r >= 0)
 		r = check_parent(o, &d, a, err);
 	if (r < 0)

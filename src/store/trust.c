@@ -114,8 +114,8 @@ static bool at_end(const struct walk *w)
 	return w->todo[strspn(w->todo, "/")] == '\0';
 }
 
-static int refuse_images(const struct stat *st, const char *what, const char *path,
-			 struct lr_err *err)
+int lr_trust_refuse_image(const struct stat *st, const char *what, const char *path,
+			  struct lr_err *err)
 {
 	if (st->st_uid != 0 && st->st_uid != geteuid())
 		return lr_refuse(err, EPERM,
@@ -134,7 +134,7 @@ static int refuse(const struct stat *st, const char *name, bool last, const char
 
 	snprintf(what, sizeof(what), last ? "%s" : "on the way to %s,",
 		 name ? name : "the runtime's root directory");
-	return (name ? refuse_images : lr_trust_refuse)(st, what, path, err);
+	return (name ? lr_trust_refuse_image : lr_trust_refuse)(st, what, path, err);
 }
 
 static int trust(const char *path, const char *name, struct lr_err *err)

@@ -28,7 +28,9 @@ int lr_trust_path(const char *path, struct lr_err *err) LR_MUST_CHECK;
  * name in messages, as "the image directory". */
 int lr_trust_images(const char *path, const char *what, struct lr_err *err) LR_MUST_CHECK;
 
-/* -EPERM about a file or directory for which lr_trust_ours is false. */
+/* -EPERM about a file or directory for which lr_trust_ours is false; _image: of a checkpoint's. */
+int lr_trust_refuse_image(const struct stat *st, const char *what, const char *path,
+			  struct lr_err *err);
 int lr_trust_refuse(const struct stat *st, const char *what, const char *path, struct lr_err *err);
 
 #endif

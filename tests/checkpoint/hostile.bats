@@ -144,3 +144,57 @@ python_root() {
 	rt kill "$ID" KILL
 	wait "$second" || true
 }
+
+@test "checkpoint and restore: what others have left in the directories is refused" {
+	start_counter
+	mkdir -m 700 "$IMG" work
+	echo kept >kept
+	refused() { # WORD
+		run rt checkpoint --image-path "$IMG" --work-path work --leave-running "$ID"
+		assert_one_error
+		assert_has "$output" "$1"
+		assert_eq "$(cat kept)" kept
+	}
+	ln -s "$PWD/kept" "$IMG/pages-1.img"
+	refused "is a link"
+	ln -f kept "$IMG/pages-1.img"
+	refused "is a link"
+	rm "$IMG/pages-1.img"
+	mkfifo "$IMG/core-1.img"
+	refused "or no file"
+	rm "$IMG/core-1.img"
+	ln -s "$PWD/kept" work/dump.log
+	refused "is a link"
+	rm work/dump.log
+	echo >"$IMG/inventory.img"
+	chown 12345 "$IMG/inventory.img"
+	refused "belongs to user 12345"
+	chown 0 "$IMG/inventory.img"
+	chmod 666 "$IMG/inventory.img"
+	refused "may be written to by others"
+	rm "$IMG/inventory.img"
+	checkpoint "$ID"
+	chmod 666 "$IMG/core-1.img"
+	run rt restore --detach --image-path "$IMG" --bundle "$BUNDLE" "$ID" </dev/null
+	assert_one_error
+	assert_has "$output" "core-1.img"
+	chmod 600 "$IMG/core-1.img"
+	mkdir -m 777 open
+	ln -s ../open "$IMG/parent"
+	run rt restore --detach --image-path "$IMG" --bundle "$BUNDLE" "$ID" </dev/null
+	assert_one_error
+	assert_has "$output" "could change the images"
+	assert_eq "$(list_ids)" ""
+}
+
+@test "checkpoint: who has had an image open does not read what is written there next" {
+	start_counter
+	mkdir -m 755 "$IMG"
+	echo old >"$IMG/pages-1.img"
+	chmod 644 "$IMG/pages-1.img"
+	exec 20<"$IMG/pages-1.img"
+	checkpoint "$ID"
+	assert_eq "$(cat <&20)" old
+	assert_eq "$(stat -c %a "$IMG/pages-1.img")" 600
+	exec 20<&-
+}
