@@ -118,6 +118,7 @@ struct lr_restore_plan {
 	struct lr_criu_opts opts; /* but for directories and cgroups */
 	struct lr_restore_bind *binds;
 	size_t n;
+	bool readonly; /* the root */
 };
 
 /* Pure. */

@@ -181,7 +181,7 @@ int lr_restore_plan(const struct lr_restore_job *job, const struct lr_restore_fo
 		    struct lr_arena *a, struct lr_restore_plan *ret, struct lr_err *err)
 {
 	const struct lr_checkpoint_opts *o = job->opts;
-	struct lr_restore_plan p = {.binds = NULL};
+	struct lr_restore_plan p = {.readonly = job->config->root && job->config->root->readonly};
 	struct lr_criu_opts *c = &p.opts;
 
 	int r = lr_checkpoint_plan_opts(o, c, err);

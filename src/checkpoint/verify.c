@@ -12,6 +12,7 @@
 
 #include "src/base/str.h"
 #include "src/checkpoint/internal.h"
+#include "src/sys/syscalls.h"
 
 static const char *below(const char *root, const char *rest, struct lr_arena *a)
 {
@@ -61,6 +62,11 @@ static int verify_one(const struct lr_restore_plan *p, const struct lr_checkpoin
 {
 	bool named = false, hosts = false;
 
+	if (p->readonly && lr_streq(m->point, "/") && !(m->attributes & MOUNT_ATTR_RDONLY)) {
+		lr_refuse(err, EPERM,
+			  "the root would be writable, as it was when the container was saved");
+		return lr_err_at(err, "root.readonly");
+	}
 	for (size_t i = 0; i < p->n; i++) {
 		const struct lr_restore_bind *b = &p->binds[i];
 		if (!lr_streq(b->device, m->device))

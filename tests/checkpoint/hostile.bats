@@ -198,3 +198,15 @@ python_root() {
 	assert_eq "$(stat -c %a "$IMG/pages-1.img")" 600
 	exec 20<&-
 }
+
+@test "restore: a root that config.json has read-only since is not writable" {
+	start_counter
+	checkpoint "$ID"
+	cfg '.root.readonly = true'
+	run restore "$ID"
+	assert_eq "$status" 1
+	assert_has "$output" "root.readonly"
+	cfg '.root.readonly = false'
+	restore "$ID"
+	counts_on 1
+}
