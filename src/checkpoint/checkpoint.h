@@ -43,7 +43,8 @@ struct lr_checkpoint_opts {
 struct lr_checkpoint_job {
 	const struct lr_checkpoint_opts *opts;
 	const struct oci_config *config;
-	pid_t pid; /* the container's init */
+	pid_t pid;          /* the container's init */
+	const char *notify; /* the runtime's directory that may be mounted on /run/notify */
 	const char
 		*freezer; /* a cgroup of v2 that criu may freeze; NULL: it stops them one by one */
 };

@@ -127,6 +127,22 @@ static int mount_named(const struct lr_checkpoint_found *f, const char *point)
 	return -1;
 }
 
+/* Not by its place alone: a container moves another mount there, and would get the directory of the
+ * runtime's in its place when it is restored. */
+static int find_notify(int root, const char *dir, const struct lr_checkpoint_found *f)
+{
+	static const char at[] = "/run/notify";
+	LR_CLEANUP_FD int fd = lr_open_in(root, at, O_PATH | O_CLOEXEC, 0);
+	struct stat its, ours;
+
+	if (fd < 0 || fstat(fd, &its) < 0 || stat(dir, &ours) < 0 || its.st_dev != ours.st_dev ||
+	    its.st_ino != ours.st_ino)
+		return 0;
+	int id = mount_at(root, at);
+	id = id < 0 ? mount_named(f, at) : id;
+	return id < 0 ? 0 : id;
+}
+
 /* Where links of the image have led each destination. */
 static int find_mounts(const struct lr_checkpoint_job *job, struct lr_arena *a,
 		       struct lr_checkpoint_found *f, struct lr_err *err)
@@ -147,6 +163,7 @@ static int find_mounts(const struct lr_checkpoint_job *job, struct lr_arena *a,
 			at[i] = mount_named(f, lr_checkpoint_clean(m->v[i].destination, a));
 	}
 	f->at = at;
+	f->notify = find_notify(root, job->notify, f);
 	return 0;
 }
 

@@ -58,6 +58,7 @@ struct lr_checkpoint_found {
 	size_t n_mounts;
 	const int
 		*at; /* for each of config.json's mounts: the id of what is there; -1: not known */
+	int notify;  /* the id of what is mounted from job->notify; 0: nothing is */
 	uint64_t netns, pidns; /* inodes of those it has joined; 0: it has its own, or the host's */
 	bool devices;          /* its network namespace has more than a loopback */
 	struct lr_checkpoint_stdio stdio;

@@ -268,7 +268,7 @@ static int name_of(const struct oci_config *c, const struct lr_checkpoint_found 
 		name = lr_checkpoint_clean(o->destination, a);
 	else if (is_made_anew(m) || is_part_of_another(f, m))
 		return 0;
-	else if (is_cgroup(m) || lr_streq(m->point, "/run/notify"))
+	else if (is_cgroup(m) || m->id == f->notify)
 		name = m->point;
 	else
 		return unknown(m, err);

@@ -9,6 +9,7 @@
 #include "src/base/log.h"
 #include "src/base/str.h"
 #include "src/lifecycle/compile.h"
+#include "src/lifecycle/notify.h"
 #include "src/sys/proc.h"
 
 static int check(const struct lr_runtime *rt, const struct lr_existing *c, struct lr_err *err)
@@ -58,10 +59,13 @@ static int run_engine(const struct lr_existing *c, const struct lr_checkpoint_op
 		.opts = o,
 		.pid = c->record.pid,
 		.freezer = freezer(&c->cgroup),
+		.notify = lr_strf(a, "%s/%s/" LR_NOTIFY_DIR, c->store.path, c->record.id),
 	};
 	const char *path;
 	bool lives_on = o->leave_running || o->pre_dump;
 
+	if (!job.notify)
+		return lr_fail(err, ENOMEM, "checkpoint");
 	int r = lr_compile_read(&bundle, a, &path, &job.config, err);
 	if (r >= 0)
 		r = lr_container_mark(&c->store, &c->record, false, a, err);

@@ -210,3 +210,35 @@ python_root() {
 	restore "$ID"
 	counts_on 1
 }
+
+@test "checkpoint: a mount that was moved to /run/notify is no directory of the runtime's" {
+	mkdir volume
+	cfg --arg d "$PWD/volume" '.mounts += [{destination: "/a/notify", type: "bind", source: $d, options: ["bind", "rw"]}]'
+	counter 'mv /run /run-2; mv /a /run; '
+	start_counter
+	run rt checkpoint --image-path "$IMG" "$ID"
+	assert_one_error
+	assert_has "$output" "/run/notify"
+	assert_has "$output" "is not in config.json"
+	rt delete --force "$ID"
+	# The directory itself is saved, wherever the images go.
+	mv "$BUNDLE/rootfs/run" "$BUNDLE/rootfs/a"
+	mv "$BUNDLE/rootfs/run-2" "$BUNDLE/rootfs/run"
+	cfg 'del(.mounts[-1])'
+	counter
+	python3 -c 'import socket,time; s=socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM); s.bind("ready"); time.sleep(600)' 3>&- &
+	ready=$!
+	wait_until test -S ready
+	NOTIFY_SOCKET=$PWD/ready rt_bg create --bundle "$BUNDLE" "$ID"
+	rt start "$ID"
+	wait_until eval '[ "$(count)" -gt 5 ]'
+	kill $ready
+	[ -n "$(grep ' /run/notify ' "/proc/$(pid_of)/mountinfo")" ]
+	for _ in 1 2; do
+		rm -rf "$IMG"
+		checkpoint "$ID"
+		at=$(count)
+		restore "$ID"
+		counts_on "$at"
+	done
+}
