@@ -233,7 +233,7 @@ python_root() {
 	rt start "$ID"
 	wait_until eval '[ "$(count)" -gt 5 ]'
 	kill $ready
-	[ -n "$(grep ' /run/notify ' "/proc/$(pid_of)/mountinfo")" ]
+	grep -q ' /run/notify ' "/proc/$(pid_of)/mountinfo"
 	for _ in 1 2; do
 		rm -rf "$IMG"
 		checkpoint "$ID"
