@@ -52,7 +52,8 @@
  *     (or see lean_protect). A seccomp filter has to allow what that one does: execveat, execve,
  *     fcntl and write. It would take a label of AppArmor or SELinux for itself, so lean_open refuses
  *     one unless lean_protect was called.
- *   - If your program ignores SIGCHLD, that is suspended while a hook runs: its status would be lost.
+ *   - If your program ignores SIGCHLD, that is suspended while a hook or mount(8) runs: its status
+ *     would be lost.
  *   - Your umask holds for directories of control groups.
  * The library keeps no state of its own between calls but that of open handles, starts no threads
  * and no processes but containers (and a fork of your program, for a moment, when lean_warm or a

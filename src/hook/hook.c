@@ -9,6 +9,7 @@
 #include "src/base/log.h"
 #include "src/base/str.h"
 #include "src/hook/internal.h"
+#include "src/sys/proc.h"
 #include "src/sys/syscalls.h"
 
 #define FORMAT_MAX 1200 /* a whole lr_err in one line */
@@ -141,18 +142,14 @@ int lr_hook_run(const struct oci_hook_list *hooks, const char *kind, const char 
 		size_t len, const struct lr_hook_opts *opts, struct lr_err *err)
 {
 	static const struct lr_hook_opts standard = LR_HOOK_OPTS_INIT;
-	struct sigaction old, reap = {.sa_handler = SIG_DFL};
+	LR_CLEANUP_WAITING bool waiting = false;
 	int result = 0;
 
 	if (!hooks || hooks->n == 0)
 		return 0;
 	if (!opts)
 		opts = &standard;
-	/* Ignored, as some callers leave it, it would make the kernel reap the hook and lose its
-	 * status. */
-	bool ignored = sigaction(SIGCHLD, NULL, &old) == 0 && old.sa_handler == SIG_IGN;
-	if (ignored)
-		sigaction(SIGCHLD, &reap, NULL);
+	waiting = lr_proc_waiting();
 	for (size_t i = 0; i < hooks->n; i++) {
 		struct lr_hook_job job = {
 			.hook = &hooks->v[i],
@@ -173,8 +170,6 @@ int lr_hook_run(const struct oci_hook_list *hooks, const char *kind, const char 
 		lr_warn("%s", err ? lr_err_format(err, line, sizeof(line)) : lr_strerror(-r));
 		lr_err_clear(err);
 	}
-	if (ignored)
-		sigaction(SIGCHLD, &old, NULL);
 	return result;
 }
 

@@ -4,6 +4,7 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <pthread.h>
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -146,4 +147,46 @@ int lr_proc_signal_own(pid_t pid, int pidfd, int sig)
 	if (!lr_proc_no_pidfd(r))
 		return r;
 	return kill(pid, sig) < 0 ? -errno : 0;
+}
+
+/* What SIGCHLD does is the process's: threads that wait at the same time share what it was. */
+static struct {
+	pthread_mutex_t lock;
+	unsigned waiting;
+	struct sigaction old;
+	bool changed;
+} children = {.lock = PTHREAD_MUTEX_INITIALIZER};
+
+static bool loses_children(const struct sigaction *a)
+{
+	return a->sa_handler == SIG_IGN || a->sa_flags & SA_NOCLDWAIT;
+}
+
+bool lr_proc_waiting(void)
+{
+	struct sigaction reap;
+
+	pthread_mutex_lock(&children.lock);
+	if (children.waiting++ == 0) {
+		children.changed = sigaction(SIGCHLD, NULL, &children.old) == 0 &&
+				   loses_children(&children.old);
+		reap = children.old;
+		reap.sa_flags &= ~SA_NOCLDWAIT;
+		if (reap.sa_handler == SIG_IGN)
+			reap.sa_handler = SIG_DFL;
+		if (children.changed)
+			sigaction(SIGCHLD, &reap, NULL);
+	}
+	pthread_mutex_unlock(&children.lock);
+	return true;
+}
+
+void lr_proc_waited(const bool *waiting)
+{
+	if (!*waiting)
+		return;
+	pthread_mutex_lock(&children.lock);
+	if (--children.waiting == 0 && children.changed)
+		sigaction(SIGCHLD, &children.old, NULL);
+	pthread_mutex_unlock(&children.lock);
 }

@@ -50,6 +50,14 @@ static inline bool lr_proc_no_pidfd(int r)
  */
 _Noreturn void lr_proc_end(int status);
 
+/*
+ * Around what has children and waits for them: where SIGCHLD is ignored, as some callers leave it,
+ * the kernel reaps a child, and its status is lost. It is set back when the last thread has waited.
+ */
+bool lr_proc_waiting(void); /* true */
+void lr_proc_waited(const bool *waiting);
+#define LR_CLEANUP_WAITING __attribute__((cleanup(lr_proc_waited)))
+
 /* 1 if that very process lives (a zombie does not), 0 if not, or -errno. */
 int lr_proc_alive(pid_t pid, uint64_t start_time) LR_MUST_CHECK;
 

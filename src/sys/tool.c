@@ -4,6 +4,7 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <limits.h>
+#include <signal.h>
 #include <spawn.h>
 #include <stdio.h>
 #include <string.h>
@@ -11,6 +12,7 @@
 #include <unistd.h>
 
 #include "src/base/fd.h"
+#include "src/sys/proc.h"
 #include "src/sys/tool.h"
 
 static int spawn(const char *const argv[], int keep, int output, pid_t *pid)
@@ -18,8 +20,15 @@ static int spawn(const char *const argv[], int keep, int output, pid_t *pid)
 	static const char *const dirs[] = {"/usr/bin", "/usr/local/bin", "/bin", "/usr/sbin"};
 	char path[PATH_MAX], *no_env[] = {NULL};
 	posix_spawn_file_actions_t actions;
+	posix_spawnattr_t attr;
+	sigset_t none;
 	int r = ENOENT;
 
+	/* `run` has blocked what it passes on, and a library's caller what it likes. */
+	sigemptyset(&none);
+	posix_spawnattr_init(&attr);
+	posix_spawnattr_setsigmask(&attr, &none);
+	posix_spawnattr_setflags(&attr, POSIX_SPAWN_SETSIGMASK);
 	posix_spawn_file_actions_init(&actions);
 	posix_spawn_file_actions_adddup2(&actions, output, STDOUT_FILENO);
 	posix_spawn_file_actions_adddup2(&actions, output, STDERR_FILENO);
@@ -27,14 +36,16 @@ static int spawn(const char *const argv[], int keep, int output, pid_t *pid)
 		posix_spawn_file_actions_adddup2(&actions, keep, keep);
 	for (size_t i = 0; r == ENOENT && i < sizeof(dirs) / sizeof(*dirs); i++) {
 		snprintf(path, sizeof(path), "%s/%s", dirs[i], argv[0]);
-		r = posix_spawn(pid, path, &actions, NULL, (char *const *)argv, no_env);
+		r = posix_spawn(pid, path, &actions, &attr, (char *const *)argv, no_env);
 	}
 	posix_spawn_file_actions_destroy(&actions);
+	posix_spawnattr_destroy(&attr);
 	return -r;
 }
 
 int lr_tool_run(const char *const argv[], int keep, char said[LR_TOOL_SAID])
 {
+	LR_CLEANUP_WAITING bool waiting = false;
 	int output[2], status;
 	char rest[LR_TOOL_SAID];
 	pid_t pid;
@@ -42,6 +53,7 @@ int lr_tool_run(const char *const argv[], int keep, char said[LR_TOOL_SAID])
 	*said = '\0';
 	if (pipe2(output, O_CLOEXEC) < 0)
 		return -errno;
+	waiting = lr_proc_waiting();
 	int r = spawn(argv, keep, output[1], &pid);
 	lr_close(output[1]);
 	ssize_t n = r < 0 ? 0 : lr_read_full(output[0], said, LR_TOOL_SAID - 1);
