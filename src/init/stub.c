@@ -99,12 +99,15 @@ __attribute__((used, noreturn)) static void start(long *stack)
 		end(126);
 	const char *s = argv[0];
 	long fd = number(&s);
-	call(SYS_fcntl, fd, F_SETFD, FD_CLOEXEC, 0);
+	long kept = call(SYS_fcntl, fd, F_SETFD, FD_CLOEXEC, 0);
 	if (*s++ == ':') {
-		long go = number(&s);
-		call(SYS_fcntl, go, F_SETFD, FD_CLOEXEC, 0);
-		why = wait_for_start(go);
+		long go = number(&s), r = call(SYS_fcntl, go, F_SETFD, FD_CLOEXEC, 0);
+		kept = r < 0 ? r : kept;
+		why = kept < 0 ? 0 : wait_for_start(go);
 	}
+	/* A filter may refuse it: the program must not get what is ours. */
+	if (kept < 0)
+		why = (int)-kept;
 	if (!why)
 		why = (int)-call(SYS_execve, (long)argv[1], (long)(argv + 2), (long)envp, 0);
 	call(SYS_write, fd, (long)&why, sizeof(why), 0);

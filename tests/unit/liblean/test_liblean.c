@@ -128,28 +128,60 @@ TEST(programs_that_cannot_be_executed)
 	lean_close(t);
 }
 
+static const char *filtered(const char *syscalls)
+{
+	static char text[4096];
+	const char *plain = config(""), *at = strstr(plain, "\"linux\":{");
+
+	must(at, "config");
+	at += strlen("\"linux\":{");
+	snprintf(text, sizeof(text),
+		 "%.*s\"seccomp\":{\"defaultAction\":\"SCMP_ACT_ALLOW\",\"syscalls\":[%s]},%s",
+		 (int)(at - plain), plain, syscalls, at);
+	return text;
+}
+
 /* The sealed program in between is under the filter already. */
 TEST(a_filter_that_refuses_execve_and_every_end)
 {
 	NEEDS_CONTAINERS;
-	static char text[4096];
-	const char *plain = config(""), *at = strstr(plain, "\"linux\":{");
-	struct lean_options o = {.size = sizeof(o), .config = text, .rootfs = rootfs, .root = root};
+	struct lean_options o = {
+		.size = sizeof(o),
+		.config = filtered(
+			"{\"names\":[\"execve\",\"write\",\"exit\",\"exit_group\",\"kill\","
+			"\"tgkill\"],\"action\":\"SCMP_ACT_ERRNO\"}"),
+		.rootfs = rootfs,
+		.root = root,
+	};
 	struct lean_template *t = NULL;
 	struct lean_error e;
 
-	REQUIRE(at);
-	at += strlen("\"linux\":{");
-	snprintf(text, sizeof(text),
-		 "%.*s\"seccomp\":{\"defaultAction\":\"SCMP_ACT_ALLOW\",\"syscalls\":[{\"names\":["
-		 "\"execve\",\"write\",\"exit\",\"exit_group\",\"kill\",\"tgkill\"],\"action\":"
-		 "\"SCMP_ACT_ERRNO\"}]},%s",
-		 (int)(at - plain), plain, at);
 	REQUIRE(lean_open(&o, &t, &e) == 0);
 	CHECK(start_fails(t, ARGS("true"), &e) < 0);
 	CHECK_HAS(e.message, "before it executed its program");
 	CHECK_INT(left(), 0);
 	CHECK(waitpid(-1, NULL, WNOHANG) < 0 && errno == ECHILD);
+	lean_close(t);
+}
+
+/* The page has a pipe of ours, and closes it by fcntl(2) while it executes the program. */
+TEST(a_filter_that_would_leave_a_descriptor_of_ours)
+{
+	NEEDS_CONTAINERS;
+	struct lean_options o = {
+		.size = sizeof(o),
+		.config = filtered("{\"names\":[\"fcntl\"],\"action\":\"SCMP_ACT_ERRNO\","
+				   "\"args\":[{\"index\":1,\"value\":2,\"op\":\"SCMP_CMP_EQ\"},"
+				   "{\"index\":2,\"value\":1,\"op\":\"SCMP_CMP_EQ\"}]}"),
+		.rootfs = rootfs,
+		.root = root,
+	};
+	struct lean_template *t = NULL;
+	struct lean_error e;
+
+	REQUIRE(lean_open(&o, &t, &e) == 0);
+	CHECK_INT(start_fails(t, ARGS("true"), &e), -EPERM);
+	CHECK_INT(left(), 0);
 	lean_close(t);
 }
 
