@@ -59,6 +59,24 @@ static int close_tree(const struct lr_lean_plan *p, struct lr_err *err)
 	return r < 0 ? lr_fail(err, -r, "make the template read-only") : 0;
 }
 
+/* The slot is kept for containers of the root that the plan has seen. */
+static int check_root(const struct lr_lean_plan *p, const struct lr_tree *t, struct lr_err *err)
+{
+	struct statx st;
+
+	if (p->image)
+		return 0; /* its mount is named by what the file was */
+	int r = lr_statx(t->state.rootfd, "", AT_EMPTY_PATH, STATX_INO, &st);
+	if (r < 0)
+		return lr_fail(err, -r, "look at %s", p->rootfs);
+	if (st.stx_ino == p->seen.ino &&
+	    ((uint64_t)st.stx_dev_major << 32 | st.stx_dev_minor) == p->seen.dev)
+		return 0;
+	lr_refuse(err, EAGAIN, "%s was replaced by another directory while a template was made",
+		  p->rootfs);
+	return lr_err_at(err, "root.path");
+}
+
 int lr_lean_build(const struct lr_lean_plan *p, const struct lr_lean_env *env,
 		  const struct lr_mount_cgroup_view *view, int netns, struct lr_arena *a,
 		  struct lr_err *err)
@@ -76,6 +94,8 @@ int lr_lean_build(const struct lr_lean_plan *p, const struct lr_lean_env *env,
 		r = lr_fail(err, -r, "make a mount namespace");
 	if (r >= 0)
 		r = lr_tree_attach(&t, err);
+	if (r >= 0)
+		r = check_root(p, &t, err);
 	if (r >= 0)
 		r = lr_tree_mount(&t, &tenv, err);
 	if (r >= 0)

@@ -47,12 +47,13 @@ static bool mount_erofs(const char *path, const char *target)
 /*
  * mount(8) knows file systems by their contents, and takes a loop device that the kernel frees with
  * the last mount. It keeps our lock, so that nobody removes the home while it is at work, even if
- * we are killed.
+ * we are killed. -i: without a helper for what the image says it is (mount.ntfs and others). That
+ * one may stay, to serve a file system in user space, and would have our lock as long as it does.
  */
 static int mount_by(const char *options, const char *path, const char *target, int lock,
 		    char why[LR_TOOL_SAID])
 {
-	const char *argv[] = {"mount", "-n", "-o", options, "--", path, target, NULL};
+	const char *argv[] = {"mount", "-i", "-n", "-o", options, "--", path, target, NULL};
 
 	return lr_tool_run(argv, lock, why);
 }
@@ -88,6 +89,25 @@ const char *lr_lean_image_dir(const char *home, const struct statx *st, struct l
 			       st->stx_mtime.tv_nsec);
 }
 
+/* It is mounted by its path, which may have become another file's since the plan looked. */
+static int check_image(const struct lr_lean_home *h, const char *path, const char *target,
+		       struct lr_err *err)
+{
+	LR_CLEANUP_ARENA struct lr_arena *a = lr_arena_new();
+	struct statx st;
+
+	int r = lr_statx(AT_FDCWD, path, 0, STATX_BASIC_STATS, &st);
+	const char *now = a && r >= 0 ? lr_lean_image_dir(h->path, &st, a) : NULL;
+	if (now && lr_streq(now, target))
+		return 0;
+	int busy = lr_lean_unmount(target);
+	lr_debug("lean: %s unmounted: %s", target, lr_strerror(busy));
+	if (r >= 0 && !now)
+		return lr_fail(err, ENOMEM, "look at %s", path);
+	return r < 0 ? lr_fail(err, -r, "look at %s", path)
+		     : lr_refuse(err, EAGAIN, "%s was replaced while it was mounted", path);
+}
+
 int lr_lean_image_mount(struct lr_lean_home *h, const char *path, const char *target,
 			struct lr_err *err)
 {
@@ -101,6 +121,8 @@ int lr_lean_image_mount(struct lr_lean_home *h, const char *path, const char *ta
 	    (mkdir(target, 0700) < 0 && errno != EEXIST))
 		return lr_fail(err, errno, "make %s", target);
 	r = mount_image(path, target, lock, err);
+	if (r >= 0)
+		r = check_image(h, path, target, err);
 	if (r >= 0)
 		lr_debug("lean: %s mounted on %s", path, target);
 	return r < 0 ? lr_err_at(err, "root.path") : 0;

@@ -74,10 +74,11 @@ int lr_lean_key_make(const struct lr_lean_plan *p, int netns, struct lr_arena *a
 	const char *title = p->image ? p->image : p->template_ ? p->rootfs : "";
 	const char *json = p->json ? p->json : json_of(p, a);
 	const char *own = own_places(p, a);
-	k.text = lr_strf(a, "%s %d%d%d:%lu %" PRIx64 ":%" PRIu64 " %s\nown%s\n%s", LR_VERSION,
+	/* A part of the profile decides whether all mounts of a template are read-only. */
+	k.text = lr_strf(a, "%s %d%d%d%d:%lu %" PRIx64 ":%" PRIu64 " %s\nown%s\n%s", LR_VERSION,
 			 p->pool, p->template_, p->network == LR_LEAN_HOST,
-			 (unsigned long)net.st_ino, p->dev, p->ino, title, own ? own : "",
-			 json ? json : "");
+			 p->profile.way[LR_LEAN_ROOTFS] == LR_LEAN_RO, (unsigned long)net.st_ino,
+			 p->seen.dev, p->seen.ino, title, own ? own : "", json ? json : "");
 	if (!json || !own || !k.text)
 		return lr_fail(err, ENOMEM, "make the plan");
 	k.len = strlen(k.text);

@@ -98,6 +98,14 @@ struct lr_lean_facts {
 	bool cgroup_v2;     /* lr_cgroup_is_v2() */
 };
 
+/* What was at root.path: that path may be another directory, or file, tomorrow. */
+struct lr_lean_seen {
+	uint64_t dev, ino; /* 0: nothing was there */
+	uint64_t size;     /* of a file; a directory's contents may change */
+	int64_t mtime_s, mtime_ns;
+	bool file, mount;
+};
+
 struct lr_lean_plan {
 	struct lr_lean_profile profile;
 	const struct oci_config *config; /* the config that the other rooms get */
@@ -106,9 +114,9 @@ struct lr_lean_plan {
 	bool template_;                  /* mount namespace from a slot */
 	const char *why_not;             /* why there is no template; for debugging */
 	bool keep_bounding;
-	const char *image;      /* a file that holds the root; NULL: none */
-	const char *rootfs;     /* absolute; of an image: where it is mounted */
-	uint64_t dev, ino;      /* of it: the same path may be another directory tomorrow */
+	const char *image;  /* a file that holds the root; NULL: none */
+	const char *rootfs; /* absolute; of an image: where it is mounted */
+	struct lr_lean_seen seen;
 	struct oci_mounts base; /* in the template */
 	struct oci_mounts own;  /* the container's */
 	const char *json;       /* part of its key; NULL: made when it is needed */
@@ -117,6 +125,13 @@ struct lr_lean_plan {
 int lr_lean_plan(const struct lr_lean_profile *p, const struct oci_config *config,
 		 const struct lr_lean_facts *facts, struct lr_arena *arena,
 		 struct lr_lean_plan *ret, struct lr_err *err) LR_MUST_CHECK;
+
+/*
+ * Whether a plan of before is that of container `id`, too. It is not if something else is at
+ * root.path now, as what is kept ready for the one must not come to the other; nor if the id has no
+ * place in a slot's name.
+ */
+bool lr_lean_plan_holds(const struct lr_lean_plan *plan, const char *id);
 
 /* For a plan that is used often: computes what can be known before a slot is taken. */
 int lr_lean_settle(struct lr_lean_plan *plan, struct lr_arena *arena,

@@ -14,9 +14,9 @@
 #include "src/sys/syscalls.h"
 
 /* A slot's name and the container's have to fit into one file name. */
-static bool fits(const struct lr_lean_facts *f)
+static bool fits(const char *id)
 {
-	return strlen(f->id) <= 200;
+	return strlen(id) <= 200;
 }
 
 static const struct oci_namespace *find_ns(const struct oci_linux *l, const char *type)
@@ -96,7 +96,7 @@ static enum lr_lean_way network_of(const struct lr_lean_profile *p, const struct
 	/* The same goes for one of the pool, which others get after it. */
 	if ((way == LR_LEAN_SHARED || way == LR_LEAN_POOL) && !may_share(c, l))
 		way = LR_LEAN_CONFIG;
-	if (way == LR_LEAN_POOL && !fits(f))
+	if (way == LR_LEAN_POOL && !fits(f->id))
 		way = LR_LEAN_CONFIG;
 	return way;
 }
@@ -137,7 +137,7 @@ static bool wants_pool(const struct lr_lean_profile *p, const struct oci_config 
 {
 	enum lr_lean_way way = p->way[LR_LEAN_CGROUP];
 
-	if (way == LR_LEAN_CONFIG || f->rootless || !f->manager_is_fs || !fits(f))
+	if (way == LR_LEAN_CONFIG || f->rootless || !f->manager_is_fs || !fits(f->id))
 		return false;
 	/* A caller that names a cgroup looks for the container there, as Podman does for its
 	 * statistics. */
@@ -163,7 +163,7 @@ static const char *no_template(const struct lr_lean_plan *p, const struct oci_li
 
 	if (p->profile.way[LR_LEAN_MOUNTS] == LR_LEAN_CONFIG)
 		return "not asked for";
-	if (!fits(f))
+	if (!fits(f->id))
 		return "the container's long id";
 	if (f->rootless || find_ns(l, "user"))
 		return "a user namespace";
@@ -362,7 +362,7 @@ static bool may_have_image(const struct lr_lean_plan *p, const struct lr_lean_fa
 		lr_refuse(err, EPERM, "%s: only root may mount an image", p->rootfs);
 	else if (p->why_not)
 		lr_refuse(err, ENOSYS, "%s: an image needs Linux 5.8", p->rootfs);
-	else if (!fits(f))
+	else if (!fits(f->id))
 		lr_refuse(err, ENAMETOOLONG, "%s: an image needs a shorter container id",
 			  p->rootfs);
 	else
@@ -397,6 +397,42 @@ static void keep_nothing(struct lr_lean_plan *p, const char *why)
 	p->why_not = why;
 }
 
+static struct lr_lean_seen seen_as(const struct statx *st)
+{
+	struct lr_lean_seen s = {
+		.dev = (uint64_t)st->stx_dev_major << 32 | st->stx_dev_minor,
+		.ino = st->stx_ino,
+		.file = S_ISREG(st->stx_mode),
+		.mount = st->stx_attributes & STATX_ATTR_MOUNT_ROOT,
+	};
+
+	if (s.file) {
+		s.size = st->stx_size;
+		s.mtime_s = st->stx_mtime.tv_sec;
+		s.mtime_ns = st->stx_mtime.tv_nsec;
+	}
+	return s;
+}
+
+static bool same(const struct lr_lean_seen *a, const struct lr_lean_seen *b)
+{
+	return a->dev == b->dev && a->ino == b->ino && a->size == b->size &&
+	       a->mtime_s == b->mtime_s && a->mtime_ns == b->mtime_ns && a->file == b->file &&
+	       a->mount == b->mount;
+}
+
+bool lr_lean_plan_holds(const struct lr_lean_plan *p, const char *id)
+{
+	struct lr_lean_seen now = {0};
+	struct statx st;
+
+	if (!p->profile.on || !fits(id))
+		return !p->profile.on;
+	if (lr_statx(AT_FDCWD, p->image ? p->image : p->rootfs, 0, STATX_BASIC_STATS, &st) >= 0)
+		now = seen_as(&st);
+	return same(&now, &p->seen);
+}
+
 /*
  * A root that is a mount of its own (a manager's overlay) belongs to one container, and a template
  * would keep it busy after that container's end.
@@ -421,16 +457,14 @@ static int look_at_root(struct lr_lean_plan *p, const struct lr_lean_facts *f,
 	}
 	if (!(st.stx_attributes_mask & STATX_ATTR_MOUNT_ROOT))
 		keep_nothing(p, "a kernel before 5.8, which does not tell what is a mount");
-	p->dev = (uint64_t)st.stx_dev_major << 32 | st.stx_dev_minor;
-	p->ino = st.stx_ino;
-	if (S_ISREG(st.stx_mode))
+	p->seen = seen_as(&st);
+	if (p->seen.file)
 		return plan_image(p, f, &st, root, a, err);
 	if (p->profile.image) {
 		lr_refuse(err, EINVAL, "%s is not a file", path);
 		return lr_err_at(err, "annotations.org.lean-runtime.image");
 	}
-	if (st.stx_attributes & STATX_ATTR_MOUNT_ROOT &&
-	    p->profile.way[LR_LEAN_MOUNTS] != LR_LEAN_TEMPLATE)
+	if (p->seen.mount && p->profile.way[LR_LEAN_MOUNTS] != LR_LEAN_TEMPLATE)
 		p->why_not = "a root directory that is a mount";
 	return 0;
 }

@@ -518,7 +518,10 @@ static int begin(struct work *w, struct lr_err *err)
 int lr_compile(const struct lr_runtime *rt, const struct lr_create_opts *o, const char *root,
 	       struct lr_arena *a, struct lr_compiled *ret, struct lr_err *err)
 {
-	bool again = o->given && o->given->master;
+	const struct lr_compiled *master = o->given ? o->given->master : NULL;
+	/* The lean profile decides by the root and the id; where it would decide otherwise now, all
+	 * is compiled anew. */
+	bool again = master && lr_lean_plan_holds(&master->lean, o->id);
 	struct lr_compiled c = {0};
 	struct work w = {
 		.rt = rt,

@@ -389,6 +389,46 @@ no_loops_of() {
 	assert_eq "$(count used) $(count lost) $(loops_of "$BUNDLE/root")" "0 0 "
 }
 
+# instead_of_mount SCRIPT ARGS...: the runtime, where SCRIPT is mount(8), and $own_mount is the real one. No image has to be one.
+instead_of_mount() {
+	local mount
+	mount=$(command -v mount)
+	cp "$mount" own-mount
+	printf '#!/bin/sh\nown_mount=%s\n%s\n' "$PWD/own-mount" "$1" >mount-script
+	chmod +x mount-script
+	unshare -m sh -c 'mount --bind mount-script "$1" && shift && exec "$@"' sh "$mount" \
+		"$LEAN_RUNTIME" --root "$ROOT" "${@:2}" </dev/null 3>&-
+}
+
+@test "lean rootfs: an image is mounted by the kernel, and no helper of mount(8) keeps the pool's lock" {
+	echo image >"$BUNDLE/root.img"
+	cfg '.root.path = "root.img"'
+	# Those that serve a file system stay in the background, with all descriptors.
+	run -0 instead_of_mount "for target; do :; done
+		case \" \$* \" in
+		*' -i '*) ;;
+		*)
+			touch '$PWD/helped'
+			sleep 3 >/dev/null 2>&1 &
+			;;
+		esac
+		\$own_mount --bind '$BUNDLE/rootfs' \"\$target\"" --lean run -b "$BUNDLE" "$ID"
+	assert_eq "$output" hello
+	[ ! -e helped ]
+}
+
+@test "lean rootfs: an image that is replaced while it is mounted" {
+	sh_cfg 'cat /which'
+	cfg '.root.path = "root.img"'
+	echo second >"$BUNDLE/rootfs/which"
+	echo image >"$BUNDLE/root.img"
+	echo another >"$BUNDLE/second.img"
+	run ! instead_of_mount "for target; do :; done
+		mv '$BUNDLE/second.img' '$BUNDLE/root.img'
+		\$own_mount --bind '$BUNDLE/rootfs' \"\$target\"" --lean run -b "$BUNDLE" "$ID"
+	assert_has "$output" "root.img was replaced while it was mounted"
+}
+
 @test "lean rootfs: 16 starters of one image, with a template or without, drained meanwhile" {
 	needs_images squashfs
 	local i parts

@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Unit tests: slots from their making to their removal, in a mount namespace of their own. */
 #define LR_ROOM "lean"
+#include <sys/sysmacros.h>
+
 #include "src/lean/internal.h"
 #include "tests/unit/rootfs/child.h"
 
@@ -221,4 +223,49 @@ TEST(a_maker_never_stays)
 {
 	NEED_ROOT();
 	in_child(maker, 0);
+}
+
+static void build(void)
+{
+	static const struct oci_root root = {.path = base};
+	static const struct oci_linux nothing;
+	const struct oci_config config = {.root = &root, .linux_ = &nothing};
+	const struct lr_lean_env env = {.bundle = "/"};
+	struct lr_lean_plan p = {.config = &config, .rootfs = base};
+	struct stat st;
+
+	arena = lr_arena_new();
+	CHECK_INT(mkdir(in_base("dev"), 0700), 0);
+	CHECK_INT(stat(base, &st), 0);
+	p.seen.dev = (uint64_t)major(st.st_dev) << 32 | minor(st.st_dev);
+	p.seen.ino = st.st_ino + 1;
+	CHECK_INT(lr_lean_build(&p, &env, NULL, LR_NOFD, arena, &why), -EAGAIN);
+	p.seen.ino = st.st_ino;
+	p.seen.dev++;
+	CHECK_INT(lr_lean_build(&p, &env, NULL, LR_NOFD, arena, &why), -EAGAIN);
+	CHECK_HAS(why.msg, "was replaced by another directory");
+}
+
+/* Whoever finds the slot by what the plan has seen would get it. */
+TEST(no_template_is_made_of_another_root_than_the_plans)
+{
+	NEED_ROOT();
+	in_child(build, 0);
+}
+
+/* One whose mounts all are read-only is none for who asks for what config.json says. */
+TEST(what_decides_how_a_template_looks_is_in_its_key)
+{
+	static const struct oci_root root = {.path = "/", .readonly = true};
+	static const struct oci_linux nothing;
+	const struct oci_config config = {.root = &root, .linux_ = &nothing};
+	struct lr_lean_plan p = {.config = &config, .template_ = true, .rootfs = "/"};
+	struct lr_lean_key as_configured, read_only;
+
+	arena = lr_arena_new();
+	CHECK_INT(lr_lean_key_make(&p, LR_NOFD, arena, &as_configured, &why), 0);
+	p.profile.way[LR_LEAN_ROOTFS] = LR_LEAN_RO;
+	CHECK_INT(lr_lean_key_make(&p, LR_NOFD, arena, &read_only, &why), 0);
+	CHECK(strcmp(as_configured.name, read_only.name) != 0);
+	lr_arena_free(arena);
 }

@@ -502,6 +502,62 @@ TEST(several_programs_warm_slots_at_once)
 }
 
 /* Who stays behind after kill -9 is in the record. */
+static void replace_root(const char *which)
+{
+	shell("rm -rf %s.new && cp -a %s %s.new && echo %s >%s.new/which && mv %s %s.$(cat "
+	      "%s/which) "
+	      "&& mv %s.new %s",
+	      rootfs, rootfs, rootfs, which, rootfs, rootfs, rootfs, rootfs, rootfs, rootfs);
+}
+
+/* What is kept ready from one must not come to containers of the other. */
+TEST(a_root_that_was_replaced)
+{
+	NEEDS_CONTAINERS;
+	shell("echo first >%s/which", rootfs);
+	struct lean_template *t = open_it("mounts,rootfs", "");
+
+	REQUIRE(t);
+	replace_root("second");
+	CHECK_STR(output(t, ARGS("cat", "/which"), NULL), "second\n");
+	CHECK_STR(output(t, ARGS("cat", "/which"), NULL), "second\n");
+	shell("mv %s %s.second && mv %s.first %s", rootfs, rootfs, rootfs, rootfs);
+	CHECK_STR(output(t, ARGS("cat", "/which"), NULL), "first\n");
+	lean_close(t);
+	t = open_it("mounts,rootfs", "");
+	REQUIRE(t);
+	CHECK_STR(output(t, ARGS("cat", "/which"), NULL), "first\n");
+	lean_close(t);
+}
+
+/* The names of slots say whose they are, and have no space for such an id: the pool would take the
+ * container for one that is gone, and end it. */
+TEST(a_long_id_gets_nothing_from_a_pool)
+{
+	NEEDS_CONTAINERS;
+	LR_CLEANUP_ARENA struct lr_arena *a = lr_arena_new();
+	struct lean_template *t = open_it("lean", "");
+	struct lean_start_options o = {
+		.size = sizeof(o), .args = ARGS("sleep", "300"), .fds = {LEAN_FD_NULL, 1, 2}};
+	LR_CLEANUP_FD int store = open(root, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+	struct lean_container *c = NULL;
+	struct lean_error e;
+	struct lr_err err = {0};
+	unsigned in_use = 0;
+	char id[251] = {0};
+	int status = 0;
+
+	REQUIRE(t && store >= 0);
+	memset(id, 'x', sizeof(id) - 1);
+	o.id = id;
+	REQUIRE(lean_start(t, &o, &c, &e) == 0);
+	CHECK_INT(lr_lean_pool_drain(store, root, &in_use, a, &err), 0);
+	CHECK_INT(lean_wait(c, 100, &status, &e), -ETIMEDOUT);
+	CHECK_INT(lean_delete(c, LEAN_FORCE, &e), 0);
+	CHECK_INT(left(), 0);
+	lean_close(t);
+}
+
 TEST(forgotten_containers_are_found)
 {
 	NEEDS_CONTAINERS;
