@@ -131,6 +131,75 @@ TEST(a_mount_that_config_json_lacks_is_refused)
 	CHECK(strstr(err.msg, "/extra"));
 }
 
+/* info, and one line more. */
+static int plan_with(const char *line, struct lr_arena *a, struct lr_criu_opts *ret,
+		     struct lr_err *err)
+{
+	const struct lr_checkpoint_opts o = {.status_fd = LR_NOFD};
+	struct lr_checkpoint_found f = {.pid = 7};
+
+	return plan(lr_concat(a, info, line, NULL), &o, &f, a, ret, err);
+}
+
+TEST(what_the_runtime_mounts_itself_needs_no_line_of_config_json)
+{
+	LR_CLEANUP_ARENA struct lr_arena *a = lr_arena_new();
+	struct lr_err err = {0};
+	struct lr_criu_opts c;
+
+	CHECK_INT(plan_with("16 10 8:1 /n /run/notify ro - ext4 x rw\n", a, &c, NULL), 0);
+	CHECK(has(&c.external, "mnt[/run/notify]:/run/notify"));
+	CHECK_INT(plan_with("16 10 0:30 /c1 /sys/fs/cgroup rw - cgroup2 c rw\n", a, &c, NULL), 0);
+	CHECK(has(&c.external, "mnt[/sys/fs/cgroup]:/sys/fs/cgroup"));
+	/* Where /dev of the host is a plain tmpfs. */
+	CHECK_INT(plan_with("16 11 0:7 /null /proc/kcore ro - tmpfs t rw\n", a, &c, NULL), 0);
+	CHECK(has(&c.external, "mnt[/proc/kcore]:/dev/null"));
+	/* A whole tmpfs is in the images; a part of one that the container does not see is not. */
+	CHECK_INT(plan_with("16 10 0:60 / /shm rw - tmpfs t rw\n", a, &c, NULL), 0);
+	CHECK_INT(c.external.n, 2);
+	CHECK_INT(plan_with("16 10 0:60 /part /shm rw - tmpfs t rw\n", a, &c, &err), -EOPNOTSUPP);
+}
+
+TEST(mapped_ids_of_a_mount_are_refused)
+{
+	LR_CLEANUP_ARENA struct lr_arena *a = lr_arena_new();
+	static const char *idmap[] = {"bind", "idmap=uids=0-1-2", NULL}, *ridmap[] = {"ridmap"};
+	static struct oci_id_mapping mapping = {.size = 1};
+	const struct oci_mount plain = mounts[1];
+	struct lr_criu_opts c;
+
+	for (int i = 0; i < 4; i++) {
+		struct lr_err err = {0};
+		mounts[1] = plain;
+		if (i == 0)
+			mounts[1].uid_mappings = (struct oci_id_mappings){.v = &mapping, .n = 1};
+		else if (i == 1)
+			mounts[1].gid_mappings = (struct oci_id_mappings){.v = &mapping, .n = 1};
+		else
+			mounts[1].options =
+				(struct oci_strv){i == 2 ? idmap : ridmap, i == 2 ? 2 : 1};
+		CHECK_INT(plan_with("", a, &c, &err), -EOPNOTSUPP);
+		CHECK_STR(err.path, "mounts[1]");
+	}
+	mounts[1] = plain;
+}
+
+TEST(mountinfo_is_read_without_its_escapes)
+{
+	LR_CLEANUP_ARENA struct lr_arena *a = lr_arena_new();
+	char line[] = "14 10 8:1 /src\\040x /a\\011b rw shared:1 master:2 - ext4 /dev/sda rw";
+	struct lr_checkpoint_mount *v;
+	size_t n;
+
+	CHECK_INT(lr_checkpoint_mountinfo(line, a, &v, &n, NULL), 0);
+	REQUIRE(n == 1);
+	CHECK_STR(v->root, "/src x");
+	CHECK_STR(v->point, "/a\tb");
+	CHECK_STR(v->device, "8:1");
+	CHECK_STR(v->type, "ext4");
+	CHECK(v->id == 14 && v->parent == 10 && v->slave);
+}
+
 TEST(lines_that_are_none_are_refused)
 {
 	static const char *const wrong[] = {
@@ -201,9 +270,9 @@ TEST(binds_are_found_by_what_config_json_says_with_their_attributes)
 
 	CHECK_INT(lr_restore_plan(&job, &f, a, &p, NULL), 0);
 	CHECK_INT(p.n, 2);
-	CHECK(p.binds[0].null && p.binds[0].set == 1); /* MOUNT_ATTR_RDONLY */
+	CHECK(p.binds[0].null && p.binds[0].set == MOUNT_ATTR_RDONLY);
 	CHECK_STR(p.binds[1].name, "/link/to");
-	CHECK_INT(p.binds[1].set, 1);
+	CHECK_INT(p.binds[1].set, MOUNT_ATTR_RDONLY);
 	/* All of the mount on / is bound, and a part of that is what criu gets. */
 	p.binds[0].top = strlen("/dev");
 	p.binds[1].top = 0;
@@ -214,6 +283,80 @@ TEST(binds_are_found_by_what_config_json_says_with_their_attributes)
 	CHECK_INT(p.opts.inherit_fd.n, 2);
 	CHECK(has(&p.opts.inherit_fd, "pipe:[1]"));
 	CHECK(has(&p.opts.inherit_fd, "extRootNetNS"));
+}
+
+/* The plan of a restore in which the second mount of config.json has these options. */
+static int plan_restore(const char **options, size_t n, const struct lr_restore_found *f,
+			struct lr_arena *a, struct lr_restore_plan *ret)
+{
+	const struct lr_checkpoint_opts o = {.status_fd = LR_NOFD};
+	const struct lr_restore_job job = {
+		.opts = &o,
+		.config = &config,
+		.bundle = "/b",
+		.rootfs = "/b/rootfs",
+		.stage = "/stage",
+	};
+	const struct oci_mount plain = mounts[1];
+
+	mounts[1].options = (struct oci_strv){options, n};
+	int r = lr_restore_plan(&job, f, a, ret, NULL);
+	mounts[1] = plain;
+	return r;
+}
+
+TEST(of_each_kind_of_attribute_the_last_counts)
+{
+	static const struct {
+		const char *options[4];
+		uint64_t set;
+	} cases[] = {
+		{{"ro", "rw"}, 0},
+		{{"rw", "ro"}, MOUNT_ATTR_RDONLY},
+		{{"rro", "rnodev", "bind"}, MOUNT_ATTR_RDONLY | MOUNT_ATTR_NODEV},
+		{{"ro", "rrw", "nosuid", "noexec"}, MOUNT_ATTR_NOSUID | MOUNT_ATTR_NOEXEC},
+		{{"nosymfollow", "noexec", "exec"}, MOUNT_ATTR_NOSYMFOLLOW},
+		{{"nodev", "nosuid", "dev", "suid"}, 0},
+	};
+	LR_CLEANUP_ARENA struct lr_arena *a = lr_arena_new();
+	const struct lr_restore_found f = {.netns = LR_NOFD, .pidns = LR_NOFD};
+	struct lr_restore_plan p;
+
+	for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
+		const char *options[4];
+		size_t n = 0;
+		for (; n < 4 && cases[i].options[n]; n++)
+			options[n] = cases[i].options[n];
+		CHECK_INT(plan_restore(options, n, &f, a, &p), 0);
+		REQUIRE(p.n == 2);
+		CHECK_INT(p.binds[1].set, cases[i].set);
+	}
+}
+
+TEST(sources_relative_to_the_bundle_sockets_and_a_network_that_was_left_out)
+{
+	LR_CLEANUP_ARENA struct lr_arena *a = lr_arena_new();
+	struct lr_restore_found f = {
+		.netns = LR_NOFD,
+		.pidns = 10,
+		.fd0 = 4,
+		.stdio = {{"unix[3]", "", "file[1a:2]"}},
+	};
+	struct lr_restore_plan p;
+
+	mounts[1].source = "data";
+	CHECK_INT(plan_restore(bind_options, 2, &f, a, &p), 0);
+	mounts[1].source = "/src";
+	REQUIRE(p.n == 2);
+	CHECK_STR(p.binds[1].source, "/b/data");
+	CHECK_INT(p.opts.inherit_fd.n, 3);
+	CHECK(has(&p.opts.inherit_fd, "extRootPidNS"));
+	CHECK(has(&p.opts.inherit_fd, "socket:[3]"));
+	CHECK(has(&p.opts.inherit_fd, "file[1a:2]"));
+	CHECK_INT(p.opts.empty_ns, CLONE_NEWNET);
+	f.net = true;
+	CHECK_INT(plan_restore(bind_options, 2, &f, a, &p), 0);
+	CHECK_INT(p.opts.empty_ns, -1);
 }
 
 TEST(each_controller_has_its_root)
@@ -249,6 +392,56 @@ TEST(descriptors_json_is_a_list_of_three_names)
 		CHECK(lr_checkpoint_stdio_decode(wrong[i], strlen(wrong[i]), a, &s, &err) < 0);
 }
 
+TEST(a_name_that_is_too_long_is_left_out)
+{
+	LR_CLEANUP_ARENA struct lr_arena *a = lr_arena_new();
+	char text[2 * LR_CHECKPOINT_NAME], name[LR_CHECKPOINT_NAME + 1];
+	struct lr_checkpoint_stdio s;
+
+	for (int len = LR_CHECKPOINT_NAME - 1; len <= LR_CHECKPOINT_NAME; len++) {
+		memset(name, 'x', sizeof(name));
+		name[len] = '\0';
+		snprintf(text, sizeof(text), "[\"%s\",\"y\"]", name);
+		CHECK_INT(lr_checkpoint_stdio_decode(text, strlen(text), a, &s, NULL), 0);
+		CHECK_STR(s.name[0], len < LR_CHECKPOINT_NAME ? name : "");
+		CHECK_STR(s.name[1], "y");
+	}
+}
+
+TEST(a_pre_dump_has_all_memory_at_once)
+{
+	LR_CLEANUP_ARENA struct lr_arena *a = lr_arena_new();
+	struct lr_checkpoint_opts o = {.status_fd = LR_NOFD, .lazy_pages = true};
+	struct lr_checkpoint_found f = {.pid = 7};
+	struct lr_criu_opts c;
+
+	CHECK_INT(plan(info, &o, &f, a, &c, NULL), 0);
+	CHECK(c.lazy_pages && !c.track_mem);
+	o.pre_dump = true;
+	CHECK_INT(plan(info, &o, &f, a, &c, NULL), 0);
+	CHECK(!c.lazy_pages && c.track_mem);
+}
+
+TEST(a_page_server_has_an_address_and_a_port)
+{
+	static const char *const wrong[] = {
+		"", "here", ":27", "here:", "here:0", "here:x", "here:-1", "here:65536"};
+	LR_CLEANUP_ARENA struct lr_arena *a = lr_arena_new();
+	struct lr_checkpoint_opts o = {.status_fd = LR_NOFD, .page_server = "[::1]:65535"};
+	struct lr_checkpoint_found f = {.pid = 7};
+	struct lr_criu_opts c;
+
+	CHECK_INT(plan(info, &o, &f, a, &c, NULL), 0);
+	CHECK_STR(c.page_server, "::1");
+	CHECK_INT(c.page_server_port, 65535);
+	for (size_t i = 0; i < sizeof(wrong) / sizeof(wrong[0]); i++) {
+		struct lr_err err = {0};
+		o.page_server = wrong[i];
+		CHECK_INT(plan(info, &o, &f, a, &c, &err), -EINVAL);
+		CHECK_HAS(err.msg, "ADDRESS:PORT");
+	}
+}
+
 TEST(options_that_no_engine_can_keep_are_refused)
 {
 	static const char *const mount_ns[] = {"mount", NULL};
@@ -257,6 +450,10 @@ TEST(options_that_no_engine_can_keep_are_refused)
 	struct lr_err err = {0};
 
 	CHECK_INT(lr_checkpoint_plan_opts(&o, &c, &err), -EOPNOTSUPP);
+	o = (struct lr_checkpoint_opts){.status_fd = LR_NOFD, .cgroups = "some"};
+	CHECK_INT(lr_checkpoint_plan_opts(&o, &c, &err), -EINVAL);
+	o = (struct lr_checkpoint_opts){.status_fd = LR_NOFD, .network_lock = "some"};
+	CHECK_INT(lr_checkpoint_plan_opts(&o, &c, &err), -EINVAL);
 	o = (struct lr_checkpoint_opts){.status_fd = 3};
 	CHECK_INT(lr_checkpoint_check(&o, &err), -EINVAL);
 	o = (struct lr_checkpoint_opts){.status_fd = LR_NOFD, .parent_path = "/x"};
