@@ -1,15 +1,14 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * criu: a narrow client of criu's RPC, as src/dbus is one of systemd's messages.
+ * criu: a narrow client of criu's RPC, as src/systemd has one of D-Bus.
  *
  * The program is started as `criu swrk FD`, gets one request on that socket, tells its progress by
- * notifications, each of which waits for an answer, and ends with a response. What it prints is
- * never read to learn what it did; its log is, to say why it failed.
+ * notifications, each of which waits for an answer, and ends with a response. Nothing is decided by
+ * what it prints or logs; its first error there is for the message that says why it failed.
  *
  * The messages are those of criu's published rpc.proto. So few of their fields are used here, and
- * they are encoded so simply, that a table and two hundred lines take the place of a library that
- * would have to be linked, or of a second program that would have to be installed. Tests hold the
- * table against rpc.proto.
+ * they are encoded so simply, that a table takes the place of a library for protocol buffers. Tests
+ * hold the table against rpc.proto.
  */
 #ifndef LR_CRIU_CRIU_H
 #define LR_CRIU_CRIU_H
@@ -73,7 +72,6 @@ struct lr_criu_opts {
 	struct lr_criu_list external;   /* key */
 	struct lr_criu_list inherit_fd; /* key, fd */
 	struct lr_criu_list cg_root;    /* key: controllers, or NULL (v2); value: path */
-	struct lr_criu_list join_ns;    /* key: kind; value: file */
 };
 #define LR_CRIU_OPTS_INIT                                                                          \
 	{                                                                                          \
@@ -85,7 +83,7 @@ struct lr_criu_opts {
 struct lr_criu_request {
 	enum lr_criu_type type;
 	const struct lr_criu_opts *opts; /* NULL: none */
-	bool notify_success, keep_open;
+	bool notify_success;
 	bool mem_track, lazy_pages; /* LR_CRIU_FEATURES: asks for these */
 };
 
@@ -107,9 +105,6 @@ int lr_criu_encode(const struct lr_criu_request *rq, struct lr_arena *a, uint8_t
 /* Pure. -EBADMSG. */
 int lr_criu_decode(const uint8_t *bytes, size_t n, struct lr_criu_response *ret,
 		   struct lr_err *err) LR_MUST_CHECK;
-
-/* For tests: row i of the table of criu_opts: "name number type"; NULL at its end. */
-const char *lr_criu_field(size_t i, char buf[96]);
 
 /* ---- a session ----------------------------------------------------------------------------- */
 

@@ -63,14 +63,13 @@ asks_restore() {
 		proto = re.search(r'message criu_opts \{(.*?)\n\}', open(sys.argv[1]).read(), re.S)[1]
 		theirs = {m[2]: (m[1], m[3]) for m in re.finditer(r'(?:optional|required|repeated)\s+(\w+)\s+(\w+)\s*=\s*(\d+)', proto)}
 		source = open(sys.argv[2]).read()
-		ours = re.findall(r'FIELD\((\w+), (\d+), (\w+)\)|\{"(\w+)", (\d+), (\w+),', source)
+		ours = re.findall(r'\tFIELD(?:_AS)?\((\w+), (\d+), ([A-Z_]+)', source)
 		kinds = {'BOOL': {'bool'}, 'INT': {'int32', 'uint32', 'criu_cg_mode', 'criu_network_lock_method'}, 'STRING': {'string'},
-		         'KEYS': {'string'}, 'FDS': {'inherit_fd'}, 'ROOTS': {'cgroup_root'}, 'NAMESPACES': {'join_namespace'},
+		         'KEYS': {'string'}, 'FDS': {'inherit_fd'}, 'ROOTS': {'cgroup_root'},
 		         'PAGE_SERVER': {'criu_page_server_info'}}
 		assert len(ours) > 30, ours
-		for row in ours:
-		    name, number, kind = row[:3] if row[0] else row[3:]
-		    assert theirs[name][1] == number and theirs[name][0] in kinds[kind], (row, theirs[name])
+		for name, number, kind in ours:
+		    assert theirs[name][1] == number and theirs[name][0] in kinds[kind], (name, number, kind, theirs[name])
 	END
 }
 
