@@ -16,6 +16,7 @@
 #include "src/base/str.h"
 #include "src/criu/criu.h"
 #include "src/sys/proc.h"
+#include "src/sys/socket.h"
 #include "src/sys/syscalls.h"
 
 #define USUAL_PATH "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"
@@ -73,28 +74,6 @@ static int place(int sock, int output, const struct lr_criu_how *how)
 	return 0;
 }
 
-static int send_fd(int sock, int fd)
-{
-	union {
-		char bytes[CMSG_SPACE(sizeof(int))];
-		struct cmsghdr align;
-	} control = {0};
-	struct iovec iov = {(char[]){0}, 1};
-	struct msghdr msg = {
-		.msg_iov = &iov,
-		.msg_iovlen = 1,
-		.msg_control = control.bytes,
-		.msg_controllen = sizeof(control.bytes),
-	};
-	struct cmsghdr *c = CMSG_FIRSTHDR(&msg);
-
-	c->cmsg_level = SOL_SOCKET;
-	c->cmsg_type = SCM_RIGHTS;
-	c->cmsg_len = CMSG_LEN(sizeof(int));
-	memcpy(CMSG_DATA(c), &fd, sizeof(fd));
-	return sendmsg(sock, &msg, MSG_NOSIGNAL) < 0 ? -errno : 0;
-}
-
 /*
  * criu looks for descriptors that a request names in the process that has made the socket, whose
  * mount namespace has to be criu's own: so it is made here, and our end of it is sent to the
@@ -106,7 +85,7 @@ static int make_socket(int tell, struct lr_err *err)
 
 	if (socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, sv) < 0)
 		return lr_fail(err, errno, "make a socket for criu");
-	int r = send_fd(tell, sv[0]);
+	int r = lr_socket_send_fd(tell, sv[0], "", 1);
 	close(sv[0]);
 	return r < 0 ? lr_fail(err, -r, "hand over criu's socket") : sv[1];
 }
@@ -233,6 +212,22 @@ static int send_request(int sock, const struct lr_criu_request *rq, struct lr_ar
 	return 0;
 }
 
+/* The last descriptor that came with the message; what was in *fd before is closed. */
+static void take_descriptor(struct msghdr *msg, int *fd)
+{
+	for (struct cmsghdr *c = CMSG_FIRSTHDR(msg); c; c = CMSG_NXTHDR(msg, c)) {
+		if (c->cmsg_level != SOL_SOCKET || c->cmsg_type != SCM_RIGHTS)
+			continue;
+		size_t count = (c->cmsg_len - CMSG_LEN(0)) / sizeof(int);
+		for (size_t i = 0; i < count; i++) {
+			int got;
+			memcpy(&got, CMSG_DATA(c) + i * sizeof(int), sizeof(got));
+			lr_close(*fd);
+			*fd = got;
+		}
+	}
+}
+
 /* *fd: of a terminal's master, with the notification that is about it; LR_NOFD: none. */
 static int receive(int sock, uint8_t *buf, struct lr_criu_response *ret, int *fd,
 		   struct lr_err *err)
@@ -255,19 +250,9 @@ static int receive(int sock, uint8_t *buf, struct lr_criu_response *ret, int *fd
 	while (n < 0 && errno == EINTR);
 	if (n < 0 && errno != ECONNRESET)
 		return lr_fail(err, errno, "hear from criu");
-	for (struct cmsghdr *c = CMSG_FIRSTHDR(&msg); n >= 0 && c; c = CMSG_NXTHDR(&msg, c)) {
-		if (c->cmsg_level != SOL_SOCKET || c->cmsg_type != SCM_RIGHTS)
-			continue;
-		size_t count = (c->cmsg_len - CMSG_LEN(0)) / sizeof(int);
-		for (size_t i = 0; i < count; i++) {
-			int got;
-			memcpy(&got, CMSG_DATA(c) + i * sizeof(int), sizeof(got));
-			lr_close(*fd);
-			*fd = got;
-		}
-	}
 	if (n <= 0)
 		return lr_refuse(err, EPIPE, "criu ended without an answer");
+	take_descriptor(&msg, fd);
 	if (msg.msg_flags & MSG_TRUNC)
 		return lr_refuse(err, EMSGSIZE, "criu answers at too great a length");
 	return lr_criu_decode(buf, (size_t)n, ret, err);
@@ -349,18 +334,20 @@ int lr_criu_check(const char *program, bool lazy_pages, bool mem_track, struct l
 		.mem_track = mem_track,
 	};
 	r = ask_one(program, &rq, &rsp, err);
-	if (r >= 0 && lazy_pages && !rsp.lazy_pages)
-		r = lr_refuse(err, EOPNOTSUPP,
-			      "--lazy-pages: criu says that the kernel cannot fetch memory lazily "
-			      "(userfaultfd)");
-	if (r >= 0 && mem_track && !rsp.mem_track) {
-		/* criu would take every page for one that was not written since. */
-		lr_refuse(
+	if (r < 0)
+		return r;
+	if (lazy_pages && !rsp.lazy_pages)
+		return lr_refuse(
 			err, EOPNOTSUPP,
-			"--pre-dump and --parent-path: criu says that the kernel cannot tell which "
-			"memory was written since");
-		lr_err_hint(err, "that takes CONFIG_MEM_SOFT_DIRTY; without these options all "
-				 "memory is dumped at once");
-	}
-	return r < 0 || !mem_track || rsp.mem_track ? r : -EOPNOTSUPP;
+			"--lazy-pages: criu says that the kernel cannot fetch memory lazily "
+			"(userfaultfd)");
+	if (!mem_track || rsp.mem_track)
+		return 0;
+	/* criu would take every page for one that was not written since. */
+	lr_refuse(
+		err, EOPNOTSUPP,
+		"--pre-dump and --parent-path: criu says that the kernel cannot tell which memory "
+		"was written since");
+	return lr_err_hint(err, "that takes CONFIG_MEM_SOFT_DIRTY; without these options all "
+				"memory is dumped at once");
 }
