@@ -121,13 +121,126 @@ asks_restore() {
 	asks restore "" 'log_file: "restore.log"' 'external: "mnt[/dev/null]:' 'cg_root { '
 }
 
-@test "checkpoint: the administrator's options for criu: the annotation, and a file of this runtime's or runc's" {
+@test "restore: images without descriptors.json, as crun's, have nothing of the caller's to attach" {
+	mkdir -m 700 "$IMG"
+	asks restore "" "type: RESTORE"
+	assert_hasnt "$(request)" inherit_fd
+}
+
+@test "checkpoint: the administrator's options for criu: the annotation, or one of three files" {
 	rt_bg run --detach --bundle "$BUNDLE" "$ID"
 	cfg '.annotations["org.criu.config"] = "/etc/criu/mine.conf"'
 	asks checkpoint "" 'config_file: "/etc/criu/mine.conf"'
 	cfg '.annotations["org.criu.config"] = ""'
 	asks checkpoint ""
 	assert_hasnt "$(request)" config_file
+	cfg 'del(.annotations["org.criu.config"])'
+	# An /etc with nothing in it but these.
+	cat >script <<-'END'
+		set -eu
+		mount -t tmpfs none /etc
+		mkdir /etc/criu
+		for name in none crun.conf runc.conf lean-runtime.conf; do
+			touch "/etc/criu/$name"
+			"$LEAN_RUNTIME" --root "$ROOT" --criu "$LR_HERE/fake-criu" checkpoint --leave-running --image-path "$IMG" "$ID"
+		done
+	END
+	rm fake/*
+	export ROOT ID IMG
+	run -0 timeout 60 unshare -m bash script </dev/null 3>&-
+	assert_eq "$(grep -ao '/etc/criu/[a-z-]*.conf' fake/* | sort -V | cut -d : -f 2 | tr '\n' ' ')" \
+		"/etc/criu/crun.conf /etc/criu/runc.conf /etc/criu/lean-runtime.conf "
+}
+
+@test "checkpoint: criu is found where systems have it when the caller has no PATH" {
+	rt_bg run --detach --bundle "$BUNDLE" "$ID"
+	cat >script <<-'END'
+		mount -t tmpfs none /usr/local/sbin
+		cp "$LR_HERE/fake-criu" /usr/local/sbin/criu
+		env -i FAKE_DIR="$FAKE_DIR" "$LEAN_RUNTIME" --root "$ROOT" checkpoint --leave-running --image-path "$IMG" "$ID"
+	END
+	export ROOT ID IMG
+	run -0 timeout 60 unshare -m bash script </dev/null 3>&-
+	[ -e fake/request.1 ]
+}
+
+@test "checkpoint: what the kernel lacks, as criu says, is refused before anything is done" {
+	rt_bg run --detach --bundle "$BUNDLE" "$ID"
+	mkdir -m 700 parent
+	FAKE_FEATURES=mem run fake checkpoint --image-path "$IMG" --lazy-pages "$ID"
+	assert_one_error
+	assert_has "$output" userfaultfd
+	for options in "--pre-dump" "--parent-path ../parent"; do
+		# shellcheck disable=SC2086 # words
+		FAKE_FEATURES=lazy run fake checkpoint --image-path "$IMG" $options "$ID"
+		assert_one_error
+		assert_has "$output" CONFIG_MEM_SOFT_DIRTY
+	done
+	[ ! -e "$IMG" ]
+	# Lazy pages are not asked for where there are none.
+	FAKE_FEATURES=mem fake checkpoint --image-path "$IMG" --pre-dump --lazy-pages "$ID"
+	rt delete --force "$ID"
+	FAKE_FEATURES=mem run fake restore --detach --image-path "$IMG" --lazy-pages --bundle "$BUNDLE" "$TAG-r" </dev/null
+	assert_one_error
+	assert_has "$output" userfaultfd
+}
+
+@test "checkpoint: the parent directory has to be there, a directory, and nobody else's" {
+	rt_bg run --detach --bundle "$BUNDLE" "$ID"
+	mkdir -m 777 open
+	touch file
+	while read -r parent words; do
+		run fake checkpoint --leave-running --image-path "$IMG" --parent-path "../$parent" "$ID"
+		assert_one_error
+		assert_has "$output" "$words"
+	done <<-END
+		none no such file
+		file is no directory
+		open could change the images
+	END
+}
+
+@test "restore: what covers masked paths has to be the null device" {
+	mkdir -m 700 "$IMG"
+	touch none
+	cat >script <<-'END'
+		exec 9>/dev/null
+		mount --bind none /dev/null
+		"$LEAN_RUNTIME" --root "$ROOT" --criu "$LR_HERE/fake-criu" restore --detach --image-path "$IMG" --bundle "$BUNDLE" "$TAG-r"
+	END
+	export ROOT TAG BUNDLE IMG
+	run timeout 60 unshare -m bash script </dev/null 3>&-
+	assert_one_error
+	assert_has "$output" "is not the null device"
+	assert_eq "$(list_ids)" ""
+}
+
+@test "checkpoint and restore: a rootless runtime is told that it cannot" {
+	rt_bg run --detach --bundle "$BUNDLE" "$ID"
+	run fake --rootless=true checkpoint --image-path "$IMG" "$ID"
+	assert_one_error
+	assert_has "$output" "cannot checkpoint a rootless container"
+	run fake --rootless=true restore --detach --image-path "$IMG" --bundle "$BUNDLE" "$TAG-r" </dev/null
+	assert_one_error
+	assert_has "$output" "cannot restore a container as rootless"
+	assert_eq "$(find fake -type f)" ""
+}
+
+@test "checkpoint: a container without a mount namespace of its own is refused" {
+	without_ns mount
+	cfg 'del(.mounts, .linux.maskedPaths, .linux.readonlyPaths)'
+	rt_bg run --detach --bundle "$BUNDLE" "$ID"
+	run fake checkpoint --image-path "$IMG" "$ID"
+	assert_one_error
+	assert_has "$output" "mount namespace"
+}
+
+@test "checkpoint: a dump that fails leaves a paused container paused" {
+	rt_bg run --detach --bundle "$BUNDLE" "$ID"
+	rt pause "$ID"
+	FAKE_FAIL=1 run fake checkpoint --image-path "$IMG" "$ID"
+	assert_one_error
+	assert_eq "$(status_of)" paused
 }
 
 @test "checkpoint: options that cannot work are refused, with the reason" {
@@ -155,6 +268,10 @@ asks_restore() {
 		FAKE_ANSWER=$answer run fake checkpoint --image-path "$IMG" "$ID"
 		assert_one_error
 	done
+	# Cut off, it would be understood.
+	FAKE_ANSWER=08011001 FAKE_TIMES=20000 run fake checkpoint --image-path "$IMG" "$ID"
+	assert_one_error
+	assert_has "$output" "does not tell what it can"
 	FAKE_FAIL=1 run fake checkpoint --image-path "$IMG" "$ID"
 	assert_one_error
 	assert_has "$output" "the fake says no"
