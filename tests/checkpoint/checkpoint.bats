@@ -70,6 +70,8 @@ needs_dirty_tracking() {
 	assert_eq "$(count)" "$at"
 	rt resume "$ID"
 	counts_on "$at"
+	run rt start "$ID"
+	assert_one_error
 	rt kill "$ID" KILL
 	wait_for_status stopped "$ID"
 	rt delete "$ID"
@@ -136,6 +138,21 @@ needs_dirty_tracking() {
 	assert_hasnt "$(grep /own before)" master
 }
 
+@test "restore: /run/notify of a container with a socket for readiness is that of the restored one" {
+	# Nobody says that it is ready: `run` would wait.
+	NOTIFY_SOCKET=$PWD/none rt run --bundle "$BUNDLE" "$ID" </dev/null >o 2>&1 &
+	wait_until eval '[ "$(count)" -gt 5 ]'
+	checkpoint "$ID"
+	wait $! || true
+	at=$(count)
+	new_id NEW
+	cfg --arg id "$NEW" '.linux.cgroupsPath = "/" + $id'
+	restore "$NEW"
+	counts_on "$at"
+	touch "$ROOT/$NEW/notify/seen"
+	rt exec "$NEW" /bin/ls /run/notify/seen
+}
+
 @test "restore: masks that lie below other masks" {
 	mkdir -p "$BUNDLE/rootfs/secret/deep"
 	echo 1 >"$BUNDLE/rootfs/secret/deep/file"
@@ -196,10 +213,13 @@ hello"
 	checkpoint "$ID"
 	at=$(count)
 	rm -rf "$BUNDLE/rootfs/vol"
-	cfg --arg d "$PWD/new" '.mounts[-1].source = $d'
-	restore "$ID"
+	# By a link, relative to the bundle.
+	ln -s "$PWD/new" "$BUNDLE/new"
+	cfg '.mounts[-1].source = "new"'
+	(umask 077 && restore "$ID")
 	counts_on "$at"
 	assert_eq "$(rt exec "$ID" /bin/cat /vol/x/file)" new
+	assert_eq "$(stat -c %a "$BUNDLE/rootfs/vol" "$BUNDLE/rootfs/vol/x" | tr '\n' ' ')" "755 755 "
 }
 
 @test "restore: links of the image do not lead its mount points out of the root" {
@@ -270,6 +290,38 @@ hello"
 	ip netns del "$TAG"
 	ip netns del "$TAG-2"
 	return $rc
+}
+
+@test "checkpoint: a pid namespace that was joined stays outside, and config.json says which is joined again" {
+	local other
+	for other in other-1 other-2; do
+		make_bundle "$PWD/$other"
+		cfg -b "$PWD/$other" --arg id "$TAG-$other" '.process.args = ["/bin/sleep", "300"] | .linux.cgroupsPath = "/" + $id'
+		rt_bg run --detach --bundle "$PWD/$other" "$TAG-$other"
+	done
+	join() {
+		cfg --arg p "/proc/$(pid_of "$TAG-$1")/ns/pid" '(.linux.namespaces[] | select(.type == "pid")).path = $p'
+	}
+	join other-1
+	start_counter
+	checkpoint "$ID"
+	at=$(count)
+	join other-2
+	restore "$ID"
+	counts_on "$at"
+	assert_eq "$(stat -Lc %i "/proc/$(pid_of)/ns/pid")" "$(stat -Lc %i "/proc/$(pid_of "$TAG-other-2")/ns/pid")"
+}
+
+@test "checkpoint: standard output that was a file of the host's is the caller's" {
+	sh_cfg 'i=0; while :; do i=$((i+1)); echo $i; echo $i >/tmp/n.new; mv /tmp/n.new /tmp/n; usleep 20000; done'
+	start_counter
+	checkpoint "$ID"
+	before=$(wc -l <"$OUT")
+	cp "$OUT" other # criu wants the size that the old one had
+	rt restore --detach --image-path "$IMG" --bundle "$BUNDLE" "$ID" </dev/null >>other 2>"$ERR"
+	wait_until eval '[ "$(wc -l <other)" -gt $((before + 3)) ]'
+	assert_eq "$(wc -l <"$OUT")" "$before"
+	assert_match "$(cat "$IMG/descriptors.json")" '"file\[[0-9a-f]+:[0-9a-f]+\]"'
 }
 
 @test "checkpoint: pipes of standard input, output and error are attached again" {
