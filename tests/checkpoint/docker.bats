@@ -31,6 +31,21 @@ count() {
 	dk exec "$NAME" cat /n
 }
 
+# start_from CHECKPOINT: again while Docker's own containerd has not yet collected what the checkpoint left in its
+# store (moby #42900): the same bytes are an error there.
+start_from() {
+	local _
+	for _ in $(seq 20); do
+		run dk start --checkpoint "$1" "$NAME"
+		[ "$status" != 0 ] || return 0
+		case $output in
+		*"failed to upload checkpoint"*"already exists"*) sleep 0.5 ;;
+		*) break ;;
+		esac
+	done
+	fail "$output"
+}
+
 @test "docker: checkpoint create, ls, rm; start --checkpoint" {
 	dk run -d --network none --name "$NAME" bb sh -c "$COUNTER"
 	wait_until eval '[ "$(count)" -gt 5 ]'
@@ -38,7 +53,7 @@ count() {
 	dk checkpoint create "$NAME" one
 	assert_has "$(dk checkpoint ls "$NAME")" one
 	wait_until eval '[ "$(dk inspect -f "{{.State.Running}}" "$NAME")" = false ]'
-	dk start --checkpoint one "$NAME"
+	start_from one
 	counts_on "$at" count
 	dk checkpoint rm "$NAME" one
 	assert_hasnt "$(dk checkpoint ls "$NAME")" one
@@ -51,7 +66,7 @@ count() {
 	dk checkpoint create --leave-running "$NAME" one
 	counts_on "$at" count
 	dk kill "$NAME"
-	dk start --checkpoint one "$NAME"
+	start_from one
 	counts_on "$at" count
 }
 
@@ -62,7 +77,7 @@ count() {
 	address=$(dk inspect -f '{{.NetworkSettings.IPAddress}}' "$NAME")
 	dk checkpoint create "$NAME" one
 	wait_until eval '[ "$(dk inspect -f "{{.State.Running}}" "$NAME")" = false ]'
-	dk start --checkpoint one "$NAME"
+	start_from one
 	counts_on "$at" count
 	dk exec "$NAME" ip addr show eth0 | grep -q "$(dk inspect -f '{{.NetworkSettings.IPAddress}}' "$NAME")"
 	[ -n "$address" ]
