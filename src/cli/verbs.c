@@ -58,8 +58,9 @@ const struct lr_cli_verb lr_cli_verbs[] = {
 	  .summary = "remove a stopped container and what it held" },
 	{ VERB(CHECKPOINT, "checkpoint", lr_cmd_checkpoint), OPERANDS(1, 1, ID, "CONTAINER"), .fail = 1,
 	  .summary = "save the state of a running container to disk, by criu",
-	  .about = "What was saved is deleted as a container, unless --leave-running. Without --image-path, the\n"
-		   "images go to the directory `checkpoint`; nobody else may be able to write to it." },
+	  .about = "The container is deleted when it is saved, unless --leave-running or --pre-dump is given.\n"
+		   "Without --image-path, the images go to the directory `checkpoint`. Nobody else may be able to\n"
+		   "write to it." },
 	{ VERB(RESTORE, "restore", lr_cmd_restore), OPERANDS(1, 1, NEW_ID, "CONTAINER"), .hidden = LR_HIDDEN_FIRST,
 	  .fail = 1, .summary = "continue a container that was saved",
 	  .about = "CONTAINER is the name it gets, which may be another one. Its root, bind mounts, cgroup, limits\n"
