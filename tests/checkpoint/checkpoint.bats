@@ -188,6 +188,18 @@ needs_dirty_tracking() {
 one"
 }
 
+@test "restore: a root that is read-only is so again" {
+	cfg --arg d "$BUNDLE/rootfs/tmp" '.root.readonly = true | .mounts += [{destination: "/tmp", type: "bind", source: $d, options: ["bind"]}]'
+	start_counter
+	checkpoint "$ID"
+	at=$(count)
+	restore "$ID"
+	counts_on "$at"
+	run rt exec "$ID" /bin/touch /x
+	[ "$status" -ne 0 ]
+	assert_has "$output" "Read-only"
+}
+
 @test "restore: a bind mount whose destination is a symbolic link of the image" {
 	mkdir data
 	echo hello >data/file
