@@ -4,6 +4,7 @@
  * definition ("the last match decides, access by access") over many rule lists; the program runs
  * in a small interpreter here, and in the kernel where that is allowed.
  */
+#include <errno.h>
 #include <fcntl.h>
 #include <sched.h>
 #include <sys/mount.h>
@@ -224,6 +225,53 @@ TEST(default_devices_stay_usable)
 	REQUIRE(lr_devrules_of(&all, true, arena, &devs, &err) == 0);
 	CHECK(devs.allow_rest);
 	CHECK_INT(devs.n, 0);
+}
+
+TEST(a_rule_without_a_type_or_accesses_is_about_all_of_them)
+{
+	LR_CLEANUP_ARENA struct lr_arena *arena = lr_arena_new();
+	int64_t eight = 8;
+	struct oci_device_cgroup rules[] = {
+		{.allow = false},
+		{.allow = true, .type = "", .access = "", .major = &eight, .minor = &eight}};
+	struct oci_device_cgroups list = {rules, 2};
+	struct lr_devrules devs;
+
+	REQUIRE(lr_devrules_of(&list, false, arena, &devs, &err) == 0);
+	REQUIRE(devs.n > 0);
+	CHECK_INT(devs.v[0].type, 'a');
+	CHECK_INT(devs.v[0].access, LR_DEV_ALL);
+}
+
+TEST(more_rules_than_the_kernel_takes_are_refused)
+{
+	LR_CLEANUP_ARENA struct lr_arena *arena = lr_arena_new();
+	struct lr_devrules devs = {.n = 100001};
+	struct bpf_insn *insns = NULL;
+	size_t n = 0;
+
+	devs.v = calloc(devs.n, sizeof(*devs.v));
+	REQUIRE(devs.v);
+	CHECK_INT(lr_devrules_program(&devs, arena, &insns, &n, &err), -E2BIG);
+	CHECK_STR(err.path, "linux.resources.devices");
+	devs.n--;
+	CHECK_INT(lr_devrules_program(&devs, arena, &insns, &n, &err), 0);
+	free(devs.v);
+}
+
+TEST(a_terminal_of_any_number_stays_usable_when_one_is_denied)
+{
+	LR_CLEANUP_ARENA struct lr_arena *arena = lr_arena_new();
+	int64_t pts = 136, seven = 7;
+	struct oci_device_cgroup rules[] = {
+		{.allow = false},
+		{.allow = true, .type = "c", .major = &pts},
+		{.allow = false, .type = "c", .major = &pts, .minor = &seven}};
+	struct oci_device_cgroups list = {rules, 3};
+	struct lr_devrules devs;
+
+	REQUIRE(lr_devrules_of(&list, false, arena, &devs, &err) == 0);
+	CHECK(definition(&devs, 'c', 136, 7, LR_DEV_ALL));
 }
 
 TEST(bad_rules_are_refused)
