@@ -68,8 +68,6 @@ static int run_engine(const struct lr_existing *c, const struct lr_checkpoint_op
 		return lr_fail(err, ENOMEM, "checkpoint");
 	int r = lr_compile_read(&bundle, a, &path, &job.config, err);
 	if (r >= 0)
-		r = lr_container_mark(&c->store, &c->record, false, a, err);
-	if (r >= 0)
 		r = set_frozen(c, false, err);
 	if (r < 0)
 		return r;
