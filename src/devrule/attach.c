@@ -6,7 +6,7 @@
  * (BPF_F_REPLACE, Linux 5.6), so that no device is open or closed to the container in between;
  * programs of others (systemd's) stay, and all of them must allow an access.
  */
-#define LR_ROOM "cgroup"
+#define LR_ROOM "cgroup" /* what it has to say is about that */
 
 #include "src/devrule/devrule.h"
 

@@ -9,7 +9,7 @@
  * accesses that no later one has: a deny that meets an undecided access ends it, an allow strikes
  * its accesses off, and when none is left, all are allowed.
  */
-#define LR_ROOM "cgroup"
+#define LR_ROOM "cgroup" /* what it has to say is about that */
 
 #include "src/devrule/devrule.h"
 

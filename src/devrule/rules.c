@@ -5,7 +5,7 @@
  * device to a container with CAP_MKNOD. The devices of the default file system (config-linux.md,
  * "Default Devices") stay usable whatever the list says.
  */
-#define LR_ROOM "cgroup"
+#define LR_ROOM "cgroup" /* what it has to say is about that */
 
 #include "src/devrule/devrule.h"
 

@@ -117,9 +117,10 @@ int lr_compile_no_process(struct lr_err *err)
 
 int lr_compile_check(const struct oci_config *c, struct lr_err *err)
 {
-	if (!c->root || !c->root->path)
-		return lr_err_at((lr_refuse(err, EINVAL, "the root file system is missing"), err),
-				 "root.path");
+	if (!c->root || !c->root->path) {
+		lr_refuse(err, EINVAL, "the root file system is missing");
+		return lr_err_at(err, "root.path");
+	}
 	if (!c->process)
 		return lr_compile_no_process(err);
 	return lr_hook_check(c->hooks, err);

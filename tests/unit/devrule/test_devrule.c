@@ -13,7 +13,10 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-#include "src/cgroup/internal.h"
+#include "src/base/str.h"
+#include "src/cgroup/cgroup.h"
+#include "src/cgroup/files.h"
+#include "src/devrule/devrule.h"
 #include "tests/unit/test.h"
 
 static struct lr_err err;
