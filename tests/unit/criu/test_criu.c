@@ -147,12 +147,11 @@ TEST(an_error_in_the_middle_of_a_long_log_is_found)
 			  error[] = "(00.200000)     12: Error (criu/a.c:1): the cause\n";
 	static char log[1 << 17];
 	char dir[] = "/tmp/lr-test-criu-XXXXXX", why[80];
-	size_t n = 0;
 
 	REQUIRE(mkdtemp(dir));
 	int dirfd = open(dir, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
 	for (size_t before = 0; before < 400; before++) { /* wherever a piece of it ends */
-		n = 0;
+		size_t n = 0;
 		for (size_t i = 0; i < before; i++, n += strlen(line))
 			memcpy(log + n, line, strlen(line));
 		memcpy(log + n, error, strlen(error));
