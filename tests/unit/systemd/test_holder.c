@@ -29,6 +29,9 @@ TEST(it_keeps_nothing_of_its_caller_s_hears_no_terminal_and_ends_with_the_last_c
 	pid_t holder;
 	int hold, n = -1;
 
+	/* One below the holder's own, as 0, and one above it. */
+	LR_CLEANUP_FD int above = fcntl(STDOUT_FILENO, F_DUPFD, 200);
+	REQUIRE(above >= 200);
 	REQUIRE(lr_systemd_hold(&holder, &hold, &err) == 0);
 	for (int i = 0; i < 500 && n != 1; i++) {
 		n = descriptors_of(holder);
