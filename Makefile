@@ -45,7 +45,7 @@ check: ## install what is missing, build, and run every test
 check-denied: all ## deny each system call that there is a fallback for to every test that makes it (an hour)
 	@LEAN_RUNTIME=$(BUILD)/src/cli/lean-runtime tests/denied/run -w $(BUILD)/tests/denied/deny
 
-faults: all ## make every system call fail once, and kill at each (half an hour; FAULTS='run exec' is a part of it)
+faults: all ## make every system call fail once, and kill at each (hours; FAULTS='run exec' is a part of it)
 	@tests/faults/run $(BUILD) $(FAULTS)
 
 mutate: all ## take each defence of SECURITY.md out, and expect its test to fail (MUTANTS=... for some)

@@ -18,7 +18,7 @@
 
 /* Adds what criu has to say, and where it has said it. */
 static int explain(const char *verb, const struct lr_checkpoint_dirs *d, const char *log,
-		   const struct lr_criu_session *s, const struct lr_criu_response *rsp,
+		   const struct lr_criu_session *s, const struct lr_criu_response *rsp, bool died,
 		   struct lr_err *err)
 {
 	const char *const by = rsp->error ? lr_strerror(rsp->error) : "";
@@ -29,9 +29,10 @@ static int explain(const char *verb, const struct lr_checkpoint_dirs *d, const c
 		snprintf(why, sizeof(why), "%s", rsp->message);
 	int code = rsp->error > 0 && rsp->error < 4096 ? rsp->error : EIO;
 	lr_refuse(err, code, "criu could not %s: %s", verb,
-		  *why  ? why
-		  : *by ? by
-			: "it does not say why");
+		  *why   ? why
+		  : died ? "it ended without an answer"
+		  : *by  ? by
+			 : "it does not say why");
 	return lr_err_hint(err, "its log is %.200s/%s", d->work, log);
 }
 
@@ -216,6 +217,8 @@ static int dump(const struct lr_checkpoint_job *job, const struct lr_checkpoint_
 	struct lr_criu_session s = LR_CRIU_SESSION_NONE;
 	struct lr_criu_response rsp = {0};
 
+	/* What another one has said does not explain this one. */
+	(void)unlinkat(d->work_fd, opts->log_file, 0);
 	opts->images_dir_fd = LR_CRIU_FIRST_FD;
 	opts->work_dir_fd = LR_CRIU_FIRST_FD + 1;
 	opts->status_fd = how.n_fds > 2 ? LR_CRIU_FIRST_FD + 2 : -1;
@@ -225,9 +228,17 @@ static int dump(const struct lr_checkpoint_job *job, const struct lr_checkpoint_
 	r = lr_criu_ask(&s, &rq, NULL, NULL, &rsp, err);
 	if (r == -EREMOTEIO || r == -EPIPE)
 		r = explain(job->opts->pre_dump ? "pre-dump the container" : "dump the container",
-			    d, opts->log_file, &s, &rsp, err);
+			    d, opts->log_file, &s, &rsp, r == -EPIPE, err);
 	lr_criu_close(&s);
 	return r;
+}
+
+/* The container is not given up for a word alone. */
+static int check_images(const struct lr_checkpoint_dirs *d, struct lr_err *err)
+{
+	if (faccessat(d->images_fd, "inventory.img", F_OK, 0) < 0)
+		return lr_fail(err, errno, "find inventory.img, which criu says that it has written,");
+	return 0;
 }
 
 static int checkpoint(const struct lr_checkpoint_job *job, struct lr_arena *a, struct lr_err *err)
@@ -249,6 +260,8 @@ static int checkpoint(const struct lr_checkpoint_job *job, struct lr_arena *a, s
 		r = lr_checkpoint_stdio_save(&f.stdio, d.images_fd, a, err);
 	if (r >= 0)
 		r = dump(job, &d, &opts, err);
+	if (r >= 0 && !o->pre_dump && !o->leave_running)
+		r = check_images(&d, err);
 	lr_checkpoint_dirs_close(&d);
 	return r;
 }
@@ -385,11 +398,13 @@ static int talk(struct restoring *x, const struct lr_criu_session *s, struct lr_
 		r = lr_restore_plan_cgroups(cgroup, a, opts, err);
 	if (r < 0)
 		return r;
+	(void)unlinkat(x->dirs->work_fd, opts->log_file, 0); /* another one's */
 	opts->images_dir_fd = FD_IMAGES;
 	opts->work_dir_fd = FD_WORK;
 	r = lr_criu_ask(s, &rq, notified, x, &rsp, err);
 	if (r == -EREMOTEIO || r == -EPIPE)
-		return explain("restore the container", x->dirs, opts->log_file, s, &rsp, err);
+		return explain("restore the container", x->dirs, opts->log_file, s, &rsp,
+			       r == -EPIPE, err);
 	if (r >= 0 && rsp.pid > 0)
 		*x->pid = rsp.pid;
 	if (r >= 0 && *x->pid <= 0)

@@ -153,10 +153,13 @@ int lr_checkpoint_dirs_open(const struct lr_checkpoint_opts *o, bool make, struc
 	int r = d.images_fd = open_one(o->image_path ? o->image_path : "checkpoint",
 				       "the image directory", make, a, &d.images, err);
 	d.work = d.images;
-	if (r >= 0)
-		r = d.work_fd = o->work_path ? open_one(o->work_path, "the work directory", true, a,
-							&d.work, err)
-					     : fcntl(d.images_fd, F_DUPFD_CLOEXEC, 3);
+	if (r >= 0 && o->work_path) {
+		r = d.work_fd = open_one(o->work_path, "the work directory", true, a, &d.work, err);
+	} else if (r >= 0) {
+		d.work_fd = fcntl(d.images_fd, F_DUPFD_CLOEXEC, 3);
+		if (d.work_fd < 0)
+			r = lr_fail(err, errno, "keep the image directory open");
+	}
 	if (r >= 0)
 		r = check_all(d.images_fd, d.images, make, a, err);
 	if (r >= 0)

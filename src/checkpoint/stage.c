@@ -78,21 +78,22 @@ static int mount_of(const char *path, uint64_t *ret)
  * That whole mount is what is bound: for criu to make several mounts slaves of one, it has to hold
  * what all of them show.
  */
-static size_t top_of(const char *path)
+static int find_top(const char *path, size_t *ret)
 {
 	size_t n = lr_streq(path, "/") ? 0 : strlen(path), up;
 	uint64_t its, id;
 
-	if (mount_of(path, &its) < 0)
-		return n;
-	for (; n > 0; n = up) {
+	int r = mount_of(path, &its);
+	for (; r >= 0 && n > 0; n = up) {
 		char dir[PATH_MAX];
 		up = (size_t)((const char *)memrchr(path, '/', n) - path);
 		snprintf(dir, sizeof(dir), "%.*s", up ? (int)up : 1, path);
-		if (mount_of(dir, &id) < 0 || id != its)
+		r = mount_of(dir, &id);
+		if (r >= 0 && id != its)
 			break;
 	}
-	return n;
+	*ret = n;
+	return r == -EOPNOTSUPP ? 0 : r;
 }
 
 int lr_restore_look(struct lr_restore_plan *plan, struct lr_arena *a, struct lr_err *err)
@@ -106,7 +107,9 @@ int lr_restore_look(struct lr_restore_plan *plan, struct lr_arena *a, struct lr_
 		b->source = lr_strdup(a, path);
 		if (!b->source)
 			return lr_fail(err, ENOMEM, "restore");
-		b->top = top_of(path);
+		int r = find_top(path, &b->top);
+		if (r < 0)
+			return fail(b, -r, "find the mount of", err);
 	}
 	return 0;
 }

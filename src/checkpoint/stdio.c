@@ -18,22 +18,23 @@
 #include "src/base/str.h"
 #include "src/checkpoint/internal.h"
 
-/* The mount that an open file belongs to, as the kernel counts mounts; -1: not known. */
+/* The mount that an open file belongs to, as the kernel counts mounts; -ENOENT: it was closed. */
 static int mount_of(pid_t pid, int fd)
 {
 	char path[64], text[1024];
 	uint32_t id;
 
 	snprintf(path, sizeof(path), "/proc/%d/fdinfo/%d", pid, fd);
-	if (lr_read_file_at(AT_FDCWD, path, text, sizeof(text)) < 0)
-		return -1;
+	ssize_t n = lr_read_file_at(AT_FDCWD, path, text, sizeof(text));
+	if (n < 0)
+		return (int)n;
 	char *at = strstr(text, "mnt_id:");
 	if (!at)
-		return -1;
+		return -EPROTO;
 	at += strlen("mnt_id:");
 	at += strspn(at, "\t ");
 	at[strcspn(at, "\n")] = '\0';
-	return lr_parse_u32(at, &id) < 0 ? -1 : (int)id;
+	return lr_parse_u32(at, &id) < 0 ? -EPROTO : (int)id;
 }
 
 static bool is_inside(int id, const struct lr_checkpoint_mount *mounts, size_t n)
@@ -72,6 +73,8 @@ static int look_at_one(pid_t pid, int fd, const struct lr_checkpoint_mount *moun
 		snprintf(name, LR_CHECKPOINT_NAME, "unix[%u]", inode);
 	else if (!is_terminal(&st)) {
 		int id = mount_of(pid, fd);
+		if (id < 0 && id != -ENOENT)
+			return lr_fail(err, -id, "look at descriptor %d of process %d", fd, pid);
 		if (id >= 0 && !is_inside(id, mounts, n))
 			snprintf(name, LR_CHECKPOINT_NAME, "file[%x:%llx]", (unsigned)id,
 				 (unsigned long long)st.st_ino);

@@ -137,6 +137,8 @@ static int hear(int told, int *sock, struct lr_err *err)
 		struct cmsghdr *c = n == 1 ? CMSG_FIRSTHDR(&msg) : NULL;
 		if (c && c->cmsg_type == SCM_RIGHTS)
 			memcpy(sock, CMSG_DATA(c), sizeof(*sock));
+		else if (n == 1 && (msg.msg_flags & MSG_CTRUNC))
+			return lr_fail(err, EMFILE, "take criu's socket");
 	} while (n == 1 || (n < 0 && errno == EINTR));
 	if (n < 0)
 		return lr_fail(err, errno, "start criu");
@@ -165,7 +167,6 @@ int lr_criu_open(const struct lr_criu_how *how, struct lr_criu_session *ret, str
 		lr_criu_close(&s);
 		return r;
 	}
-	LR_CLEANUP_FD int told = tell[0];
 	s.pid = fork();
 	if (s.pid == 0)
 		child(how, path, s.output, tell[1]);
@@ -176,8 +177,10 @@ int lr_criu_open(const struct lr_criu_how *how, struct lr_criu_session *ret, str
 		s.pid = 0;
 	} else {
 		lr_debug("criu: %s swrk is process %d", path, s.pid);
-		r = hear(told, &s.sock, err);
+		r = hear(tell[0], &s.sock, err);
 	}
+	/* Our end of criu's socket may still be in there, and criu waits for as long as it is. */
+	close(tell[0]);
 	if (r < 0)
 		lr_criu_close(&s);
 	else
@@ -303,7 +306,7 @@ static int ask_one(const char *program, const struct lr_criu_request *rq,
 	if (r < 0)
 		return r;
 	r = lr_criu_ask(&s, rq, NULL, NULL, rsp, err);
-	if (r < 0) {
+	if (r == -EREMOTEIO || r == -EPIPE) {
 		lr_criu_why(LR_NOFD, NULL, s.output, why, sizeof(why));
 		lr_refuse(err, -r, "%s does not tell what it can%s%s", program ? program : "criu",
 			  *why ? ": " : "", why);

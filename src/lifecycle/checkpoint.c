@@ -72,6 +72,9 @@ static int run_engine(const struct lr_existing *c, const struct lr_checkpoint_op
 	if (r < 0)
 		return r;
 	r = engine->checkpoint(&job, a, err);
+	/* A criu that was killed may have left it frozen, or thawed. */
+	if (r < 0 && job.freezer && lr_cgroup_freeze(&c->cgroup, c->status == LR_PAUSED, NULL) < 0)
+		lr_warn("checkpoint: %s may have been left frozen, or thawed", c->record.id);
 	if (r < 0 || lives_on) {
 		int refrozen = set_frozen(c, true, r < 0 ? NULL : err);
 		r = r < 0 ? r : refrozen;
@@ -101,5 +104,8 @@ int lr_lifecycle_checkpoint(const struct lr_runtime *rt, const char *id,
 		return r;
 	lr_debug("checkpoint: %s is in the images, and ends here", id);
 	/* As runc and crun: what is in the images is not in the store any more. */
-	return lr_container_destroy(&c.entry, &c.record, c.config_text, c.config_len, NULL, a, err);
+	r = lr_container_destroy(&c.entry, &c.record, c.config_text, c.config_len, NULL, a, err);
+	if (r < 0)
+		lr_err_hint(err, "the container is saved: delete --force removes what is left of it");
+	return r;
 }

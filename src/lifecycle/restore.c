@@ -71,13 +71,34 @@ static int run_hooks(struct restoring *x, const struct oci_hook_list *hooks, con
 	return lr_run_hooks(hooks, kind, x->b->c.bundle, false, &st, x->a, err);
 }
 
+/* The process is our child (criu's sibling): for undoing, and to stay with. */
+static int adopt(struct lr_birth *b, pid_t pid, struct lr_err *err)
+{
+	struct lr_proc_stat st = {0};
+
+	int r = pid > 0 ? lr_proc_stat(pid, &st) : -ESRCH;
+	if (r < 0 && r != -ESRCH && r != -ENOENT)
+		return lr_fail(err, -r, "look at the restored process %d", pid);
+	if (r < 0)
+		return lr_refuse(err, ESRCH, "the restored process has ended already");
+	if (st.ppid != getpid())
+		return lr_refuse(err, EPROTO, "criu names process %d, which it has not made", pid);
+	b->child.pid = pid;
+	b->child.pidfd = lr_proc_pidfd(pid, st.start_time);
+	if (b->child.pidfd < 0)
+		b->child.pidfd = LR_NOFD;
+	return 0;
+}
+
 static int born(void *arg, pid_t pid, struct lr_err *err)
 {
 	struct restoring *x = arg;
 	struct lr_birth *b = x->b;
 	const struct oci_hooks *hooks = b->c.config->hooks;
 
-	int r = lr_birth_record_pid(b, pid, NULL, err);
+	int r = adopt(b, pid, err);
+	if (r >= 0)
+		r = lr_birth_record_pid(b, pid, NULL, err);
 	if (r >= 0 && (b->c.netdev->n || b->c.rdt.given))
 		r = lr_birth_parent_work(b, pid, err);
 	if (r >= 0 && hooks)
@@ -117,19 +138,6 @@ static int make_dir(const struct lr_entry *e, const char *name, struct lr_err *e
 	if (mkdirat(e->dir, name, 0755) < 0 && errno != EEXIST)
 		return lr_fail(err, errno, "make %s/%s", e->id, name);
 	return 0;
-}
-
-/* The process is our child (criu's sibling): for undoing, and to stay with. */
-static void adopt(struct lr_birth *b, pid_t pid)
-{
-	struct lr_proc_stat st;
-
-	if (pid <= 0 || lr_proc_stat(pid, &st) < 0 || st.ppid != getpid())
-		return;
-	b->child.pid = pid;
-	b->child.pidfd = lr_proc_pidfd(pid, st.start_time);
-	if (b->child.pidfd < 0)
-		b->child.pidfd = LR_NOFD;
 }
 
 /* What create binds from the host that is not a bind mount of config.json. */
@@ -205,7 +213,9 @@ static int run_engine(struct restoring *x, const struct lr_checkpoint_engine *en
 	job.stage = stage;
 	if (r >= 0)
 		r = engine->restore(&job, x->a, &pid, err);
-	adopt(b, pid);
+	/* Named before it was born: for undoing. */
+	if (r < 0 && pid > 0 && b->child.pid <= 0)
+		(void)adopt(b, pid, NULL);
 	return r;
 }
 
@@ -230,8 +240,6 @@ static int make(struct restoring *x, const struct lr_checkpoint_engine *engine,
 	if (r >= 0)
 		r = run_engine(x, engine, opts, err);
 	b->c.init.process.console = lr_close(b->c.init.process.console);
-	if (r >= 0 && b->child.pid <= 0)
-		r = lr_refuse(err, ESRCH, "the restored process has ended already");
 	/* Only what the images had can come. */
 	if (!x->has_console)
 		b->console = lr_close(b->console);

@@ -288,3 +288,68 @@ asks_restore() {
 	assert_has "$output" "/tmp/extra"
 	assert_has "$output" "is not in config.json"
 }
+
+@test "checkpoint: a criu that dies, or has written nothing, does not cost the container its life" {
+	rt_bg run --detach --bundle "$BUNDLE" "$ID"
+	mkdir -m 700 "$IMG"
+	echo '(00.000001) Error (criu/old.c:1): of another day' >"$IMG/dump.log"
+	FAKE_DOES='kill -KILL $PPID' run fake checkpoint --image-path "$IMG" "$ID"
+	assert_one_error
+	assert_has "$output" "it ended without an answer"
+	assert_eq "$(status_of)" running
+	run fake checkpoint --image-path "$IMG" "$ID"
+	assert_one_error
+	assert_has "$output" "inventory.img"
+	assert_eq "$(status_of)" running
+}
+
+@test "checkpoint: a criu that dies while the container is frozen does not leave it frozen (v2)" {
+	counter
+	cat >script <<-END
+		set -eu
+		if [ "\$(stat -f -c %T /sys/fs/cgroup)" != cgroup2fs ]; then
+			mount --make-rprivate /
+			mount -t cgroup2 none /sys/fs/cgroup
+		fi
+		rt() { LR_TEST_TAG=$TAG timeout 60 "$LEAN_RUNTIME" --root "$ROOT" "\$@"; }
+		rt run --detach --bundle "$BUNDLE" "$ID" </dev/null >/dev/null 2>&1
+		export FAKE_DOES='echo 1 >/sys/fs/cgroup/$ID/cgroup.freeze; kill -KILL \$PPID'
+		rt --criu "$LR_HERE/fake-criu" checkpoint --image-path "$IMG" "$ID" && exit 3
+		rt state "$ID" | jq -r .status
+		rt pause "$ID"
+		export FAKE_DOES='echo 0 >/sys/fs/cgroup/$ID/cgroup.freeze; kill -KILL \$PPID'
+		rt --criu "$LR_HERE/fake-criu" checkpoint --image-path "$IMG" "$ID" && exit 3
+		rt state "$ID" | jq -r .status
+		rt delete --force "$ID"
+	END
+	grep -q cgroup2 /proc/filesystems || skip "no v2 tree"
+	run -0 --separate-stderr unshare --mount timeout 120 bash script </dev/null 3>&-
+	assert_eq "$output" "$(printf 'running\npaused')"
+}
+
+@test "restore: a process that criu names, and has not made, is neither recorded nor killed" {
+	mkdir -m 700 "$IMG"
+	sleep 300 3>&- &
+	other=$!
+	FAKE_NAMES=$other run fake restore --detach --image-path "$IMG" --bundle "$BUNDLE" "$ID" </dev/null
+	assert_one_error
+	kill $other
+	assert_has "$output" "names process $other"
+	assert_eq "$(list_ids)" ""
+}
+
+@test "checkpoint and restore: too few descriptors, and standard ones that are closed" {
+	rt_bg run --detach --bundle "$BUNDLE" "$ID"
+	mkdir -m 700 "$IMG"
+	echo '["","",""]' >"$IMG/descriptors.json"
+	export TAG ROOT ID IMG BUNDLE
+	export FAKE=$LR_HERE/fake-criu
+	for n in $(seq 3 24); do
+		run timeout 60 bash -c 'ulimit -n '"$n"'; exec "$LEAN_RUNTIME" --root "$ROOT" --criu "$FAKE" checkpoint --leave-running --image-path "$IMG" "$ID"' </dev/null 3>&-
+		[ "$status" -lt 2 ] || fail "$n: $status: $output"
+		run timeout 60 bash -c 'ulimit -n '"$n"'; exec "$LEAN_RUNTIME" --root "$ROOT" --criu "$FAKE" restore --image-path "$IMG" --bundle "$BUNDLE" "$ID-r"' </dev/null 3>&-
+		[ "$status" = 1 ] || fail "$n: $status: $output"
+		assert_eq "$(status_of)" running
+		assert_eq "$(list_ids)" "$ID"
+	done
+}

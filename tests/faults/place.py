@@ -5,10 +5,13 @@ In its pid namespace, whoever loses its parent comes to the first process; /run,
 own. Then "nothing is left" is a comparison and not a search.
 """
 import ctypes
+import fcntl
 import json
 import os
 import re
 import shutil
+import socket
+import struct
 import subprocess
 import time
 from pathlib import Path
@@ -41,7 +44,7 @@ def first_process():
 class Place:
     """Where a worker makes its cases."""
 
-    def __init__(self, name, runtime, programs):
+    def __init__(self, name, runtime, programs, criu):
         self.dir = Path("/run/faults")
         self.root = self.dir / "root"
         self.id = "c"
@@ -61,18 +64,25 @@ class Place:
         for name, text in texts.items():
             (self.dir / name).write_bytes(text)
             (self.dir / name).chmod(0o755)
+        if criu:
+            (self.dir / "criu").symlink_to(criu)
         self.rootfs = self.dir / "rootfs"
         for d in "bin proc sys dev tmp run etc copy/a copy/b".split():
             (self.rootfs / d).mkdir(parents=True)
+        self.go = self.rootfs / "tmp/go"
         shutil.copy(self.dir / "probe", self.rootfs / "bin/probe")
         (self.rootfs / "etc/passwd").write_text("root:x:0:0::/:/bin/probe\n")
         (self.rootfs / "copy/b/file").write_text("text\n")
         os.chdir(self.dir)
         os.environ.clear()
-        os.environ.update(PATH="/usr/sbin:/usr/bin:/sbin:/bin", LC_ALL="C")
+        os.environ.update(PATH="/usr/sbin:/usr/bin:/sbin:/bin", LC_ALL="C", FAKE_DIR=str(self.dir / "fake"))
+        (self.dir / "fake").mkdir()
         self.hierarchies = [
             f[1] for f in map(str.split, open("/proc/mounts")) if f[2] in ("cgroup", "cgroup2")
         ]
+        # criu connects to itself.
+        with socket.socket() as s:
+            fcntl.ioctl(s, 0x8914, struct.pack("16sH14x", b"lo", 1))  # SIOCSIFFLAGS, IFF_UP
         self.spec()
 
     def spec(self):
@@ -202,19 +212,20 @@ class Place:
         }
 
     def fresh(self):
-        shutil.rmtree(self.root, ignore_errors=True)
-        for name in ("out", "err", "report", "more"):
+        for old in (self.root, self.dir / "work"):
+            shutil.rmtree(old, ignore_errors=True)
+        for name in ("out", "err", "report", "more", "out2"):
             (self.dir / name).unlink(missing_ok=True)
         self.before = self.snapshot()
 
-    def left(self, caches=()):
-        """What of a case is there that was not before it: a list of words."""
+    def left(self, caches=(), besides=()):
+        """What of a case is there that was not before it, but for those files: a list of words."""
         words = []
         words += ["process {} ({})".format(*self.name_of(p)) for p in self.nobody_but(set())]
         now = self.snapshot()
         for what, before in self.before.items():
             for item in [i for i in now[what] if i not in before]:
-                if what != "record" or item.split("/")[0] not in caches:
+                if item not in besides and (what != "record" or item.split("/")[0] not in caches):
                     words.append(f"{what} {item}")
             for item in [i for i in before if i not in now[what]]:
                 words.append(f"{what} is gone: {item}")

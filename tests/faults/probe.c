@@ -1,7 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * probe [stay]: the program of a container under fault injection. It prints everything that a
+ * probe [WORD] [stay]: the program of a container under fault injection. It prints everything that a
  * runtime could have left out silently, the same text each time; `end` is its last line.
+ * waits: says it when there is a file /tmp/go, which is how one that was checkpointed or restored
+ * tells how it is. (Before, its output has to be empty: criu wants files to be as long as they were.)
  */
 #include <dirent.h>
 #include <err.h>
@@ -113,14 +115,11 @@ static void myself(void)
 		printf("environment: %s\n", *e);
 }
 
-int main(int argc, char **argv)
+static void say(int argc, char **argv)
 {
 	static const char *const status[] = {"Uid",  "Gid",  "Groups", "Cap",   "NoNew", "Seccomp",
 					     "SigB", "SigI", "SigC",   "NSpid", "THP",   NULL};
 
-	/* A pipe or a file, whole before somebody looks. */
-	static char buffer[1 << 18];
-	setvbuf(stdout, buffer, _IOFBF, sizeof(buffer));
 	for (int i = 0; i < argc; i++)
 		printf("argument: %s\n", argv[i]);
 	for (int fd = 0; fd < 256; fd++)
@@ -151,8 +150,19 @@ int main(int argc, char **argv)
 	printf("/proc/sys writable: %d\n", access("/proc/sys/kernel/hostname", W_OK));
 	printf("end\n");
 	if (fflush(stdout) != 0)
-		return 1;
-	if (argc > 1 && strcmp(argv[1], "stay") == 0)
+		exit(1);
+}
+
+int main(int argc, char **argv)
+{
+	/* A pipe or a file, whole before somebody looks. */
+	static char buffer[1 << 18];
+
+	setvbuf(stdout, buffer, _IOFBF, sizeof(buffer));
+	while (argc > 1 && strcmp(argv[1], "waits") == 0 && access("/tmp/go", F_OK) < 0)
+		usleep(2000);
+	say(argc, argv);
+	if (argc > 1 && strcmp(argv[argc - 1], "stay") == 0)
 		for (;;)
 			pause();
 	return 0;

@@ -2,6 +2,7 @@
 """What faults are made in: for each verb what is there before, its commands, and what shows that it worked."""
 import json
 import os
+import shutil
 from pathlib import Path
 
 
@@ -87,6 +88,9 @@ class Verb:
     keeps = False  # a container that was there outlives a failure
     marks = False
     probes = True  # writes what a probe says
+    tells = True  # the container that was there before has said it, too
+    needs_criu = False
+    criu = ""  # its path
 
     def __init__(self, name):
         self.name = name
@@ -95,15 +99,22 @@ class Verb:
         place.bundle(self.name, self.edit)
         if self.start:
             place.must(*self.start, "-b", place.bundle(self.name, self.edit), place.id, out="more")
-            if self.start[0] == "run":
+            if self.start[0] == "run" and self.tells:
                 place.whole("more")
 
     def commands(self, place):
         bundle = place.bundle(self.name, self.edit)
-        return [place.command(*[w.format(id=place.id, bundle=bundle) for w in line.split()]) for line in self.words]
+        return [place.command(*[w.format(id=place.id, bundle=bundle, criu=self.criu) for w in line.split()]) for line in self.words]
 
     def worked(self, place):
         return []
+
+    def after(self, place, status, killed, before):
+        """What else is wrong, when it has ended with that status; before anything is cleaned up."""
+        return []
+
+    def finish(self, place):
+        """What of its own has to go before it is asked what is left."""
 
 
 class Runs(Verb):
@@ -246,6 +257,97 @@ class Library(Verb):
         return [[str(place.dir / "host"), bundle, str(place.root), place.id, self.profile]]
 
 
+class Checkpoints(Verb):
+    """
+    A container that was not saved goes on, and tells so. Of one that was, the images are good: also where the
+    verb was killed before it could take the container away.
+    """
+
+    needs_criu = True
+    start = ("run", "-d")
+    edit = staticmethod(config("waits", "stay"))
+    probes = tells = False
+
+    def __init__(self, name, options="", lives=False, criu="criu/criu"):
+        super().__init__(name)
+        self.words = (f"--criu {{criu}} checkpoint --image-path img {options} {{id}}",)
+        self.lives, self.criu = lives, criu
+
+    def setup(self, place):
+        shutil.rmtree(place.dir / "img", ignore_errors=True)
+        super().setup(place)
+
+    def status(self, place):
+        code, out, _ = place.rt("state", place.id, out="state", err="state.err")
+        return json.loads(out)["status"] if code == 0 else ""
+
+    def answers(self, place):
+        """Its program runs, and is the one that it was."""
+        if self.status(place) != "running":
+            return [f"the container is '{self.status(place)}' and not 'running'"]
+        place.go.touch()
+        return [] if place.whole("more").endswith("\nend\n") else ["the container says nothing any more"]
+
+    def restores(self, place):
+        """After it there is a container."""
+        place.rt("delete", "--force", place.id, out="deleted", err="deleted.err")
+        place.go.touch()
+        bundle = place.bundle(self.name, self.edit)
+        code, _, err = place.rt(*f"--criu criu/criu restore -d --image-path img -b {bundle} {place.id}".split(), out="out2", err="err2")
+        if code != 0:
+            return [f"the images are of no use: {err.strip()}"]
+        return [] if place.whole("out2").endswith("\nend\n") else ["the restored container says nothing"]
+
+    def worked(self, place):
+        if self.lives:
+            return self.answers(place)
+        if self.status(place):
+            return ["the container is still there"]
+        return self.restores(place)
+
+    def after(self, place, status, killed, before):
+        if status == 0:
+            return []
+        left = place.nobody_but(before)  # criu puts things right, if nobody waits for it, too
+        problems = ["left: process {} ({})".format(*place.name_of(p)) for p in left]
+        saved = killed or "the container is saved" in place.text("err")
+        if saved and not self.lives and self.status(place) != "running":
+            return problems + self.restores(place)
+        return problems + self.answers(place)
+
+    def finish(self, place):
+        place.go.unlink(missing_ok=True)
+
+
+class Restores(Verb):
+    """A failure leaves nothing, also without `delete`."""
+
+    needs_criu = True
+
+    def __init__(self, name, options, *words):
+        super().__init__(name)
+        self.words = (f"--criu {{criu}} restore {options} --image-path images-{name} --work-path work -b {{bundle}} {{id}}",)
+        self.edit = config("waits", *words)
+        self.criu = "criu/criu"
+
+    def setup(self, place):
+        images = place.dir / f"images-{self.name}"
+        if not images.exists():
+            bundle = place.bundle(self.name, self.edit)
+            place.must("run", "-d", "-b", bundle, place.id, out="more")
+            place.must("--criu", self.criu, "checkpoint", "--image-path", str(images), place.id, out="dropped")
+        place.go.touch()
+
+    def after(self, place, status, killed, before):
+        # One that was restored, and was waited for, has to be deleted if we could not.
+        if status <= 0 or killed or place.text("out").endswith("\nend\n"):
+            return []
+        return ["failed, and left: " + w for w in place.left((".seccomp",), besides=(str(place.go),))]
+
+    def finish(self, place):
+        place.go.unlink(missing_ok=True)
+
+
 VERBS = [
     Runs("run", "run -b {bundle} {id}"),
     Runs("run-many", "run -b {bundle} {id}", edit=many),
@@ -271,6 +373,12 @@ VERBS = [
     LeanRuns("lean-run-cold", "--lean run -b {bundle} {id}", edit=lean_config(), warm=False),
     Pool("pool-warm", "--lean pool warm --bundle {bundle} --count 2"),
     Pool("pool-drain", "pool drain", warm=2),
+    Checkpoints("checkpoint"),
+    Checkpoints("checkpoint-leave-running", "--leave-running", lives=True),
+    # Few kernels can tell criu what was written since; what we do is the same with a criu that is none.
+    Checkpoints("checkpoint-pre-dump", "--pre-dump", lives=True, criu="./fake-criu"),
+    Restores("restore", ""),
+    Restores("restore-detached", "-d", "stay"),
     Library("liblean", "none"),
     Library("liblean-lean", "lean"),
 ]

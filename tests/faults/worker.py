@@ -20,7 +20,7 @@ WORDS = {  # what a message says of an error
 
 class Worker:
     def __init__(self, name, programs):
-        self.place = Place(name, programs.pop("lean-runtime"), programs)
+        self.place = Place(name, programs.pop("lean-runtime"), programs, programs.pop("criu", None))
         self.verbs = {v.name: v for v in VERBS}
         self.golden = {}
 
@@ -45,6 +45,7 @@ class Worker:
     def clean(self, verb):
         """One `delete --force`, and what is left after it."""
         place, problems = self.place, []
+        verb.finish(place)
         code, out, err = place.rt("delete", "--force", place.id, out="deleted", err="deleted.err")
         if code != 0 or out or err:
             problems.append(f"delete --force: {code}: {(out + err).strip()}")
@@ -111,6 +112,7 @@ class Worker:
                 problems.append(f"its error is another: {error}")
             if status == 2 and verb.marks:
                 problems.append(error)
+        problems += verb.after(place, status, killed, before)
         if verb.keeps:
             # A program that was executed goes on when nobody waits for it any more.
             left = place.nobody_but(before, killed) if status != 0 else ()
