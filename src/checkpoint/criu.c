@@ -423,6 +423,7 @@ static int start(struct restoring *x, struct lr_restore_found *f, struct lr_aren
 		.program = x->job->opts->criu,
 		.before = set_stage,
 		.arg = x,
+		.restores = true,
 		.fds = x->fds,
 	};
 

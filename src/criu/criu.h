@@ -111,11 +111,13 @@ int lr_criu_decode(const uint8_t *bytes, size_t n, struct lr_criu_response *ret,
 struct lr_criu_session {
 	int sock;
 	pid_t pid;  /* of criu, a child of the caller */
+	int pidfd;  /* LR_NOFD: the kernel has none */
+	bool group; /* of its own, which ends with it */
 	int output; /* what it printed: for when it does not even begin to work */
 };
 #define LR_CRIU_SESSION_NONE                                                                       \
 	{                                                                                          \
-		.sock = -EBADF, .output = -EBADF                                                   \
+		.sock = -EBADF, .pidfd = -EBADF, .output = -EBADF                                  \
 	}
 
 struct lr_criu_how {
@@ -123,6 +125,9 @@ struct lr_criu_how {
 	/* In criu's process, before it is executed; NULL: nothing. */
 	int (*before)(void *arg, struct lr_err *err);
 	void *arg;
+	/* It restores: what it starts is not to end with it. Else it has a process group of its own,
+	 * and when it is killed, its helpers, which would wait for it for ever, go, too. */
+	bool restores;
 	/* Descriptors for criu, from LR_CRIU_FIRST_FD on; `before` may fill them in. */
 	const int *fds;
 	size_t n_fds;

@@ -2,6 +2,8 @@
 /* criu: its process, and the talk with it. */
 #define LR_ROOM "criu"
 #include <errno.h>
+#include <fcntl.h>
+#include <poll.h>
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -51,6 +53,15 @@ static int find(const char *program, char *buf, size_t size)
 	return -ENOENT;
 }
 
+/* A copy that is out of the way of the numbers that criu's have. */
+static int keep_high(int fd)
+{
+	int high = fcntl(fd, F_DUPFD_CLOEXEC, 64);
+
+	/* The limit of open files is below that. */
+	return high >= 0 ? high : errno == EINVAL ? -EMFILE : -errno;
+}
+
 /* Descriptors that are to be at known numbers, out of the way of those numbers first. */
 static int place(int sock, int output, const struct lr_criu_how *how)
 {
@@ -65,8 +76,8 @@ static int place(int sock, int output, const struct lr_criu_how *how)
 	for (size_t i = 0; i < how->n_fds; i++)
 		want[3 + i] = how->fds[i];
 	for (size_t i = 0; i < n; i++)
-		if ((high[i] = fcntl(want[i], F_DUPFD_CLOEXEC, 64)) < 0)
-			return -errno;
+		if ((high[i] = keep_high(want[i])) < 0)
+			return high[i];
 	for (size_t i = 0; i < n; i++)
 		if (dup2(high[i], (int)i + 1) < 0)
 			return -errno;
@@ -100,8 +111,10 @@ static _Noreturn void child(const struct lr_criu_how *how, const char *path, int
 		(void)lr_signal_default(sig);
 	sigemptyset(&none);
 	sigprocmask(SIG_SETMASK, &none, NULL);
-	int high = fcntl(tell, F_DUPFD_CLOEXEC, 64);
-	int r = high < 0 ? lr_fail(&err, errno, "keep a descriptor") : 0;
+	int high = keep_high(tell);
+	int r = high < 0 ? lr_fail(&err, -high, "keep a descriptor") : 0;
+	if (r >= 0 && !how->restores && setpgid(0, 0) < 0)
+		r = lr_fail(&err, errno, "make a process group for criu");
 	if (r >= 0 && how->before)
 		r = how->before(how->arg, &err);
 	int sock = r >= 0 ? make_socket(high, &err) : r;
@@ -176,6 +189,8 @@ int lr_criu_open(const struct lr_criu_how *how, struct lr_criu_session *ret, str
 		r = lr_fail(err, why, "fork for criu");
 		s.pid = 0;
 	} else {
+		s.group = !how->restores;
+		s.pidfd = lr_pidfd_open(s.pid, 0);
 		lr_debug("criu: %s swrk is process %d", path, s.pid);
 		r = hear(tell[0], &s.sock, err);
 	}
@@ -190,10 +205,19 @@ int lr_criu_open(const struct lr_criu_how *how, struct lr_criu_session *ret, str
 
 void lr_criu_close(struct lr_criu_session *s)
 {
+	siginfo_t info;
+
 	s->sock = lr_close(s->sock);
+	/* Its number is its group's for as long as it is not waited for. */
+	while (s->pid > 0 && s->group && waitid(P_PID, (id_t)s->pid, &info, WEXITED | WNOWAIT) < 0 &&
+	       errno == EINTR)
+		;
+	if (s->pid > 0 && s->group)
+		(void)kill(-s->pid, SIGKILL);
 	while (s->pid > 0 && waitpid(s->pid, NULL, 0) < 0 && errno == EINTR)
 		;
 	s->pid = 0;
+	s->pidfd = lr_close(s->pidfd);
 	s->output = lr_close(s->output);
 }
 
@@ -229,6 +253,26 @@ static void take_descriptor(struct msghdr *msg, int *fd)
 			*fd = got;
 		}
 	}
+}
+
+/* Until there is a message, or its end. Processes that it has started hold the socket, too, and do not
+ * all end when it is killed: so its own end counts. */
+static int await(const struct lr_criu_session *s, struct lr_err *err)
+{
+	struct pollfd v[] = {{.fd = s->sock, .events = POLLIN}, {.fd = s->pidfd, .events = POLLIN}};
+	int r;
+
+	if (s->pidfd < 0)
+		return 0;
+	do
+		r = poll(v, LR_ARRAY_SIZE(v), -1);
+	while (r < 0 && errno == EINTR);
+	if (r < 0)
+		return lr_fail(err, errno, "wait for criu");
+	/* What it has sent came before its end. */
+	if (!v[0].revents && v[1].revents && poll(v, 1, 0) == 0)
+		return lr_refuse(err, EPIPE, "criu ended without an answer");
+	return 0;
 }
 
 /* *fd: of a terminal's master, with the notification that is about it; LR_NOFD: none. */
@@ -274,7 +318,9 @@ int lr_criu_ask(const struct lr_criu_session *s, const struct lr_criu_request *r
 	int r = send_request(s->sock, rq, a, err);
 	while (r >= 0) {
 		LR_CLEANUP_FD int fd = LR_NOFD;
-		r = receive(s->sock, buf, ret, &fd, failed ? NULL : err);
+		r = await(s, failed ? NULL : err);
+		if (r >= 0)
+			r = receive(s->sock, buf, ret, &fd, failed ? NULL : err);
 		if (r < 0 || ret->type != LR_CRIU_NOTIFY)
 			break;
 		lr_debug("criu: %s", ret->script);
