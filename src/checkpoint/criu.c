@@ -236,8 +236,9 @@ static int dump(const struct lr_checkpoint_job *job, const struct lr_checkpoint_
 /* The container is not given up for a word alone. */
 static int check_images(const struct lr_checkpoint_dirs *d, struct lr_err *err)
 {
-	if (faccessat(d->images_fd, "inventory.img", F_OK, 0) < 0)
-		return lr_fail(err, errno, "find inventory.img, which criu says that it has written,");
+	if (faccessat(d->images_fd, "inventory.img", F_OK, 0) < 0 && errno == ENOENT)
+		return lr_fail(err, errno,
+			       "find inventory.img, which criu says that it has written,");
 	return 0;
 }
 

@@ -119,8 +119,9 @@ static int prepare(const struct lr_restore_bind *b, struct lr_err *err)
 	char top[PATH_MAX];
 	struct stat st;
 
-	if (b->null &&
-	    (stat(b->source, &st) < 0 || !S_ISCHR(st.st_mode) || st.st_rdev != makedev(1, 3)))
+	if (b->null && stat(b->source, &st) < 0)
+		return fail(b, errno, "look at", err);
+	if (b->null && (!S_ISCHR(st.st_mode) || st.st_rdev != makedev(1, 3)))
 		return lr_refuse(err, EPERM, "%s, which masks files, is not the null device",
 				 b->source);
 	snprintf(top, sizeof(top), "%.*s", b->top ? (int)b->top : 1, b->source);

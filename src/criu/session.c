@@ -209,8 +209,8 @@ void lr_criu_close(struct lr_criu_session *s)
 
 	s->sock = lr_close(s->sock);
 	/* Its number is its group's for as long as it is not waited for. */
-	while (s->pid > 0 && s->group && waitid(P_PID, (id_t)s->pid, &info, WEXITED | WNOWAIT) < 0 &&
-	       errno == EINTR)
+	while (s->pid > 0 && s->group &&
+	       waitid(P_PID, (id_t)s->pid, &info, WEXITED | WNOWAIT) < 0 && errno == EINTR)
 		;
 	if (s->pid > 0 && s->group)
 		(void)kill(-s->pid, SIGKILL);

@@ -65,6 +65,9 @@ static int mount_image(const char *path, const char *target, int lock, struct lr
 	if (mount_erofs(path, target))
 		return 0;
 	int r = mount_by("ro,nodev,loop", path, target, lock, why);
+	/* It may be killed when it has. */
+	if (r > 0 && lr_lean_image_mounted(target))
+		return 0;
 	/* The journal of an ext4 that was not closed cannot be replayed on a read-only device. */
 	if (r > 0 && mount_by("ro,nodev,loop,noload", path, target, lock, again) == 0)
 		r = 0;

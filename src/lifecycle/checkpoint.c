@@ -75,6 +75,10 @@ static int run_engine(const struct lr_existing *c, const struct lr_checkpoint_op
 	/* A criu that was killed may have left it frozen, or thawed. */
 	if (r < 0 && job.freezer && lr_cgroup_freeze(&c->cgroup, c->status == LR_PAUSED, NULL) < 0)
 		lr_warn("checkpoint: %s may have been left frozen, or thawed", c->record.id);
+	/* All was well but for the last word of it. */
+	if (r < 0 && !lives_on && lr_proc_alive(c->record.pid, c->record.start_time) == 0)
+		lr_err_hint(err, "the container has ended, as one does that is saved: its images "
+				 "may be good");
 	if (r < 0 || lives_on) {
 		int refrozen = set_frozen(c, true, r < 0 ? NULL : err);
 		r = r < 0 ? r : refrozen;
@@ -106,6 +110,7 @@ int lr_lifecycle_checkpoint(const struct lr_runtime *rt, const char *id,
 	/* As runc and crun: what is in the images is not in the store any more. */
 	r = lr_container_destroy(&c.entry, &c.record, c.config_text, c.config_len, NULL, a, err);
 	if (r < 0)
-		lr_err_hint(err, "the container is saved: delete --force removes what is left of it");
+		lr_err_hint(err,
+			    "the container is saved: delete --force removes what is left of it");
 	return r;
 }

@@ -8,11 +8,13 @@
 #include <spawn.h>
 #include <stdio.h>
 #include <string.h>
+#include <sys/mman.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
 #include "src/base/fd.h"
 #include "src/sys/proc.h"
+#include "src/sys/syscalls.h"
 #include "src/sys/tool.h"
 
 static int spawn(const char *const argv[], int keep, int output, pid_t *pid)
@@ -46,26 +48,23 @@ static int spawn(const char *const argv[], int keep, int output, pid_t *pid)
 int lr_tool_run(const char *const argv[], int keep, char said[LR_TOOL_SAID])
 {
 	LR_CLEANUP_WAITING bool waiting = false;
-	int output[2], status;
-	char rest[LR_TOOL_SAID];
+	/* Not a pipe: who holds that could be somebody whom the tool has left behind. */
+	LR_CLEANUP_FD int output = lr_memfd_create("tool-output", MFD_CLOEXEC);
+	int status;
 	pid_t pid;
 
 	*said = '\0';
-	if (pipe2(output, O_CLOEXEC) < 0)
-		return -errno;
+	if (output < 0)
+		return output;
 	waiting = lr_proc_waiting();
-	int r = spawn(argv, keep, output[1], &pid);
-	lr_close(output[1]);
-	ssize_t n = r < 0 ? 0 : lr_read_full(output[0], said, LR_TOOL_SAID - 1);
-	while (n > 0 && lr_read_full(output[0], rest, sizeof(rest)) > 0)
-		; /* it would wait for a reader, or be ended by a signal */
-	lr_close(output[0]);
+	int r = spawn(argv, keep, output, &pid);
 	if (r < 0)
 		return r;
-	said[n > 0 ? n : 0] = '\0';
-	said[strcspn(said, "\n")] = '\0';
 	while (waitpid(pid, &status, 0) < 0)
 		if (errno != EINTR)
 			return -errno;
+	ssize_t n = pread(output, said, LR_TOOL_SAID - 1, 0);
+	said[n > 0 ? n : 0] = '\0';
+	said[strcspn(said, "\n")] = '\0';
 	return WIFEXITED(status) ? WEXITSTATUS(status) : 128 + WTERMSIG(status);
 }

@@ -396,7 +396,7 @@ instead_of_mount() {
 	cp "$mount" own-mount
 	printf '#!/bin/sh\nown_mount=%s\n%s\n' "$PWD/own-mount" "$1" >mount-script
 	chmod +x mount-script
-	unshare -m sh -c 'mount --bind mount-script "$1" && shift && exec "$@"' sh "$mount" \
+	timeout 100 unshare -m sh -c 'mount --bind mount-script "$1" && shift && exec "$@"' sh "$mount" \
 		"$LEAN_RUNTIME" --root "$ROOT" "${@:2}" </dev/null 3>&-
 }
 
@@ -427,6 +427,29 @@ instead_of_mount() {
 		mv '$BUNDLE/second.img' '$BUNDLE/root.img'
 		\$own_mount --bind '$BUNDLE/rootfs' \"\$target\"" --lean run -b "$BUNDLE" "$ID"
 	assert_has "$output" "root.img was replaced while it was mounted"
+}
+
+@test "lean rootfs: a mount(8) that is killed, floods us, or leaves somebody behind" {
+	needs_images squashfs
+	sh_cfg 'echo here'
+	make_image squashfs "$BUNDLE/root.img"
+	cfg '.root.path = "root.img"'
+	local it=(--lean run -b "$BUNDLE" "$ID")
+	run ! instead_of_mount 'kill -KILL $$' "${it[@]}"
+	assert_one_error
+	assert_has "$output" "can't be mounted"
+	run ! instead_of_mount 'sleep 300 & echo $! >'"$PWD"'/left; echo it does not like that; exit 32' "${it[@]}"
+	kill "$(tail -n 1 left)" || true
+	assert_has "$output" "can't be mounted: it does not like that"
+	run ! instead_of_mount 'yes complaint | head -c 1000000; exit 1' "${it[@]}"
+	assert_one_error
+	assert_has "$output" "can't be mounted: complaint"
+	# Done, and killed before it could say so: once is enough.
+	run -0 instead_of_mount '"$own_mount" "$@"; echo once >>'"$PWD"'/mounted; kill -KILL $$' "${it[@]}"
+	assert_eq "$output" here
+	assert_eq "$(wc -l <mounted)" 1
+	rt pool drain
+	wait_until no_loops_of "$BUNDLE/root"
 }
 
 @test "lean rootfs: 16 starters of one image, with a template or without, drained meanwhile" {

@@ -310,7 +310,8 @@ class Checkpoints(Verb):
             return []
         left = place.nobody_but(before)  # criu puts things right, if nobody waits for it, too
         problems = ["left: process {} ({})".format(*place.name_of(p)) for p in left]
-        saved = killed or "the container is saved" in place.text("err")
+        said = place.text("err")
+        saved = killed or "the container is saved" in said or "the container has ended" in said
         if saved and not self.lives and self.status(place) != "running":
             return problems + self.restores(place)
         return problems + self.answers(place)
