@@ -76,9 +76,11 @@ static int run_engine(const struct lr_existing *c, const struct lr_checkpoint_op
 	if (r < 0 && job.freezer && lr_cgroup_freeze(&c->cgroup, c->status == LR_PAUSED, NULL) < 0)
 		lr_warn("checkpoint: %s may have been left frozen, or thawed", c->record.id);
 	/* All was well but for the last word of it. */
-	if (r < 0 && !lives_on && lr_proc_alive(c->record.pid, c->record.start_time) == 0)
+	if (r < 0 && !lives_on && err && lr_proc_alive(c->record.pid, c->record.start_time) == 0) {
+		err->hint[0] = '\0';
 		lr_err_hint(err, "the container has ended, as one does that is saved: its images "
 				 "may be good");
+	}
 	if (r < 0 || lives_on) {
 		int refrozen = set_frozen(c, true, r < 0 ? NULL : err);
 		r = r < 0 ? r : refrozen;
