@@ -136,7 +136,7 @@ static int plan_with(const char *line, struct lr_arena *a, struct lr_criu_opts *
 		     struct lr_err *err)
 {
 	const struct lr_checkpoint_opts o = {.status_fd = LR_NOFD};
-	struct lr_checkpoint_found f = {.pid = 7};
+	struct lr_checkpoint_found f = {.pid = 7, .notify = 17};
 
 	return plan(lr_concat(a, info, line, NULL), &o, &f, a, ret, err);
 }
@@ -147,8 +147,10 @@ TEST(what_the_runtime_mounts_itself_needs_no_line_of_config_json)
 	struct lr_err err = {0};
 	struct lr_criu_opts c;
 
-	CHECK_INT(plan_with("16 10 8:1 /n /run/notify ro - ext4 x rw\n", a, &c, NULL), 0);
+	CHECK_INT(plan_with("17 10 8:1 /n /run/notify ro - ext4 x rw\n", a, &c, NULL), 0);
 	CHECK(has(&c.external, "mnt[/run/notify]:/run/notify"));
+	CHECK_INT(plan_with("16 10 8:1 /n /run/notify ro - ext4 x rw\n", a, &c, &err),
+		  -EOPNOTSUPP);
 	CHECK_INT(plan_with("16 10 0:30 /c1 /sys/fs/cgroup rw - cgroup2 c rw\n", a, &c, NULL), 0);
 	CHECK(has(&c.external, "mnt[/sys/fs/cgroup]:/sys/fs/cgroup"));
 	/* Where /dev of the host is a plain tmpfs. */
