@@ -14,7 +14,7 @@ LIB_BUILD = $(if $(filter musl-gcc,$(notdir $(LIBC_CC))),$(BUILD)-lib)
 
 NINJA = ninja -C $(BUILD)
 
-.PHONY: all help deps demo check check-lean check-denied faults mutate unit lint glibc coverage fuzz sanitize vm aarch64 pristine pristine-deb deb format install clean
+.PHONY: all help deps demo check check-lean check-denied faults mutate unit lint glibc coverage fuzz sanitize vm vm-shell aarch64 pristine pristine-deb deb format install clean
 
 all: $(BUILD)/build.ninja $(LIB_BUILD:=/build.ninja) ## build into $(BUILD)
 	@$(NINJA)
@@ -78,9 +78,17 @@ fuzz: ## run every fuzz target for FUZZ_SECONDS (clang); what is found stays in 
 	@tools/install-deps fuzz
 	@tests/fuzz/run $(abspath $(BUILD)-fuzz) $(FUZZ_SECONDS)
 
-vm: all ## test on a host with systemd and cgroup v2, which is a virtual machine (qemu, mmdebstrap)
+# Of the oldest and of the newest kernel, systemd and managers that are there.
+VM ?= trixie forky
+vm: all ## test on hosts with systemd and cgroup v2, which are virtual machines (qemu, mmdebstrap; VM=forky, VM_TESTS=...)
 	@tools/install-deps vm
-	@LEAN_RUNTIME=$(BUILD)/src/cli/lean-runtime tests/vm/run $(VM_TESTS)
+	@code=0; for suite in $(VM); do \
+		LEAN_RUNTIME=$(BUILD)/src/cli/lean-runtime tests/vm/run -s $$suite $(VM_TESTS) || code=1; \
+	done; exit $$code
+
+vm-shell: all ## a shell in such a machine (VM=forky)
+	@tools/install-deps vm
+	@LEAN_RUNTIME=$(BUILD)/src/cli/lean-runtime tests/vm/run -s $(firstword $(VM)) -i
 
 aarch64: ## build for arm64, and run the unit tests on Linux for arm64 (qemu, mmdebstrap; AARCH64_TESTS=... for some)
 	@tools/install-deps aarch64
