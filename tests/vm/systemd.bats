@@ -43,6 +43,7 @@ sleeper() {
 	[ ! -e "$SYSTEM/$UNIT" ]
 }
 
+# bats test_tags=ci
 @test "systemd: create, start, kill, delete; later verbs need not say who made the cgroup" {
 	cfg '.process.args = ["/bin/sleep", "300"]'
 	sd create -b "$BUNDLE" "$ID" </dev/null >"$BATS_TEST_TMPDIR/out" 2>&1
@@ -62,6 +63,7 @@ sleeper() {
 	[ -z "$(units)" ] || fail "$(units)"
 }
 
+# bats test_tags=ci
 @test "systemd: limits are the unit's, and in its files as they were asked for" {
 	cfg '.linux.resources.memory = {"limit": 67108864, "swap": 100663296, "reservation": 33554432}
 		| .linux.resources.cpu = {"shares": 1024, "quota": 50500, "period": 200000, "burst": 10000, "cpus": "0-1", "mems": "0"}
@@ -104,6 +106,7 @@ sleeper() {
 	assert_eq "$(prop MemoryMax) $(prop TasksMax)" "infinity infinity"
 }
 
+# bats test_tags=ci
 @test "systemd: devices stay as they were allowed over daemon-reload" {
 	with_caps CAP_MKNOD
 	cfg '.linux.resources.devices = [{"allow": false, "access": "rwm"}, {"allow": true, "type": "c", "major": 1, "minor": 11, "access": "w"}]'
