@@ -48,7 +48,6 @@ pages_in() { # DIR: bytes
 	counts_on "$at"
 }
 
-# bats test_tags=ci
 @test "checkpoint: pre-dump and dump by page servers, one the parent of the other" {
 	criu check --feature mem_dirty_track >/dev/null 2>&1 || skip "the kernel does not track writes to memory"
 	start_counter
@@ -75,7 +74,6 @@ pages_in() { # DIR: bytes
 	counts_on "$(count)"
 }
 
-# bats test_tags=ci
 @test "checkpoint and restore: --lazy-pages: told by --status-fd, memory comes when it is touched" {
 	# Without it criu cannot make its pipes as large as it wants, which it finds out when it serves.
 	has_cap 24 || skip "CAP_SYS_RESOURCE is missing"

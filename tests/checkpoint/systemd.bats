@@ -27,7 +27,6 @@ is_in_scope() {
 	assert_eq "$(sed -n 's/^0:://p' "/proc/$(pid_of)/cgroup")" "/system.slice/$UNIT"
 }
 
-# bats test_tags=ci
 @test "checkpoint: a scope goes with the container, and restore makes it again with its limits" {
 	sd run --detach --bundle "$BUNDLE" "$ID"
 	wait_until eval '[ "$(count)" -gt 5 ]'

@@ -95,7 +95,6 @@ has_controllers() { # DIR CONTROLLER...
 	assert_match "$output" " /sys/fs/cgroup ro,.* cgroup2 "
 }
 
-# bats test_tags=ci
 @test "v2: memory, swap, cpu, pids as they were asked for" {
 	cfg '.linux.resources.memory = {"limit": 67108864, "swap": 100663296, "reservation": 33554432}
 		| .linux.resources.cpu = {"shares": 1024, "quota": 50000, "period": 200000, "burst": 10000, "cpus": "0-1", "mems": "0"}
@@ -154,7 +153,6 @@ has_controllers() { # DIR CONTROLLER...
 	assert_nothing_left
 }
 
-# bats test_tags=ci
 @test "v2: devices are denied and allowed by program" {
 	with_caps CAP_MKNOD
 	cfg '.linux.resources.devices = [{"allow": false, "access": "rwm"}, {"allow": true, "type": "c", "major": 1, "minor": 11, "access": "w"}]'
