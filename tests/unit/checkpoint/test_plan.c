@@ -149,8 +149,7 @@ TEST(what_the_runtime_mounts_itself_needs_no_line_of_config_json)
 
 	CHECK_INT(plan_with("17 10 8:1 /n /run/notify ro - ext4 x rw\n", a, &c, NULL), 0);
 	CHECK(has(&c.external, "mnt[/run/notify]:/run/notify"));
-	CHECK_INT(plan_with("16 10 8:1 /n /run/notify ro - ext4 x rw\n", a, &c, &err),
-		  -EOPNOTSUPP);
+	CHECK_INT(plan_with("16 10 8:1 /n /run/notify ro - ext4 x rw\n", a, &c, &err), -EOPNOTSUPP);
 	CHECK_INT(plan_with("16 10 0:30 /c1 /sys/fs/cgroup rw - cgroup2 c rw\n", a, &c, NULL), 0);
 	CHECK(has(&c.external, "mnt[/sys/fs/cgroup]:/sys/fs/cgroup"));
 	/* Where /dev of the host is a plain tmpfs. */
