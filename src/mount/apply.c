@@ -13,6 +13,7 @@
 #include "src/base/log.h"
 #include "src/base/str.h"
 #include "src/sys/path.h"
+#include "src/sys/syscalls.h"
 
 /* Changes what is mounted at the destination: attributes alone with "bind" (or nothing but
  * propagation asked), the file system itself without. */
@@ -194,6 +195,41 @@ int lr_mount_new_tmpfs(const struct lr_mount_plan *plan, const struct lr_mount_e
 			       : LR_NOFD;
 	}
 	return LR_NOFD;
+}
+
+static int same_mount(int a, int b)
+{
+	struct statx x, y;
+	struct stat s, t;
+
+	if (lr_statx(a, "", AT_EMPTY_PATH, STATX_MNT_ID, &x) == 0 &&
+	    lr_statx(b, "", AT_EMPTY_PATH, STATX_MNT_ID, &y) == 0 &&
+	    x.stx_mask & y.stx_mask & STATX_MNT_ID)
+		return x.stx_mnt_id == y.stx_mnt_id;
+	return fstat(a, &s) < 0 || fstat(b, &t) < 0 ? -errno : s.st_dev == t.st_dev;
+}
+
+int lr_mount_check_seen(const struct lr_mount_plan *plan, const struct lr_mount_env *env,
+			const char *dest, int seen, struct lr_err *err)
+{
+	int want = env->rootfd;
+
+	for (size_t i = plan->n; plan->aliased && i-- > 0;) {
+		if (!lr_streq(plan->ops[i].dest, dest))
+			continue;
+		want = plan->ops[i].mfd;
+		break;
+	}
+	int r = plan->aliased && want >= 0 ? same_mount(want, seen) : 1;
+	if (r < 0)
+		return lr_fail(err, -r, "look at %s", dest);
+	if (r)
+		return 0;
+	lr_refuse(err, EPERM,
+		  "%s is covered by another mount of config.json: a link of the image "
+		  "leads its destination there",
+		  dest);
+	return lr_err_at(err, "mounts");
 }
 
 int lr_mount_finish(struct lr_mount_plan *plan, const struct lr_mount_env *env, struct lr_err *err)

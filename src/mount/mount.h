@@ -101,6 +101,10 @@ int lr_mount_take_root(struct lr_mount_plan *plan);
  * plan's; LR_NOFD: no such thing, or it is not known. */
 int lr_mount_new_tmpfs(const struct lr_mount_plan *plan, const struct lr_mount_env *env,
 		       const char *dest);
+/* Whether `seen`, which is open at `dest`, is what the plan has mounted there, or else the root's
+ * own: a link of the image may have led another mount there. -EPERM. */
+int lr_mount_check_seen(const struct lr_mount_plan *plan, const struct lr_mount_env *env,
+			const char *dest, int seen, struct lr_err *err) LR_MUST_CHECK;
 int lr_mount_finish(struct lr_mount_plan *plan, const struct lr_mount_env *env,
 		    struct lr_err *err) LR_MUST_CHECK;
 /* In a running container: detaches what is mounted at each destination, the last one first. */

@@ -250,6 +250,9 @@ static void plan_flags(struct lr_mount_op *op)
 		op->attr &= ~(uint64_t)MOUNT_ATTR_RDONLY;
 		op->finish_ro = op->keep = true;
 	}
+	/* What is to be found there later is looked at (lr_mount_check_seen). */
+	if (op->kind == LR_MOUNT_FS && lr_streq(op->dest, "/dev"))
+		op->keep = true;
 	op->ms_flags = lr_mount_ms_flags(op->attr) | o->sb;
 	/* The kernel wants the subtype of "fuse.x" split off, which only mount(2) does by
 	 * itself. */

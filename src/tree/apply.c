@@ -61,6 +61,8 @@ int lr_tree_devices(struct lr_tree *t, const struct lr_tree_env *env, struct lr_
 	if (dev < 0)
 		dev = opened = lr_rootfs_open_dev(t->state.rootfd, err);
 	int r = dev < 0 ? dev : 0;
+	if (r >= 0 && opened >= 0)
+		r = lr_mount_check_seen(t->mounts, &menv, "/dev", dev, err);
 	if (r >= 0 && t->made_devices >= 0)
 		r = lr_device_place(t->devices, t->made_devices, t->state.rootfd, dev, err);
 	if (r >= 0)

@@ -277,6 +277,32 @@ refused_or_inside() {
 	echo still writable >>host/file
 }
 
+# With the lean profile, /dev is made in a template before.
+refused_or_no_node() {
+	run rt run -b "$BUNDLE" "$ID"
+	assert_eq "$(ls -A host)" ""
+	if ! lean_profile; then
+		assert_one_error
+		assert_has "$output" "/dev is covered by another mount of config.json"
+	fi
+}
+
+@test "a volume that a link of the image leads to /dev gets no device nodes of the container's" {
+	lean_only "is open to it"
+	mkdir host
+	ln -s /dev "$BUNDLE/rootfs/data"
+	cfg --arg d "$PWD/host" '.mounts += [{"destination": "/data", "type": "bind", "source": $d, "options": ["bind"]}]
+		| .linux.devices = [{"path": "/dev/mine", "type": "c", "major": 1, "minor": 3}]'
+	refused_or_no_node
+	# Nor where config.json has nothing on /dev.
+	cfg '.mounts |= map(select(.destination | startswith("/dev") | not))'
+	refused_or_no_node
+	# A link that leads elsewhere is nobody's business.
+	ln -sfn /proc/../srv "$BUNDLE/rootfs/data"
+	run -0 rt run -b "$BUNDLE" "$ID"
+	assert_eq "$output" hello
+}
+
 @test "no path climbs over the root: masked and read-only paths, the working directory" {
 	lean_only "is open to it"
 	mkdir "$BUNDLE/rootfs/writable"
