@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """exec: the life of a container step by step; each step timed by itself, from before its vfork until after its wait4.
+After each life a whole `run` of the same config, so that create and start together can be held against it.
 
 One life that doesn't count warms caches and pools. A runtime that fails once is left out from then on, and nothing is
 divided by what it has."""
@@ -12,6 +13,7 @@ from leanbench.workspace import MARK, progress
 STEPS = ("create", "start", "exec", "state", "kill", "delete")
 CONFIGS = ("default", "docker", "lean")  # of compare and counts: lean is the profile on default
 VERBS = ("run", *STEPS)
+ROWS = (*STEPS, "create+start", "run")
 WAIT_S = 10
 
 
@@ -61,8 +63,24 @@ def life(work, runtime, config, samples):
     return None
 
 
+def _turn(work, runtime, config, samples):
+    """A life and a `run`; as life()."""
+    problem = life(work, runtime, config, samples)
+    if problem:
+        return problem
+    create, start = samples["create"][-1], samples["start"][-1]
+    samples["create+start"].append({"wall_us": create["wall_us"] + start["wall_us"],
+                                    "rss_kb": max(create["rss_kb"], start["rss_kb"])})
+    sample = work.runner.run(work.run_command(runtime, config))[0]
+    samples["run"].append(sample)
+    if sample["status"] == MARK:
+        return None
+    sample["failed"] = True
+    return f"run: status {sample['status']}: " + " ".join(work.runner.last_error())
+
+
 def add(sub, common):
-    s = sub.add_parser("exec", parents=[common], help="create, start, exec, state, kill, delete")
+    s = sub.add_parser("exec", parents=[common], help="create, start, exec, state, kill, delete; and run")
     s.add_argument("--runs", type=int, default=200)
 
 
@@ -86,21 +104,21 @@ def run(args, work):
     rows = []
     runtimes = [r for r in work.runtimes if r.oci]
     for config in work.configs(("default",)):
-        samples = {r.name: {step: [] for step in STEPS} for r in runtimes}
+        samples = {r.name: {step: [] for step in ROWS} for r in runtimes}
         problems = {}
         for i, order in enumerate(turns.orders(runtimes, args.runs + 1, config)):
             progress(f"exec: {config} {i}/{args.runs}")
             for runtime in order:
                 if runtime.name in problems:
                     continue
-                first = {step: [] for step in STEPS}
-                problem = life(work, runtime, config, samples[runtime.name] if i else first)
+                first = {step: [] for step in ROWS}
+                problem = _turn(work, runtime, config, samples[runtime.name] if i else first)
                 if problem:
                     problems[runtime.name] = problem
                     if not i: # told as samples that failed
                         samples[runtime.name] = first
         measured = [_row(args, r, config, step, samples[r.name][step], problems.get(r.name))
-                    for r in runtimes for step in STEPS]
+                    for r in runtimes for step in ROWS]
         turns.add_ratios([row for row in measured if row["runtime"] not in problems], work.runtimes[0].name)
         rows += measured
     return rows

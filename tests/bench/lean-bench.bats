@@ -6,7 +6,9 @@ load ../lib/bench
 
 @test "each benchmark gives the rows of each runtime, none failed" {
 	bench exec --runs 2 --runtime lean-runtime --runtime lean --runtime crun
-	assert_rows 18 'all(.failed == 0 and .runs == 2 and .wall_us.min > 0 and .wall_us.min <= .wall_us.p50 and (.wall_us | has("p99") | not))'
+	assert_rows 24 'map(.mode) | unique == ["create", "create+start", "delete", "exec", "kill", "run", "start", "state"]'
+	assert_rows 24 'map(select(.runtime == "crun") | {(.mode): .wall_us.min}) | add | ."create+start" + 1 >= .create + .start'
+	assert_rows 24 'all(.failed == 0 and .runs == 2 and .wall_us.min > 0 and .wall_us.min <= .wall_us.p50 and (.wall_us | has("p99") | not))'
 	bench start --runs 2 --gap-ms 1 --touch-mb 1 --config default --runtime lean-runtime --runtime floor
 	assert_rows 16 'all(.failed == 0)'
 	assert_rows 4 'map(select(.mode == "isolated" or .mode == "back-to-back")) | all(.syscalls > 10)'
@@ -60,8 +62,8 @@ program() {
 	program hangs 'case "$*" in *" run "*|*" create "*) exec sleep 1000 ;; esac'
 	run "$BENCH" exec --runs 1 --timeout 1 --runtime lean-runtime --runtime "hangs=$PWD/hangs" --output out.json
 	[ "$status" = 1 ]
-	assert_rows 12 'map(select(.runtime == "hangs" and .mode == "create")) | .[0].failed == 1 and (.[0].error | startswith("create: status 265"))'
-	assert_rows 12 'map(select(.runtime == "lean-runtime")) | all(.failed == 0 and .runs == 1)'
+	assert_rows 16 'map(select(.runtime == "hangs" and .mode == "create")) | .[0].failed == 1 and (.[0].error | startswith("create: status 265"))'
+	assert_rows 16 'map(select(.runtime == "lean-runtime")) | all(.failed == 0 and .runs == 1)'
 	run "$BENCH" scale --seconds 1 --processes 1 --timeout 1 --no-inprocess --runtime lean-runtime --runtime "hangs=$PWD/hangs" --output out.json
 	[ "$status" = 1 ]
 	assert_rows 2 'map(select(.runtime == "hangs")) | .[0].failed == 1 and (.[0] | has("per_second") | not)'
@@ -73,11 +75,11 @@ program() {
 	program broken 'case "$*" in *" state "*) echo >>"'"$PWD"'/lives"; [ "$(wc -l <"'"$PWD"'/lives")" -lt 3 ] || exit 3 ;; esac'
 	run "$BENCH" exec --runs 4 --runtime "broken=$PWD/broken" --runtime lean-runtime --output out.json
 	[ "$status" = 1 ]
-	assert_rows 12 'map(select(.wall_us)) | length >= 10 and all(has("ratio_p50") | not)'
+	assert_rows 16 'map(select(.wall_us)) | length >= 14 and all(has("ratio_p50") | not)'
 	rm lives
 	run "$BENCH" exec --runs 4 --runtime lean-runtime --runtime "broken=$PWD/broken" --output out.json
-	assert_rows 12 'map(select(.runtime == "broken")) | all(has("ratio_p50") | not) and all(.error or .what)'
-	assert_rows 12 'map(select(.runtime == "lean-runtime")) | all(.ratio_p50 == 1)'
+	assert_rows 16 'map(select(.runtime == "broken")) | all(has("ratio_p50") | not) and all(.error or .what)'
+	assert_rows 16 'map(select(.runtime == "lean-runtime")) | all(.ratio_p50 == 1)'
 }
 
 @test "what is to stay can't be below /mnt where that is covered" {
