@@ -147,15 +147,15 @@ class Changes(Verb):
 
     probes = False
 
-    def __init__(self, name, line, status, start=("run", "-d"), after=None, keeps=True):
+    def __init__(self, name, line, status, start=("run", "-d"), first=None, keeps=True):
         super().__init__(name)
-        self.words, self.status, self.start, self.after, self.keeps = (line,), status, start, after, keeps
+        self.words, self.status, self.start, self.first, self.keeps = (line,), status, start, first, keeps
         self.edit = config("stay")
 
     def setup(self, place):
         super().setup(place)
-        if self.after:
-            line, status = self.after
+        if self.first:
+            line, status = self.first
             place.must(*line.format(id=place.id).split(), out="dropped")
             self.becomes(place, status)
 
@@ -363,12 +363,12 @@ VERBS = [
     Runs("exec-detached", "exec -d {id} /bin/probe stay", start=("run", "-d"), edit=config("stay"), keeps=True),
     Changes("kill", "kill {id} KILL", "stopped", keeps=False),
     Changes("pause", "pause {id}", "paused"),
-    Changes("resume", "resume {id}", "running", after=("pause {id}", "paused")),
+    Changes("resume", "resume {id}", "running", first=("pause {id}", "paused")),
     Updates("update", "update --memory 50331648 --pids-limit 77 {id}", "running"),
     Shows("state", "state {id}"),
     Shows("list", "list", partly=True),
     Shows("ps", "ps --format json {id}"),
-    Stops("delete", "delete {id}", after=("kill {id} KILL", "stopped"), keeps=False),
+    Stops("delete", "delete {id}", first=("kill {id} KILL", "stopped"), keeps=False),
     Stops("delete-force", "delete --force {id}", keeps=False),
     LeanRuns("lean-run", "--lean run -b {bundle} {id}", edit=lean_config(), warm=True),
     LeanRuns("lean-run-cold", "--lean run -b {bundle} {id}", edit=lean_config(), warm=False),
