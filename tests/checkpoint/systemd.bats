@@ -13,7 +13,7 @@ setup() {
 teardown() {
 	show_logs
 	common_teardown
-	[ "$(prop LoadState)" = not-found ] || fail "$UNIT is left"
+	[ -z "${UNIT-}" ] || [ "$(prop LoadState)" = not-found ] || fail "$UNIT is left"
 }
 
 sd() {
