@@ -271,7 +271,7 @@ asks_restore() {
 	# Cut off, it would be understood.
 	FAKE_ANSWER=08011001 FAKE_TIMES=20000 run fake checkpoint --image-path "$IMG" "$ID"
 	assert_one_error
-	assert_has "$output" "does not tell what it can"
+	assert_has "$output" "criu answers at too great a length"
 	FAKE_FAIL=1 run fake checkpoint --image-path "$IMG" "$ID"
 	assert_one_error
 	assert_has "$output" "the fake says no"
