@@ -161,21 +161,29 @@ int lr_mkdir_p(const char *path, mode_t mode)
 	return r < 0 ? r : mkdir_or_is(path, mode);
 }
 
+int lr_open_beneath(int dir, const char *path, int flags)
+{
+	const struct open_how how = {
+		.flags = (unsigned)(flags | O_NOFOLLOW | O_CLOEXEC),
+		.resolve = RESOLVE_BENEATH | RESOLVE_NO_SYMLINKS | RESOLVE_NO_MAGICLINKS |
+			   RESOLVE_NO_XDEV,
+	};
+
+	return lr_path_no_openat2 ? -ENOSYS : lr_openat2(dir, path, &how);
+}
+
 /*
  * A directory to be emptied, unless a mount lies on it: RESOLVE_NO_XDEV sees bind mounts of the
  * same file system too, which a comparison of devices does not.
  */
 static int open_unmounted(int parent, const char *name)
 {
-	struct open_how how = {
-		.flags = O_DIRECTORY | O_RDONLY | O_NOFOLLOW | O_CLOEXEC,
-		.resolve = RESOLVE_NO_XDEV | RESOLVE_NO_SYMLINKS | RESOLVE_BENEATH,
-	};
-	int r = lr_path_no_openat2 ? -ENOSYS : lr_openat2(parent, name, &how);
+	const int flags = O_DIRECTORY | O_RDONLY | O_NOFOLLOW | O_CLOEXEC;
+	int r = lr_open_beneath(parent, name, flags);
 	if (r != -ENOSYS && r != -EPERM)
 		return r;
 
-	LR_CLEANUP_FD int fd = openat(parent, name, (int)how.flags);
+	LR_CLEANUP_FD int fd = openat(parent, name, flags);
 	struct statx stx = {0};
 	if (fd < 0)
 		return -errno;

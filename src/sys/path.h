@@ -24,6 +24,10 @@ int lr_open_in(int rootfd, const char *path, int flags, mode_t mode) LR_MUST_CHE
 /* The same, but any symbolic link on the way is -ELOOP. */
 int lr_open_in_nolinks(int rootfd, const char *path, int flags, mode_t mode) LR_MUST_CHECK;
 
+/* Opens `path` below `dir`, through no link and into no other mount: -ELOOP, -EXDEV. A link that is
+ * the last component can be opened with O_PATH. -ENOSYS where there is no openat2(2). */
+int lr_open_beneath(int dir, const char *path, int flags) LR_MUST_CHECK;
+
 /*
  * Makes every missing directory of `path` (mode `mode`, umask applies), and returns an O_PATH
  * descriptor of the last. Existing components may be symlinks (resolved inside the root).

@@ -76,7 +76,11 @@ static int read_stat(const char *path, struct lr_proc_stat *ret)
 	if (!p)
 		return -EIO;
 	st.ignored = (uint32_t)strtoul(p, &p, 10);
-	st.caught = (uint32_t)strtoul(p, NULL, 10);
+	st.caught = (uint32_t)strtoul(p, &p, 10);
+	p = skip_fields(p, 38 - 35);
+	if (!p)
+		return -EIO;
+	st.exit_signal = (int)strtol(p, NULL, 10);
 	*ret = st;
 	return 0;
 }

@@ -19,6 +19,7 @@ struct lr_proc_stat {
 	uint32_t ignored;    /* signal n: bit n - 1; up to 31 (field 33) */
 	uint32_t caught;     /* the same (field 34) */
 	bool dies;           /* on its way out, or not waited for yet (flags, field 9) */
+	int exit_signal;     /* that its parent gets at its end (field 38) */
 	char name[16];       /* of what it executed last, if it has not changed it (field 2) */
 };
 

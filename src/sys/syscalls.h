@@ -79,6 +79,9 @@ struct lr_dirent {
 ssize_t lr_getdents(int fd, void *buf, size_t size);
 
 /* What older headers lack; values are kernel ABI. */
+#ifndef OPEN_TREE_NAMESPACE
+#define OPEN_TREE_NAMESPACE 2 /* Linux 7.0 */
+#endif
 #ifndef MFD_EXEC
 #define MFD_EXEC 0x0010U
 #endif
