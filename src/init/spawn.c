@@ -29,7 +29,7 @@ static unsigned clone_flags(const struct lr_init_plan *p)
 	unsigned later = CLONE_NEWCGROUP | CLONE_NEWTIME;
 
 	/* What was prepared is entered by the child. */
-	if (p->lean && p->lean->mntns >= 0)
+	if ((p->lean && p->lean->mntns >= 0) || p->tree.state.bare >= 0)
 		later |= CLONE_NEWNS;
 	if (p->lean && p->lean->netns >= 0)
 		later |= CLONE_NEWNET;

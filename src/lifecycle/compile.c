@@ -63,6 +63,13 @@ static int all_mounts(const struct work *w, struct oci_mounts *ret, struct lr_er
 	return 0;
 }
 
+/* Those that run before the pivot: createContainer hooks in there, and others that enter the mount
+ * namespace by themselves, to bind files of the host's into the root (NVIDIA's). */
+static bool looks_back(const struct oci_hooks *h)
+{
+	return h && (h->prestart.n || h->create_runtime.n || h->create_container.n);
+}
+
 static int compile_tree(struct work *w, struct lr_err *err)
 {
 	struct lr_compiled *c = w->c;
@@ -84,6 +91,7 @@ static int compile_tree(struct work *w, struct lr_err *err)
 		.netns = lr_ns_private(&p->ns, LR_NS_NET),
 		.kind = c->lean.template_ ? LR_TREE_FROM_TEMPLATE : LR_TREE_WHOLE,
 		.rootless = lr_is_rootless(w->rt),
+		.looks_back = looks_back(c->config->hooks),
 	};
 
 	int r = lr_lsm_check_mount_label(w->l->mount_label, err);

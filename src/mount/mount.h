@@ -86,6 +86,11 @@ int lr_mount_plan(const struct oci_mounts *mounts, const struct lr_mount_opts *o
 		  struct lr_arena *arena, struct lr_mount_plan **ret,
 		  struct lr_err *err) LR_MUST_CHECK;
 
+/* Whether apply can do without the host's files, if prepare opens all that is bound. */
+bool lr_mount_can_be_bare(const struct lr_mount_plan *plan);
+/* Before prepare: apply will not see the host's files; or it will after all. */
+void lr_mount_go_bare(struct lr_mount_plan *plan, bool bare);
+
 int lr_mount_prepare(struct lr_mount_plan *plan, struct lr_err *err) LR_MUST_CHECK;
 int lr_mount_apply(struct lr_mount_plan *plan, const struct lr_mount_env *env,
 		   struct lr_err *err) LR_MUST_CHECK;
@@ -114,6 +119,9 @@ void lr_mount_release(struct lr_mount_plan *plan); /* NULL-safe, may be called t
 /* The same plan with a state of its own: what is done to it leaves this one alone. NULL: no
  * memory. */
 struct lr_mount_plan *lr_mount_copy(const struct lr_mount_plan *plan, struct lr_arena *arena);
+
+/* Whether the last mount at `dest`, a clean path, is a new tmpfs. Pure. */
+bool lr_mount_has_tmpfs(const struct lr_mount_plan *plan, const char *dest);
 
 /* True if some mount is of type cgroup or cgroup2: apply will want env->cgroup. */
 bool lr_mount_wants_cgroup(const struct lr_mount_plan *plan);

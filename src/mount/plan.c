@@ -461,6 +461,37 @@ struct lr_mount_plan *lr_mount_copy(const struct lr_mount_plan *plan, struct lr_
 	return p;
 }
 
+bool lr_mount_can_be_bare(const struct lr_mount_plan *plan)
+{
+	for (size_t i = 0; i < plan->n; i++) {
+		const struct lr_mount_op *op = &plan->ops[i];
+
+		/* A source in the root may be made by an earlier mount. Without a cgroup namespace,
+		 * the host's directory is bound. */
+		if (op->names_files || op->inside || lr_mount_is_root(op) ||
+		    (op->kind == LR_MOUNT_CGROUP && !plan->opts.cgroupns))
+			return false;
+	}
+	return !lr_mount_no_new_api;
+}
+
+void lr_mount_go_bare(struct lr_mount_plan *plan, bool bare)
+{
+	plan->opts.elsewhere = bare;
+}
+
+bool lr_mount_has_tmpfs(const struct lr_mount_plan *plan, const char *dest)
+{
+	bool has = false;
+
+	for (size_t i = 0; i < plan->n; i++) {
+		const struct lr_mount_op *op = &plan->ops[i];
+		if (op->kind != LR_MOUNT_REMOUNT && lr_streq(op->dest, dest))
+			has = op->kind == LR_MOUNT_FS && lr_streq(op->type, "tmpfs");
+	}
+	return has;
+}
+
 bool lr_mount_wants_cgroup(const struct lr_mount_plan *plan)
 {
 	for (size_t i = 0; i < plan->n; i++)

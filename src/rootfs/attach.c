@@ -1,7 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* rootfs: the rootfs becomes a mount of the new mount namespace; see rootfs.h. */
 #define LR_ROOM "rootfs"
+#include <linux/capability.h>
+#include <linux/magic.h>
+#include <sched.h>
 #include <sys/stat.h>
+#include <sys/vfs.h>
 #include <unistd.h>
 
 #include "src/base/log.h"
@@ -96,6 +100,69 @@ int lr_rootfs_prepare(const struct lr_rootfs_plan *plan, struct lr_rootfs_state 
 	return 0;
 }
 
+bool lr_rootfs_can_be_bare(const struct lr_rootfs_plan *plan)
+{
+	return plan->new_mount_ns && !plan->userns && !plan->prepared && !plan->no_pivot &&
+	       lr_rootfs_host_is_deaf(plan);
+}
+
+bool lr_rootfs_may_be_first(long type)
+{
+	return type == RAMFS_MAGIC || type == TMPFS_MAGIC;
+}
+
+/* What a bare namespace has below the rootfs is a copy of the first of all mounts, and root of the
+ * container may uncover that. Where the host never left it, it is the host's root. */
+static bool host_is_first_mount(void)
+{
+	struct statfs fs;
+
+	return statfs("/", &fs) < 0 || lr_rootfs_may_be_first((long)fs.f_type);
+}
+
+/* A filter may deny calls that mount(2) with paths of the host's would take the place of. What it lets
+ * through fails otherwise. */
+static bool mounts_by_descriptors(void)
+{
+	struct mount_attr attr = {.attr_set = MOUNT_ATTR_RDONLY};
+
+	return !lr_not_offered(lr_fsopen(NULL, FSOPEN_CLOEXEC)) &&
+	       !lr_not_offered(lr_move_mount(LR_NOFD, "", LR_NOFD, "",
+					     MOVE_MOUNT_F_EMPTY_PATH | MOVE_MOUNT_T_EMPTY_PATH)) &&
+	       !lr_not_offered(lr_mount_setattr(LR_NOFD, "", AT_EMPTY_PATH, &attr));
+}
+
+void lr_rootfs_make_bare(const struct lr_rootfs_plan *plan, struct lr_rootfs_state *state)
+{
+	LR_CLEANUP_FD int fd = lr_open_tree(AT_FDCWD, plan->dir,
+					    OPEN_TREE_NAMESPACE | OPEN_TREE_CLOEXEC | AT_RECURSIVE);
+
+	/* For want of mknod(2), devices are bound, from paths of the host's. */
+	if (fd >= 0 && !host_is_first_mount() && mounts_by_descriptors() && lr_has_cap(CAP_MKNOD))
+		state->bare = lr_take_fd(&fd);
+}
+
+/* A clone of the host's shared mounts is their peer, until it is told otherwise. */
+static int enter_bare(const struct lr_rootfs_plan *plan, struct lr_rootfs_state *state,
+		      struct lr_err *err)
+{
+	/* For what only mount(2) does (remounting a file system), with paths of /proc. */
+	LR_CLEANUP_FD int proc = lr_open("/proc", O_PATH | O_DIRECTORY | O_CLOEXEC);
+	int r = lr_setns(state->bare, CLONE_NEWNS);
+
+	if (r < 0)
+		return lr_fail(err, -r, "enter a mount namespace made of %s", plan->path);
+	if (mount(NULL, "/", NULL, plan->attach_flags, NULL) < 0)
+		return lr_fail(err, errno, "setting the propagation of %s", plan->path);
+	int fd = lr_open("/", O_PATH | O_DIRECTORY | O_CLOEXEC);
+	if (fd < 0)
+		return fail_attach(plan, -errno, err);
+	state->rootfd = fd;
+	state->proc = lr_take_fd(&proc);
+	lr_debug("rootfs: %s is alone in its mount namespace", plan->path);
+	return 0;
+}
+
 /* Hooks find the container at its path; where nobody in the user namespace could reach that, any
  * place does, and "/" is one that nothing looks through before the pivot. */
 static int attach_prepared(const struct lr_rootfs_plan *plan, struct lr_rootfs_state *state,
@@ -116,6 +183,8 @@ static int attach_prepared(const struct lr_rootfs_plan *plan, struct lr_rootfs_s
 int lr_rootfs_attach(const struct lr_rootfs_plan *plan, struct lr_rootfs_state *state,
 		     struct lr_err *err)
 {
+	if (state->bare >= 0)
+		return enter_bare(plan, state, err);
 	if (plan->prepared || !plan->new_mount_ns) {
 		int fd =
 			lr_open(plan->prepared ? "/" : plan->dir, O_PATH | O_DIRECTORY | O_CLOEXEC);
@@ -159,5 +228,7 @@ void lr_rootfs_state_close(struct lr_rootfs_state *s)
 		return;
 	s->rootfd = lr_close_late(s->rootfd); /* of attach */
 	s->tree = lr_close(s->tree);
+	s->bare = lr_close(s->bare);
+	s->proc = lr_close(s->proc);
 	lr_rootfs_covers_close(s);
 }

@@ -5,6 +5,12 @@
 
 #include "src/rootfs/rootfs.h"
 
+/* Attach leaves no mount of the host's shared: nothing that is done after it reaches the host. */
+bool lr_rootfs_host_is_deaf(const struct lr_rootfs_plan *plan);
+
+/* Whether the kernel may have begun with a root of this type (statfs(2)): one in memory. */
+bool lr_rootfs_may_be_first(long type);
+
 /* Fills the three *_flags of the plan from linux.rootfsPropagation (NULL or "": the default). */
 int lr_rootfs_propagation(struct lr_rootfs_plan *plan, const char *name,
 			  struct lr_err *err) LR_MUST_CHECK;

@@ -7,8 +7,7 @@
 #include "src/rootfs/internal.h"
 #include "src/sys/syscalls.h"
 
-/* Attach left no mount of the host's shared: nothing that is done here reaches the host. */
-static bool host_is_deaf(const struct lr_rootfs_plan *plan)
+bool lr_rootfs_host_is_deaf(const struct lr_rootfs_plan *plan)
 {
 	return plan->attach_flags & MS_REC && !(plan->attach_flags & MS_SHARED);
 }
@@ -26,7 +25,7 @@ static int pivot(const struct lr_rootfs_plan *plan, struct lr_err *err)
 			lr_err_hint(err, "if the host runs from its initramfs, use --no-pivot");
 		return r;
 	}
-	if (host_is_deaf(plan))
+	if (lr_rootfs_host_is_deaf(plan))
 		return 0;
 	/* Unmounting the host's tree must not reach the host. What is mounted on the root is where
 	 * ".." leads from there. */
@@ -41,11 +40,11 @@ static int pivot(const struct lr_rootfs_plan *plan, struct lr_err *err)
 static int move_root(const struct lr_rootfs_plan *plan, const struct lr_rootfs_state *state,
 		     struct lr_err *err)
 {
-	int r = lr_rootfs_hide_host(state->rootfd, host_is_deaf(plan), err);
+	int r = lr_rootfs_hide_host(state->rootfd, lr_rootfs_host_is_deaf(plan), err);
 	if (r < 0)
 		return r;
 	/* What is mounted on a shared "/" shows on the host. */
-	if (!host_is_deaf(plan) && mount(NULL, "/", NULL, MS_SLAVE, NULL) < 0)
+	if (!lr_rootfs_host_is_deaf(plan) && mount(NULL, "/", NULL, MS_SLAVE, NULL) < 0)
 		return lr_fail(err, errno, "stopping propagation of the host's root");
 	if (!state->over && mount(".", "/", NULL, MS_MOVE, NULL) < 0)
 		return lr_fail(err, errno, "moving %s to the root", plan->path);
@@ -57,7 +56,7 @@ static int move_root(const struct lr_rootfs_plan *plan, const struct lr_rootfs_s
 int lr_rootfs_pivot(const struct lr_rootfs_plan *plan, const struct lr_rootfs_state *state,
 		    struct lr_err *err)
 {
-	if (plan->prepared)
+	if (plan->prepared || state->bare >= 0)
 		return 0;
 	if (fchdir(state->rootfd) < 0)
 		return lr_fail(err, errno, "entering %s", plan->path);
@@ -89,12 +88,13 @@ static int make_readonly(struct lr_err *err)
 	return 0;
 }
 
-int lr_rootfs_finish(const struct lr_rootfs_plan *plan, struct lr_err *err)
+int lr_rootfs_finish(const struct lr_rootfs_plan *plan, const struct lr_rootfs_state *state,
+		     struct lr_err *err)
 {
 	if (!plan->new_mount_ns || plan->prepared)
 		return 0;
 	/* The working directory is the new root, but unmounting "." takes what is on top. */
-	if (!plan->no_pivot && umount2(".", MNT_DETACH) < 0)
+	if (!plan->no_pivot && state->bare < 0 && umount2(".", MNT_DETACH) < 0)
 		return lr_fail(err, errno, "detaching the host's root");
 	int r = plan->readonly ? make_readonly(err) : 0;
 	if (r < 0)

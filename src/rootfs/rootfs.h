@@ -7,6 +7,7 @@
  * In the parent, before clone:
  *
  *   lr_rootfs_prepare    for a user namespace, whose root may not reach the rootfs by its path
+ *   lr_rootfs_make_bare  where the kernel can: a mount namespace with nothing in it but the rootfs
  *
  * Order in the container's first process:
  *
@@ -29,6 +30,9 @@
  *
  * Nothing else may run in the container's mount namespace, and no path of the image or the config
  * be looked up, between pivot and finish.
+ *
+ * A *bare* mount namespace spares the copy of all the host's mounts, and the pivot that leaves them.
+ * What attach, pivot and finish would do to the host's mounts is left out then.
  *
  * A process that was put into a copy of a prepared tree (src/lean) has its root already. It goes
  * the same way: the same code protects its paths, and what is done is left out (opts.prepared).
@@ -83,12 +87,15 @@ struct lr_rootfs_cover {
 struct lr_rootfs_state {
 	int rootfd; /* the container's root: what other rooms work below */
 	int tree;   /* from prepare: the rootfs as a detached mount */
+	int bare;   /* a mount namespace for attach to enter: the process was born without one */
+	int proc;   /* the host's, where attach has left its files, or LR_NOFD */
 	bool over;  /* attach put it over "/", for want of a way to its own path */
 	struct lr_rootfs_cover null, empty;
 };
 #define LR_ROOTFS_STATE_INIT                                                                       \
 	{                                                                                          \
-		.rootfd = LR_NOFD, .tree = LR_NOFD, .null.fd = LR_NOFD, .empty.fd = LR_NOFD        \
+		.rootfd = LR_NOFD, .tree = LR_NOFD, .bare = LR_NOFD, .proc = LR_NOFD,              \
+		.null.fd = LR_NOFD, .empty.fd = LR_NOFD                                            \
 	}
 
 void lr_rootfs_state_close(struct lr_rootfs_state *s); /* NULL-safe; keeps errno */
@@ -107,6 +114,13 @@ int lr_rootfs_plan(const struct oci_root *root, const char *propagation,
  * search. Nothing to do without a user namespace, or without the right to clone mounts. */
 int lr_rootfs_prepare(const struct lr_rootfs_plan *plan, struct lr_rootfs_state *state,
 		      struct lr_err *err) LR_MUST_CHECK;
+
+/* Whether a bare namespace will do: nothing of the host's mounts is to reach the container's root,
+ * or the other way. */
+bool lr_rootfs_can_be_bare(const struct lr_rootfs_plan *plan);
+/* Parent: fills state->bare, or leaves it alone: the usual way is always open (before Linux 7.0, and
+ * where something else is the matter, which will be said there). */
+void lr_rootfs_make_bare(const struct lr_rootfs_plan *plan, struct lr_rootfs_state *state);
 
 /* All of the following make system calls only, allocate nothing, and run in the container's first
  * process, as root of the user namespace that owns its mount namespace. */
@@ -140,6 +154,7 @@ int lr_rootfs_pivot(const struct lr_rootfs_plan *plan, const struct lr_rootfs_st
 		    struct lr_err *err) LR_MUST_CHECK;
 
 /* The host's mounts are out of reach from here on. */
-int lr_rootfs_finish(const struct lr_rootfs_plan *plan, struct lr_err *err) LR_MUST_CHECK;
+int lr_rootfs_finish(const struct lr_rootfs_plan *plan, const struct lr_rootfs_state *state,
+		     struct lr_err *err) LR_MUST_CHECK;
 
 #endif

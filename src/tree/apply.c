@@ -4,12 +4,29 @@
 
 #include "src/base/fd.h"
 
+/* What can't be prepared, the child may be able to do where it sees the host's files; or it says
+ * what is the matter. */
+static int prepare_mounts(struct lr_tree *t, struct lr_err *err)
+{
+	if (t->state.bare >= 0) {
+		lr_mount_go_bare(t->mounts, true);
+		if (lr_mount_prepare(t->mounts, NULL) >= 0)
+			return 0;
+		lr_mount_go_bare(t->mounts, false);
+		t->state.bare = lr_close(t->state.bare);
+	}
+	return lr_mount_prepare(t->mounts, err);
+}
+
 int lr_tree_prepare(struct lr_tree *t, struct lr_err *err)
 {
 	int r = lr_rootfs_prepare(t->rootfs, &t->state, err);
 
+	/* On cgroup v1 the host's directories are what is bound if a hierarchy can't be mounted. */
+	if (r >= 0 && t->can_be_bare && (!t->cgroup || t->cgroup->v2))
+		lr_rootfs_make_bare(t->rootfs, &t->state);
 	if (r >= 0)
-		r = lr_mount_prepare(t->mounts, err);
+		r = prepare_mounts(t, err);
 	return r < 0 ? r : lr_device_prepare(t->devices, &t->made_devices, err);
 }
 
@@ -27,7 +44,7 @@ static struct lr_mount_env mount_env(const struct lr_tree *t, const struct lr_tr
 {
 	return (struct lr_mount_env){
 		.rootfd = t->state.rootfd,
-		.procfd = env->procfd,
+		.procfd = env->procfd >= 0 ? env->procfd : t->state.proc,
 		.cgroup = t->cgroup,
 		.alone = t->rootfs->new_mount_ns,
 		.join_cgroup = env->join_cgroup,
@@ -97,7 +114,7 @@ int lr_tree_pivot(struct lr_tree *t, struct lr_err *err)
 	int r = lr_rootfs_pivot(t->rootfs, &t->state, err);
 
 	if (r >= 0)
-		r = lr_rootfs_finish(t->rootfs, err);
+		r = lr_rootfs_finish(t->rootfs, &t->state, err);
 	lr_rootfs_state_close(&t->state);
 	return r;
 }

@@ -45,6 +45,9 @@ int lr_tree_plan(const struct oci_root *root, const struct oci_linux *l,
 		return r;
 	t.own_dev = o->kind != LR_TREE_FROM_TEMPLATE && lr_device_needs_dev(o->here);
 	t.rootless = o->rootless;
+	/* An ordinary user may have to bind the host's own file systems for want of new ones. */
+	t.can_be_bare = o->kind == LR_TREE_WHOLE && !o->rootless && !o->looks_back &&
+			lr_rootfs_can_be_bare(t.rootfs) && lr_mount_can_be_bare(t.mounts);
 	const struct lr_device_opts dev_opts = {.userns = o->userns,
 						.needs_dev = t.own_dev,
 						.uid_map = &l->uid_mappings,

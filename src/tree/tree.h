@@ -52,6 +52,7 @@ struct lr_tree_opts {
 		LR_TREE_FROM_TEMPLATE, /* "/" is a copy of one, with all but `here` */
 	} kind;
 	bool rootless;
+	bool looks_back; /* hooks look at the host's files from the new mount namespace */
 };
 
 struct lr_tree {
@@ -61,6 +62,7 @@ struct lr_tree {
 	const struct lr_mount_cgroup_view *cgroup; /* what a cgroup mount shows: the caller's */
 	bool own_dev;                              /* /dev is the tree's own: it is filled */
 	bool rootless;
+	bool can_be_bare; /* nothing of the host is looked at from inside; see rootfs.h */
 	struct lr_rootfs_state state;
 	int made_devices; /* by prepare, or LR_NOFD */
 };

@@ -7,6 +7,7 @@ load ../lib/helpers.bash
 setup() { common_setup; }
 teardown() { common_teardown; }
 
+# bats test_tags=ci
 @test "lifecycle: created, running, stopped, gone" {
 	sh_cfg 'echo started; trap "exit 0" TERM; while :; do sleep 0.05; done'
 	rt_create

@@ -24,6 +24,7 @@ hold() {
 	INSIDE=$(pgrep -P "$HOLDER" || echo "$HOLDER")
 }
 
+# bats test_tags=ci
 @test "namespaces: each kind is new" {
 	local pair ns
 	cfg '.linux.namespaces = [{"type":"mount"},{"type":"pid"},{"type":"network"},{"type":"ipc"},{"type":"uts"},{"type":"cgroup"}]'
@@ -128,6 +129,7 @@ userns_cfg() {
 	done
 }
 
+# bats test_tags=ci
 @test "user namespace: id maps" {
 	lean_changes rootfs
 	userns_cfg
@@ -247,6 +249,35 @@ $(readlink "/proc/$(pid_of)/ns/user")"
 	rt_sleeper
 	run -0 rt exec "$ID" readlink /proc/self/ns/time
 	assert_eq "$output" "$(readlink "/proc/$(pid_of)/ns/time")"
+}
+
+# What a container finds of its mounts, without the numbers and groups that each has of its own, and
+# in no order: that is of when each was made, which for a cover is before it is put anywhere.
+mounts_seen() {
+	rm -f "$BATS_TEST_TMPDIR/log"
+	run -0 rt --debug --log "$BATS_TEST_TMPDIR/log" run -b "$BUNDLE" "$ID"
+	sed -E 's/^[0-9]+ [0-9]+ [0-9]+:[0-9]+ //; s/ (shared|master):[0-9]+//' <<<"$output" | sort
+}
+
+# bats test_tags=ci
+@test "mount namespace: made of the root alone, it is what a copy of the host's becomes" {
+	local bare
+	mkdir "$BATS_TEST_TMPDIR/volume"
+	sh_cfg 'cat /proc/self/mountinfo; ls -l /proc/1/ns | wc -l; touch /proc/sys/kernel/hostname; umount /proc 2>&1; pwd'
+	cfg '.mounts += [{destination: "/volume", source: "'"$BATS_TEST_TMPDIR"'/volume", type: "bind", options: ["rbind", "ro"]}]'
+	bare=$(mounts_seen)
+	if ! grep -q 'alone in its mount namespace' "$BATS_TEST_TMPDIR/log"; then
+		[[ $(uname -r) =~ ^([0-9]|1[0-9])\. && ${BASH_REMATCH[1]} -lt 7 ]] && skip "before Linux 7.0 a mount namespace begins as a copy"
+		[ -d /sys/fs/cgroup/memory ] && skip "cgroup v1 files"
+		fail "the host's mounts were copied: $(cat "$BATS_TEST_TMPDIR/log")"
+	fi
+	# Hooks that look at the host's files from in there take a copy.
+	local hook
+	for hook in prestart createRuntime createContainer; do
+		cfg --arg h $hook '.hooks = {($h): [{path: "/bin/true"}]}'
+		assert_eq "$bare" "$(mounts_seen)"
+		run ! grep 'alone in its mount namespace' "$BATS_TEST_TMPDIR/log"
+	done
 }
 
 @test "hostname and domainname" {

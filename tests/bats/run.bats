@@ -7,6 +7,7 @@ load ../lib/helpers.bash
 setup() { common_setup; }
 teardown() { common_teardown; }
 
+# bats test_tags=ci
 @test "run: prints and exits 0" {
 	run -0 --separate-stderr rt run --bundle "$BUNDLE" "$ID"
 	assert_eq "$output" hello
@@ -55,6 +56,7 @@ holds() { # PID WHAT
 	[ "$(open_of "$1")" = "$2" ]
 }
 
+# bats test_tags=ci
 @test "run: while the container runs, nothing is open but what its end takes" {
 	lean_changes network
 	lean_only "its own affair"
@@ -163,6 +165,7 @@ anon_inode:[signalfd]" || fail "$(open_of "$pid")"
 	assert_has "$(cat out)" "got TERM"
 }
 
+# bats test_tags=ci
 @test "run: --detach returns, and --pid-file names init" {
 	cfg '.process.args = ["/bin/sleep", "300"]'
 	rt_bg run --detach --pid-file "$BATS_TEST_TMPDIR/pid" -b "$BUNDLE" "$ID"

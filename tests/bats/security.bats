@@ -179,6 +179,7 @@ refused_or_inside() {
 	assert_eq "$output" /tmp
 }
 
+# bats test_tags=ci
 @test "CVE-2024-21626: no descriptor of the host is open in init while it waits" {
 	local fd target pid
 	# One that would survive an execve, too.
@@ -221,6 +222,28 @@ refused_or_inside() {
 		assert_eq "$self: $list" "$self: 3:/etc/passwd 40:/etc/group "
 		rt delete --force "$ID"
 	done
+}
+
+# bats test_tags=ci
+@test "a container that unmounts its root finds nothing of the host's below" {
+	with_caps CAP_SYS_ADMIN
+	sh_cfg 'umount -l /; exec /bin/sleep 300'
+	rt_bg --debug --log log run -d -b "$BUNDLE" "$ID"
+	local pid
+	pid=$(pid_of)
+	wait_until sh -c "! grep -q . /proc/$pid/mountinfo"
+	# Who enters the mount namespace stands on what is left of it.
+	run -0 python3 - "$pid" "$BATS_TEST_TMPDIR" <<-'END'
+		import ctypes, os, sys
+		libc = ctypes.CDLL(None, use_errno=True)
+		ns = os.open(f"/proc/{sys.argv[1]}/ns/mnt", os.O_RDONLY)
+		assert libc.setns(ns, 0x20000) == 0, os.strerror(ctypes.get_errno())
+		print(*(d + "/" + name for d, _, names in os.walk("/") for name in names))
+		print("host" if os.path.exists(sys.argv[2]) or os.path.exists("/etc") else "nothing")
+	END
+	assert_eq "${lines[-1]}" nothing
+	# What the kernel began with may not be empty, where the namespace was a copy.
+	! grep -q 'alone in its mount namespace' log || assert_eq "$(grep . <<<"$output")" nothing
 }
 
 @test "a symbolic link as /proc, /sys or /dev of the image is refused or stays inside" {
@@ -303,6 +326,7 @@ refused_or_no_node() {
 	assert_eq "$output" hello
 }
 
+# bats test_tags=ci
 @test "no path climbs over the root: masked and read-only paths, the working directory" {
 	lean_only "is open to it"
 	mkdir "$BUNDLE/rootfs/writable"
@@ -391,6 +415,7 @@ refused_or_no_node() {
 	assert_eq "$(sort -u fake/sys/net/ipv4/ip_forward fake/self/oom_score_adj fake/self/attr/exec)" unchanged
 }
 
+# bats test_tags=ci
 @test "what a container mounts does not spread to the host" {
 	needs_root
 	with_caps CAP_SYS_ADMIN

@@ -2,13 +2,35 @@
 /*
  * deny ERROR CALL[,CALL...] PROGRAM [ARG...]: executes PROGRAM under a filter that answers these
  * system calls with ERROR (ENOSYS, EPERM), as an older kernel or a sandbox would. The filter stays
- * with everything that PROGRAM starts, containers included.
+ * with everything that PROGRAM starts, containers included. CALL may be one of `flags` below, too:
+ * open_tree with a flag that older kernels don't know.
  */
 #include <errno.h>
 #include <seccomp.h>
+#include <stdint.h>
 #include <stdio.h>
 #include <string.h>
 #include <unistd.h>
+
+static const struct {
+	const char *name, *call;
+	unsigned arg;
+	uint64_t flag;
+} flags[] = {
+	{"open_tree_namespace", "open_tree", 2, 2 /* OPEN_TREE_NAMESPACE */},
+};
+
+static int deny(scmp_filter_ctx filter, int error, const char *name)
+{
+	for (size_t i = 0; i < sizeof(flags) / sizeof(flags[0]); i++)
+		if (strcmp(name, flags[i].name) == 0)
+			return seccomp_rule_add(filter, SCMP_ACT_ERRNO(error),
+						seccomp_syscall_resolve_name(flags[i].call), 1,
+						SCMP_CMP(flags[i].arg, SCMP_CMP_MASKED_EQ,
+							 flags[i].flag, flags[i].flag));
+	int number = seccomp_syscall_resolve_name(name);
+	return number < 0 ? -EINVAL : seccomp_rule_add(filter, SCMP_ACT_ERRNO(error), number, 0);
+}
 
 static int usage(const char *why)
 {
@@ -33,12 +55,9 @@ int main(int argc, char **argv)
 		return usage("no filter");
 	for (char *save = NULL, *name = strtok_r(argv[2], ",", &save); name;
 	     name = strtok_r(NULL, ",", &save)) {
-		int number = seccomp_syscall_resolve_name(name);
-		if (number < 0)
-			return usage(name);
-		int r = seccomp_rule_add(filter, SCMP_ACT_ERRNO(error), number, 0);
+		int r = deny(filter, error, name);
 		if (r < 0)
-			return usage(strerror(-r));
+			return usage(r == -EINVAL ? name : strerror(-r));
 	}
 	int r = seccomp_load(filter);
 	if (r < 0)

@@ -214,6 +214,32 @@ TEST(parents)
 	CHECK(p && p->ops[2].parent == -1); /* another root does, too */
 }
 
+static bool can_be_bare(const struct oci_mounts *m)
+{
+	struct lr_mount_plan *p = plan(m, 0);
+
+	return p && lr_mount_can_be_bare(p);
+}
+
+TEST(what_does_without_the_hosts_files)
+{
+	opts.root = "/bundle/rootfs";
+	CHECK(can_be_bare(MOUNTS(M("/dev", "tmpfs", "tmpfs"), M("/proc", "proc", "proc"),
+				 M("/a", "bind", "/x", "rbind", "rslave"),
+				 M("/a", "", "", "remount", "bind", "ro"))));
+	CHECK(!can_be_bare(MOUNTS(M("/o", "overlay", "o", "lowerdir=/x"))));
+	CHECK(!can_be_bare(MOUNTS(M("/d", "ext4", "/dev/vda"))));
+	CHECK(!can_be_bare(MOUNTS(M("/", "tmpfs", "tmpfs"))));
+	/* It may be there only when another mount is. */
+	CHECK(!can_be_bare(MOUNTS(M("/a", "bind", "/bundle/rootfs/etc", "bind"))));
+	/* Bound from the host, but for a cgroup namespace. */
+	CHECK(!can_be_bare(MOUNTS(M("/sys/fs/cgroup", "cgroup", "cgroup"))));
+	opts.cgroupns = true;
+	CHECK(can_be_bare(MOUNTS(M("/sys/fs/cgroup", "cgroup", "cgroup"))));
+	opts.cgroupns = false;
+	opts.root = NULL;
+}
+
 TEST(labels)
 {
 	opts.mount_label = "u:r:t:s0:c1,c2";

@@ -7,6 +7,7 @@
 #include <sys/statvfs.h>
 #include <sys/sysmacros.h>
 
+#include "src/base/str.h"
 #include "src/rootfs/internal.h"
 #include "src/sys/procfs.h"
 
@@ -97,7 +98,7 @@ static bool enter(const struct request *q)
 		q->before_pivot(s.rootfd);
 	if (!show("protect", lr_rootfs_protect(plan, &s, &err)) ||
 	    !show("pivot", lr_rootfs_pivot(plan, &s, &err)) ||
-	    !show("finish", lr_rootfs_finish(plan, &err)))
+	    !show("finish", lr_rootfs_finish(plan, &s, &err)))
 		return false;
 	CHECK_STR(getcwd(path, sizeof(path)), "/");
 	lr_rootfs_state_close(&s);
@@ -153,6 +154,47 @@ TEST(plan_takes_every_propagation)
 	CHECK_INT(plan_error(&q), EINVAL);
 	CHECK_STR(err.path, "linux.rootfsPropagation");
 	CHECK_HAS(err.msg, "\"shares\"");
+}
+
+static bool can_be_bare(const struct request *q)
+{
+	LR_CLEANUP_ARENA struct lr_arena *a = lr_arena_new();
+	const struct lr_rootfs_plan *p = plan_of(q, a);
+
+	return p && lr_rootfs_can_be_bare(p);
+}
+
+TEST(what_reaches_the_host_takes_a_copy_of_its_mounts)
+{
+	static const char *const reach[] = {"shared", "rshared", "slave", "private", "unbindable"};
+	static const char *const do_not[] = {"", "rslave", "rprivate", "runbindable"};
+	struct request q = {.root.path = "rootfs"};
+
+	for (size_t i = 0; i < LR_ARRAY_SIZE(reach); i++) {
+		q.propagation = reach[i];
+		CHECK(!can_be_bare(&q));
+	}
+	for (size_t i = 0; i < LR_ARRAY_SIZE(do_not); i++) {
+		q.propagation = do_not[i];
+		CHECK(can_be_bare(&q));
+	}
+	q.no_pivot = true;
+	q.propagation = NULL;
+	CHECK(!can_be_bare(&q));
+	q = (struct request){.root.path = "rootfs", .no_mount_ns = true};
+	CHECK(!can_be_bare(&q));
+}
+
+TEST(a_host_in_memory_takes_a_copy_of_its_mounts)
+{
+	/* Of linux/magic.h: ramfs, tmpfs; ext4, overlayfs, xfs. */
+	static const long first[] = {0x858458f6, 0x01021994},
+			  later[] = {0xef53, 0x794c7630, 0x58465342};
+
+	for (size_t i = 0; i < LR_ARRAY_SIZE(first); i++)
+		CHECK(lr_rootfs_may_be_first(first[i]));
+	for (size_t i = 0; i < LR_ARRAY_SIZE(later); i++)
+		CHECK(!lr_rootfs_may_be_first(later[i]));
 }
 
 TEST(plan_finds_the_root)
