@@ -1,0 +1,331 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* seed: see check.h. One function a section; what it refuses it names by table and index. */
+#define LR_ROOM "seed"
+#include "src/seed/check.h"
+
+#include <signal.h>
+#include <string.h>
+#include <sys/mman.h>
+
+#include "src/base/str.h"
+
+#define BAD SEED_BAD
+
+static bool aligned(uint64_t n)
+{
+	return n % LR_SEED_PAGE == 0;
+}
+
+static int check_host(const struct lr_seed *s, struct lr_err *err)
+{
+	if (lr_seed_count(s, LR_SEED_HOST) != 1)
+		return lr_refuse(err, EPROTO, "the seed does not say what machine it is of");
+	const struct lr_seed_host *h = lr_seed_host(s, 0);
+	if (h->page != LR_SEED_PAGE || h->xsave > LR_SEED_XSAVE || !aligned(h->vdso) ||
+	    !aligned(h->vvar) || h->vdso > 1U << 20 || h->vvar > 1U << 20)
+		return BAD("host", 0, "is garbled");
+	return 0;
+}
+
+static int check_fds(const struct lr_seed *s, const struct lr_seed_process *p, struct lr_err *err)
+{
+	for (uint32_t i = 0; i < p->fds.count; i++) {
+		const struct lr_seed_fd *fd = lr_seed_fd(s, p->fds.first + i);
+		if (fd->number > INT32_MAX)
+			return BAD("fds", p->fds.first + i, "has no number");
+		if (i && fd->number <= lr_seed_fd(s, p->fds.first + i - 1)->number)
+			return BAD("fds", p->fds.first + i, "is out of order");
+	}
+	return 0;
+}
+
+static int check_process(const struct lr_seed *s, uint32_t i, struct lr_err *err)
+{
+	const struct lr_seed_process *p = lr_seed_process(s, i);
+	bool zombie = p->flags & LR_SEED_ZOMBIE;
+
+	if (!p->pid || p->pid >= LR_SEED_PIDS || p->pgid >= LR_SEED_PIDS ||
+	    p->sid >= LR_SEED_PIDS || p->flags & ~LR_SEED_ZOMBIE)
+		return BAD("processes", i, "has impossible ids");
+	/* So there is one root, and no circle. */
+	if (i ? p->parent >= i : p->parent != LR_SEED_NONE)
+		return BAD("processes", i, "comes before its parent");
+	/* Its children are its parent's, or somebody waits for them for ever. */
+	if (i && lr_seed_process(s, p->parent)->flags & LR_SEED_ZOMBIE)
+		return BAD("processes", i, "has a parent that is dead");
+	if (zombie)
+		return p->threads.count || p->fds.count || p->mm != LR_SEED_NONE
+			       ? BAD("processes", i, "is dead, and has threads")
+			       : 0;
+	if (!p->threads.count || p->mm == LR_SEED_NONE || p->fs == LR_SEED_NONE)
+		return BAD("processes", i, "has no thread or no memory");
+	if (lr_seed_thread(s, p->threads.first)->tid != p->pid)
+		return BAD("processes", i, "does not begin with its leader");
+	if (p->limits.count > 64)
+		return BAD("processes", i, "has too many limits");
+	return check_fds(s, p, err);
+}
+
+static int check_thread(const struct lr_seed *s, uint32_t i, struct lr_err *err)
+{
+	const struct lr_seed_thread *t = lr_seed_thread(s, i);
+
+	if (!t->tid || t->tid >= LR_SEED_PIDS)
+		return BAD("threads", i, "has an impossible id");
+	/* FXSAVE and the header of XSAVE at least, and not more than the machine had. */
+	if (t->xsave.length < 576 || t->xsave.length > lr_seed_host(s, 0)->xsave)
+		return BAD("threads", i, "has no XSAVE area");
+	if (t->regs[LR_SEED_RIP] >= LR_SEED_TOP || t->regs[LR_SEED_FS_BASE] >= LR_SEED_TOP ||
+	    t->regs[LR_SEED_GS_BASE] >= LR_SEED_TOP)
+		return BAD("threads", i, "has registers that no program can have");
+	return 0;
+}
+
+static bool vma_kind_fits(const struct lr_seed_vma *v)
+{
+	bool file = v->backing != LR_SEED_NONE, object = v->object != LR_SEED_NONE;
+
+	switch (v->kind) {
+	case LR_SEED_PRIVATE:
+	case LR_SEED_SHARED:
+		return file && !object;
+	case LR_SEED_SHARES:
+	case LR_SEED_COPY:
+		return object && !file;
+	case LR_SEED_ANON:
+	case LR_SEED_VDSO:
+	case LR_SEED_VVAR:
+		return !file && !object;
+	default:
+		return false;
+	}
+}
+
+static int check_vma(const struct lr_seed *s, uint64_t i, uint64_t lowest, struct lr_err *err)
+{
+	const struct lr_seed_vma *v = lr_seed_vma(s, i);
+
+	if (!aligned(v->start) || !aligned(v->end) || !aligned(v->offset) || v->start >= v->end ||
+	    v->end > LR_SEED_TOP || v->offset > INT64_MAX - LR_SEED_TOP)
+		return BAD("vmas", i, "has impossible addresses");
+	if (v->start < lowest)
+		return BAD("vmas", i, "overlaps, or is out of order");
+	if (v->prot & ~(uint32_t)(PROT_READ | PROT_WRITE | PROT_EXEC) ||
+	    v->flags & ~LR_SEED_VMA_FLAGS)
+		return BAD("vmas", i, "has unknown flags");
+	if (!vma_kind_fits(v))
+		return BAD("vmas", i, "is of an unknown kind, or not backed by what it should be");
+	return 0;
+}
+
+static bool keeps_pages(const struct lr_seed_vma *v)
+{
+	return v->kind == LR_SEED_ANON || v->kind == LR_SEED_PRIVATE || v->kind == LR_SEED_COPY;
+}
+
+int seed_check_run(const struct lr_seed *s, uint64_t i, uint64_t lowest, uint64_t *at,
+		   struct lr_err *err)
+{
+	const struct lr_seed_run *r = lr_seed_run(s, i);
+
+	if (!aligned(r->start) || !r->pages || r->start > LR_SEED_TOP ||
+	    r->pages > (LR_SEED_TOP - r->start) / LR_SEED_PAGE || r->start < lowest)
+		return BAD("runs", i, "has impossible addresses");
+	if (!aligned(r->at) || r->at < *at || r->at > s->header->pages ||
+	    r->pages > (s->header->pages - r->at) / LR_SEED_PAGE)
+		return BAD("runs", i, "is not in the file of pages");
+	*at = r->at + r->pages * LR_SEED_PAGE;
+	return 0;
+}
+
+static uint64_t run_end(const struct lr_seed_run *r)
+{
+	return r->start + r->pages * LR_SEED_PAGE;
+}
+
+static int check_mm(const struct lr_seed *s, uint32_t i, uint64_t *at, struct lr_err *err)
+{
+	const struct lr_seed_mm *m = lr_seed_mm(s, i);
+	const uint64_t places[] = {m->start_code, m->end_code,  m->start_data,  m->end_data,
+				   m->start_brk,  m->brk,       m->start_stack, m->arg_start,
+				   m->arg_end,    m->env_start, m->env_end};
+	uint64_t end = 0, v = m->vmas.first, last = v + m->vmas.count;
+
+	for (size_t k = 0; k < LR_ARRAY_SIZE(places); k++)
+		if (places[k] > LR_SEED_TOP)
+			return BAD("mms", i, "has impossible addresses");
+	/* Without one, it would be the resuming program's. */
+	if (!m->auxv.length || m->auxv.length % 16 || m->auxv.length > 8 * LR_SEED_PAGE)
+		return BAD("mms", i, "has no auxiliary vector");
+	for (uint64_t k = v; k < last; k++) {
+		int r = check_vma(s, k, end, err);
+		if (r < 0)
+			return r;
+		end = lr_seed_vma(s, k)->end;
+	}
+	end = 0;
+	for (uint64_t k = m->runs.first; k < m->runs.first + (uint64_t)m->runs.count; k++) {
+		int r = seed_check_run(s, k, end, at, err);
+		if (r < 0)
+			return r;
+		const struct lr_seed_run *run = lr_seed_run(s, k);
+		end = run_end(run);
+		while (v < last && lr_seed_vma(s, v)->end <= run->start)
+			v++;
+		if (v == last || lr_seed_vma(s, v)->start > run->start ||
+		    lr_seed_vma(s, v)->end < end || !keeps_pages(lr_seed_vma(s, v)))
+			return BAD("runs", k, "is not within private memory");
+	}
+	return 0;
+}
+
+int seed_check_runs(const struct lr_seed *s, const struct lr_seed_range *runs, uint64_t size,
+		    uint64_t *at, struct lr_err *err)
+{
+	uint64_t end = 0, room = (size + LR_SEED_PAGE - 1) & ~(uint64_t)(LR_SEED_PAGE - 1);
+
+	for (uint64_t k = runs->first; k < runs->first + (uint64_t)runs->count; k++) {
+		int r = seed_check_run(s, k, end, at, err);
+		if (r < 0)
+			return r;
+		end = run_end(lr_seed_run(s, k));
+		if (end > room)
+			return BAD("runs", k, "is behind the end of its object");
+	}
+	return 0;
+}
+
+static int check_object(const struct lr_seed *s, uint32_t i, uint64_t *at, struct lr_err *err)
+{
+	const struct lr_seed_object *o = lr_seed_object(s, i);
+
+	if ((o->kind != LR_SEED_MEMFD && o->kind != LR_SEED_SHARED_ANON) || o->size > LR_SEED_TOP)
+		return BAD("objects", i, "is of an unknown kind or size");
+	return seed_check_runs(s, &o->runs, o->size, at, err);
+}
+
+static int check_file(const struct lr_seed *s, uint32_t i, struct lr_err *err)
+{
+	const struct lr_seed_file *f = lr_seed_file(s, i);
+	bool channel = f->kind == LR_SEED_PIPE || f->kind == LR_SEED_SOCKET;
+
+	if (f->kind < LR_SEED_REGULAR || f->kind > LR_SEED_MEMFD_FILE)
+		return BAD("files", i, "is of an unknown kind");
+	if (channel != (f->channel != LR_SEED_NONE) ||
+	    (f->kind == LR_SEED_MEMFD_FILE) != (f->object != LR_SEED_NONE))
+		return BAD("files", i, "is without what it stands for");
+	if ((f->kind == LR_SEED_STDIO && f->args[0] > 2) ||
+	    (f->kind == LR_SEED_SOCKET && f->args[0] > 1) || f->pos > INT64_MAX)
+		return BAD("files", i, "is garbled");
+	return 0;
+}
+
+/* Messages: each with its length before it. */
+static bool messages_fit(const uint8_t *at, uint64_t n)
+{
+	while (n >= sizeof(uint32_t)) {
+		uint32_t length;
+		memcpy(&length, at, sizeof(length));
+		n -= sizeof(length);
+		if (length > n)
+			return false;
+		at += sizeof(length) + length;
+		n -= length;
+	}
+	return n == 0;
+}
+
+static int check_channels(const struct lr_seed *s, struct lr_err *err)
+{
+	for (uint32_t i = 0; i < lr_seed_count(s, LR_SEED_FILE); i++) {
+		const struct lr_seed_file *f = lr_seed_file(s, i);
+		if (f->kind != LR_SEED_SOCKET)
+			continue;
+		const struct lr_seed_channel *c = lr_seed_channel(s, f->channel);
+		for (int k = 0; k < 2; k++)
+			if (!messages_fit(lr_seed_data(s, &c->data[k]), c->data[k].length))
+				return BAD("channels", f->channel, "has messages without an end");
+	}
+	return 0;
+}
+
+static int check_small(const struct lr_seed *s, struct lr_err *err)
+{
+	for (uint32_t i = 0; i < lr_seed_count(s, LR_SEED_ACTION); i++) {
+		uint32_t sig = lr_seed_action(s, i)->signal;
+		if (sig < 1 || sig > 64 || sig == SIGKILL || sig == SIGSTOP)
+			return BAD("actions", i, "is of no signal that can have one");
+	}
+	for (uint32_t i = 0; i < lr_seed_count(s, LR_SEED_SIGNAL); i++) {
+		int32_t sig; /* the first member of a siginfo_t */
+		memcpy(&sig, lr_seed_signal(s, i)->info, sizeof(sig));
+		/* Nothing keeps those waiting. */
+		if (sig < 1 || sig > 64 || sig == SIGKILL || sig == SIGSTOP)
+			return BAD("signals", i, "is none that can wait");
+	}
+	for (uint32_t i = 0; i < lr_seed_count(s, LR_SEED_CRED); i++) {
+		uint64_t n = lr_seed_cred(s, i)->groups.length;
+		if (n % 4 || n > UINT64_C(65536) * 4)
+			return BAD("creds", i, "has too many groups");
+	}
+	for (uint32_t i = 0; i < lr_seed_count(s, LR_SEED_TIMER); i++) {
+		const struct lr_seed_timer *t = lr_seed_timer(s, i);
+		if (t->id < 0 || t->signal > 64 || t->interval < 0 || t->left < 0)
+			return BAD("timers", i, "is garbled");
+	}
+	return 0;
+}
+
+/* Each living process has memory of its own. */
+static int check_owners(const struct lr_seed *s, struct lr_err *err)
+{
+	uint32_t next = 0;
+
+	for (uint32_t i = 0; i < lr_seed_count(s, LR_SEED_PROCESS); i++) {
+		const struct lr_seed_process *p = lr_seed_process(s, i);
+		if (!(p->flags & LR_SEED_ZOMBIE) && p->mm != next++)
+			return BAD("processes", i, "does not have memory of its own");
+	}
+	return next == lr_seed_count(s, LR_SEED_MM)
+		       ? 0
+		       : lr_refuse(err, EPROTO, "the seed has memory that belongs to nobody");
+}
+
+typedef int entry_check(const struct lr_seed *s, uint32_t i, struct lr_err *err);
+
+static int check_each(const struct lr_seed *s, enum lr_seed_type type, entry_check *check,
+		      struct lr_err *err)
+{
+	int r = 0;
+
+	for (uint32_t i = 0; r >= 0 && i < lr_seed_count(s, type); i++)
+		r = check(s, i, err);
+	return r;
+}
+
+int lr_seed_check(const struct lr_seed *s, struct lr_err *err)
+{
+	uint64_t at = LR_SEED_PAGE;
+	int r = check_host(s, err);
+
+	if (r >= 0 && !lr_seed_count(s, LR_SEED_PROCESS))
+		r = lr_refuse(err, EPROTO, "there is no process in the seed");
+	if (r >= 0)
+		r = check_each(s, LR_SEED_THREAD, check_thread, err);
+	if (r >= 0)
+		r = check_each(s, LR_SEED_PROCESS, check_process, err);
+	if (r >= 0)
+		r = check_owners(s, err);
+	for (uint32_t i = 0; r >= 0 && i < lr_seed_count(s, LR_SEED_OBJECT); i++)
+		r = check_object(s, i, &at, err);
+	/* Their pages come before those of memory, which may be copied later than all else. */
+	if (r >= 0)
+		r = seed_check_tmpfs(s, &at, err);
+	for (uint32_t i = 0; r >= 0 && i < lr_seed_count(s, LR_SEED_MM); i++)
+		r = check_mm(s, i, &at, err);
+	if (r >= 0)
+		r = check_each(s, LR_SEED_FILE, check_file, err);
+	if (r >= 0)
+		r = check_channels(s, err);
+	return r < 0 ? r : check_small(s, err);
+}

@@ -1,0 +1,545 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include <signal.h>
+
+#include "tests/unit/seed/sample.h"
+#include "tests/unit/test.h"
+
+struct sample {
+	struct lr_arena *a;
+	uint8_t *bytes;
+	size_t size;
+	struct lr_seed seed;
+};
+
+static void sample_free(struct sample *s)
+{
+	lr_arena_free(s->a);
+}
+#define SAMPLE __attribute__((cleanup(sample_free))) struct sample
+
+/* NULL bytes if it can't be made. */
+static struct sample make(void)
+{
+	struct sample s = {.a = lr_arena_new()};
+	struct lr_err err = {0};
+	void *bytes = NULL;
+
+	if (lr_seed_finish(sample_writer(s.a), SAMPLE_PAGES, SAMPLE_ID, &bytes, &s.size, &err) < 0)
+		printf("# %s\n", err.msg);
+	else if (lr_seed_open(bytes, s.size, SAMPLE_PAGES, &s.seed, &err) == 0)
+		s.bytes = bytes;
+	return s;
+}
+
+/* What opening says of the changed bytes, with a sum that is right. */
+static int reopen(struct sample *s, struct lr_err *err)
+{
+	struct lr_seed again;
+
+	lr_seed_seal(s->bytes, s->size);
+	return lr_seed_open(s->bytes, s->size, SAMPLE_PAGES, &again, err);
+}
+
+#define ENTRY(s, type, NAME, i)                                                                    \
+	((struct lr_seed_##type *)lr_seed_entry(&(s).seed, LR_SEED_##NAME, i))
+
+TEST(comes_back)
+{
+	SAMPLE s = make();
+
+	REQUIRE(s.bytes);
+	CHECK_INT(lr_seed_count(&s.seed, LR_SEED_PROCESS), 2);
+	CHECK_INT(lr_seed_process(&s.seed, 0)->pid, 7);
+	CHECK_STR(lr_seed_text(&s.seed, lr_seed_file(&s.seed, 0)->path), "/etc/\"quoted\"");
+	CHECK_INT(lr_seed_run(&s.seed, 2)->pages, 2);
+	CHECK(memcmp(lr_seed_data(&s.seed, &lr_seed_channel(&s.seed, 0)->data[0]), "\4\0\0\0abcd",
+		     8) == 0);
+}
+
+TEST(says_what_is_in_it)
+{
+	SAMPLE s = make();
+
+	REQUIRE(s.bytes);
+	char *text = lr_seed_dump(&s.seed, s.a);
+	REQUIRE(text);
+	CHECK_HAS(text, "\"pid\": 7");
+	CHECK_HAS(text, "\"path\": \"/etc/\\\"quoted\\\"\"");
+	CHECK_HAS(text, "\"start\": \"0x401000\"");
+	CHECK_HAS(text, "\"parent\": null");
+	CHECK_HAS(text, "30313233343536373839616263646566");
+}
+
+TEST(damage_is_seen)
+{
+	SAMPLE s = make();
+	struct lr_seed again;
+
+	REQUIRE(s.bytes);
+	for (size_t i = 0; i < s.size; i++) {
+		s.bytes[i] ^= 0x10;
+		CHECK(lr_seed_open(s.bytes, s.size, SAMPLE_PAGES, &again, NULL) < 0);
+		s.bytes[i] ^= 0x10;
+	}
+	for (size_t n = 0; n < s.size; n += 8)
+		CHECK(lr_seed_open(s.bytes, n, SAMPLE_PAGES, &again, NULL) < 0);
+	CHECK(lr_seed_open(s.bytes, s.size, SAMPLE_PAGES - 1, &again, NULL) == -EPROTO);
+	CHECK(lr_seed_open(s.bytes, s.size, UINT64_MAX, &again, NULL) == 0);
+}
+
+/* One lie at a time, and what is said of it. */
+#define LIE(type, NAME, i, member, value, said)                                                    \
+	do {                                                                                       \
+		SAMPLE s_ = make();                                                                \
+		struct lr_err e_ = {0};                                                            \
+		REQUIRE(s_.bytes);                                                                 \
+		ENTRY(s_, type, NAME, i)->member = (value);                                        \
+		CHECK_INT(reopen(&s_, &e_), -EPROTO);                                              \
+		CHECK_HAS(e_.msg, said);                                                           \
+	} while (0)
+
+TEST(references_that_lead_nowhere)
+{
+	LIE(process, PROCESS, 0, fs, 1, "processes[0].fs");
+	LIE(process, PROCESS, 0, threads.count, 2, "processes[0].threads");
+	LIE(process, PROCESS, 0, threads.first, UINT32_MAX, "processes[0].threads");
+	LIE(process, PROCESS, 0, fds.count, 2, "processes[1].fds");
+	LIE(process, PROCESS, 1, fds.first, 2, "processes[1].fds");
+	LIE(thread, THREAD, 0, signals.count, 0, "belong to nobody");
+	LIE(thread, THREAD, 0, xsave.at, UINT64_MAX - 7, "threads[0].xsave");
+	LIE(thread, THREAD, 0, xsave.length, UINT64_MAX, "threads[0].xsave");
+	LIE(mm, MM, 0, exe, 1U << 20, "mms[0].exe");
+	LIE(thread, THREAD, 0, xsave.at, 4, "threads[0].xsave");
+	LIE(fd, FD, 0, file, 3, "fds[0].file");
+	LIE(file, FILE, 1, channel, 1, "files[1].channel");
+}
+
+TEST(trees_that_are_none)
+{
+	LIE(process, PROCESS, 1, parent, 1, "before its parent");
+	LIE(process, PROCESS, 0, parent, 0, "before its parent");
+	LIE(process, PROCESS, 1, parent, LR_SEED_NONE, "before its parent");
+	LIE(process, PROCESS, 0, pid, 0, "impossible ids");
+	LIE(process, PROCESS, 0, pid, LR_SEED_PIDS, "impossible ids");
+	LIE(process, PROCESS, 0, pgid, LR_SEED_PIDS, "impossible ids");
+	LIE(process, PROCESS, 0, sid, LR_SEED_PIDS, "impossible ids");
+	LIE(process, PROCESS, 0, flags, 2, "impossible ids");
+	LIE(process, PROCESS, 0, pid, 6, "begin with its leader");
+	LIE(process, PROCESS, 0, flags, LR_SEED_ZOMBIE, "is dead, and has threads");
+	LIE(process, PROCESS, 1, flags, 0, "has no thread");
+	LIE(process, PROCESS, 0, mm, LR_SEED_NONE, "no thread or no memory");
+	LIE(process, PROCESS, 0, fs, LR_SEED_NONE, "no thread or no memory");
+}
+
+TEST(threads_that_cannot_be)
+{
+	LIE(thread, THREAD, 0, tid, 0, "impossible id");
+	LIE(thread, THREAD, 0, tid, LR_SEED_PIDS, "impossible id");
+	LIE(thread, THREAD, 0, xsave.length, 512, "no XSAVE area");
+	LIE(host, HOST, 0, xsave, 576, "no XSAVE area");
+	LIE(thread, THREAD, 0, regs[LR_SEED_RIP], LR_SEED_TOP, "no program can have");
+	LIE(thread, THREAD, 0, regs[LR_SEED_FS_BASE], LR_SEED_TOP, "no program can have");
+	LIE(thread, THREAD, 0, regs[LR_SEED_GS_BASE], LR_SEED_TOP, "no program can have");
+}
+
+TEST(memory_that_cannot_be)
+{
+	LIE(vma, VMA, 0, start, 0x400001, "impossible addresses");
+	LIE(vma, VMA, 0, end, 0x400000, "impossible addresses");
+	LIE(vma, VMA, 2, end, LR_SEED_TOP + 4096, "impossible addresses");
+	LIE(vma, VMA, 0, offset, UINT64_C(1) << 63, "impossible addresses");
+	LIE(vma, VMA, 1, start, 0x401000, "overlaps");
+	LIE(vma, VMA, 0, prot, 8, "unknown flags");
+	LIE(vma, VMA, 0, kind, 99, "unknown kind");
+	LIE(vma, VMA, 0, kind, LR_SEED_ANON, "not backed");
+	LIE(run, RUN, 2, start, 0x5ff000, "not within private memory");
+	LIE(run, RUN, 2, start, 0x602000, "not within private memory");
+	LIE(run, RUN, 2, start, 0x400000, "impossible addresses");
+	LIE(run, RUN, 2, pages, UINT64_MAX / 4096, "impossible addresses");
+	LIE(run, RUN, 2, pages, 0, "impossible addresses");
+	LIE(run, RUN, 2, start, LR_SEED_TOP + 4096, "impossible addresses");
+	LIE(vma, VMA, 0, kind, LR_SEED_SHARED, "not within private memory");
+	LIE(mm, MM, 0, brk, LR_SEED_TOP + 1, "impossible addresses");
+	LIE(mm, MM, 0, auxv.length, 8, "no auxiliary vector");
+	LIE(object, OBJECT, 0, size, LR_SEED_TOP + 1, "unknown kind or size");
+	LIE(object, OBJECT, 0, kind, 3, "unknown kind or size");
+	LIE(run, RUN, 2, at, LR_SEED_PAGE, "not in the file of pages");
+	LIE(run, RUN, 2, at, SAMPLE_PAGES, "not in the file of pages");
+	LIE(run, RUN, 0, start, LR_SEED_PAGE, "behind the end of its object");
+	LIE(run, RUN, 0, at, 0, "not in the file of pages");
+}
+
+TEST(the_rest_that_cannot_be)
+{
+	LIE(host, HOST, 0, page, 65536, "garbled");
+	LIE(host, HOST, 0, xsave, LR_SEED_XSAVE + 8, "garbled");
+	LIE(host, HOST, 0, vdso, 4097, "garbled");
+	LIE(host, HOST, 0, vvar, 4097, "garbled");
+	LIE(host, HOST, 0, vdso, 1U << 21, "garbled");
+	LIE(host, HOST, 0, vvar, 1U << 21, "garbled");
+	LIE(fd, FD, 1, number, 3, "out of order");
+	LIE(fd, FD, 2, number, UINT32_MAX, "has no number");
+	LIE(file, FILE, 0, kind, 77, "unknown kind");
+	LIE(file, FILE, 0, kind, 0, "unknown kind");
+	LIE(file, FILE, 0, kind, LR_SEED_MEMFD_FILE, "without what it stands for");
+	LIE(file, FILE, 0, pos, UINT64_C(1) << 63, "garbled");
+	LIE(file, FILE, 1, args[0], 2, "garbled");
+	LIE(file, FILE, 0, channel, 0, "without what it stands for");
+	LIE(action, ACTION, 0, signal, 9, "no signal that can have one");
+	LIE(action, ACTION, 0, signal, 0, "no signal that can have one");
+	LIE(action, ACTION, 0, signal, 19, "no signal that can have one");
+	LIE(action, ACTION, 0, signal, 65, "no signal that can have one");
+	LIE(channel, CHANNEL, 0, data[0].length, 6, "messages without an end");
+	LIE(cred, CRED, 0, groups.length, 3, "too many groups");
+	LIE(timer, TIMER, 0, id, -1, "garbled");
+	LIE(timer, TIMER, 0, signal, 65, "garbled");
+	LIE(timer, TIMER, 0, interval, -1, "garbled");
+	LIE(timer, TIMER, 0, left, -1, "garbled");
+}
+
+TEST(tmpfs_that_cannot_be)
+{
+	LIE(tmpfs, TMPFS, 0, path, 0, "tmpfs[0] of the seed is nowhere");
+	LIE(tmpfs, TMPFS, 0, nodes.count, 4, "belong to nobody");
+	LIE(node, NODE, 0, parent, 0, "nodes[0] of the seed is nowhere");
+	LIE(node, NODE, 0, mode, S_IFREG, "nodes[0] of the seed is nowhere");
+	LIE(node, NODE, 1, parent, LR_SEED_NONE, "nodes[1] of the seed is nowhere");
+	LIE(node, NODE, 1, parent, 1, "nodes[1] of the seed is nowhere");
+	LIE(node, NODE, 1, parent, 2, "nodes[1] of the seed is nowhere");
+	/* In a link, and in a file. */
+	LIE(node, NODE, 4, parent, 3, "nodes[4] of the seed is nowhere");
+	LIE(node, NODE, 1, mode, S_IFIFO, "nodes[2] of the seed is nowhere");
+	LIE(node, NODE, 1, name, 0, "nodes[1] of the seed is nowhere");
+	LIE(node, NODE, 2, mode, S_IFCHR, "unknown kind");
+	LIE(node, NODE, 2, mode, S_IFBLK | 0600, "unknown kind");
+	LIE(node, NODE, 2, mode, S_IFREG | 0x10000, "unknown kind");
+	LIE(node, NODE, 2, mode, S_IFIFO, "unknown kind"); /* with pages */
+	LIE(node, NODE, 4, target, 0, "unknown kind");
+	LIE(node, NODE, 1, target, 1, "unknown kind");
+	LIE(node, NODE, 3, same, 3, "another name of nothing");
+	LIE(node, NODE, 3, same, 4, "another name of nothing");
+	LIE(node, NODE, 3, same, 0, "another name of nothing");
+	LIE(node, NODE, 3, same, 1, "another name of nothing");
+	LIE(node, NODE, 4, same, 3, "another name of nothing");
+	LIE(node, NODE, 1, same, 0, "another name of nothing");
+	LIE(node, NODE, 2, size, LR_SEED_TOP + 1, "garbled");
+	LIE(node, NODE, 2, size, 0, "behind the end");
+	LIE(node, NODE, 2, attributes.length, 7, "garbled");
+	LIE(node, NODE, 2, attributes.length, 16, "garbled");
+	LIE(run, RUN, 3, at, LR_SEED_PAGE, "not in the file of pages");
+	/* Where memory's are. */
+	LIE(run, RUN, 3, at, 3 * LR_SEED_PAGE, "not in the file of pages");
+}
+
+/* What the bytes that begin like this say when they are changed. */
+static const char *patched(const void *what, const void *with, size_t n, struct lr_err *err)
+{
+	SAMPLE s = make();
+
+	uint8_t *at = s.bytes ? memmem(s.bytes, s.size, what, n) : NULL;
+	if (!at)
+		return "it is not there";
+	memcpy(at, with, n);
+	reopen(&s, err);
+	return err->msg;
+}
+
+TEST(names_in_a_tmpfs_stay_there)
+{
+	struct lr_err err = {0};
+
+	CHECK_STR(patched("same", "saue", 5, &err), "");
+	CHECK_HAS(patched("dir", "..", 3, &err), "nodes[1] of the seed is nowhere");
+	CHECK_HAS(patched("dir", ".", 2, &err), "nodes[1] of the seed is nowhere");
+	CHECK_HAS(patched("file", "../f", 5, &err), "nodes[2] of the seed is nowhere");
+	CHECK_HAS(patched("file", "/etc", 5, &err), "nodes[2] of the seed is nowhere");
+}
+
+TEST(attributes_are_no_rights)
+{
+	struct lr_err err = {0};
+
+	CHECK_HAS(patched("user.x", "trustx", 7, &err), "garbled");
+	CHECK_HAS(patched("user.x", "user\0x", 7, &err), "garbled");
+}
+
+TEST(a_tmpfs_is_not_as_deep_as_anybody_likes)
+{
+	LR_CLEANUP_ARENA struct lr_arena *a = lr_arena_new();
+	struct lr_err err = {0};
+	size_t size;
+	void *bytes;
+
+	for (uint32_t deep = LR_SEED_DEPTH; deep <= LR_SEED_DEPTH + 1; deep++) {
+		struct lr_seed_writer *w = sample_writer(a);
+		struct lr_seed_range none = {4, 0};
+		for (uint32_t i = 0; i < deep; i++) {
+			struct lr_seed_node n = {.parent = i ? 4 + i : 0,
+						 .name = lr_seed_add_text(w, "d"),
+						 .same = LR_SEED_NONE,
+						 .mode = S_IFDIR,
+						 .runs = none};
+			lr_seed_add(w, LR_SEED_NODE, &n);
+		}
+		struct lr_seed_tmpfs *t = lr_seed_edit(w, LR_SEED_TMPFS, 0);
+		REQUIRE(t);
+		t->nodes.count += deep;
+		int r = lr_seed_finish(w, SAMPLE_PAGES, SAMPLE_ID, &bytes, &size, &err);
+		CHECK_INT(r, deep > LR_SEED_DEPTH ? -EPROTO : 0);
+	}
+	CHECK_HAS(err.msg, "is nowhere");
+}
+
+TEST(where_a_node_is)
+{
+	char path[LR_SEED_PATH + 1];
+	SAMPLE s = make();
+
+	REQUIRE(s.bytes);
+	lr_seed_node_path(&s.seed, 2, path);
+	CHECK_STR(path, "dir/file");
+	lr_seed_node_path(&s.seed, 0, path);
+	CHECK_STR(path, "");
+	const uint8_t *at = lr_seed_data(&s.seed, &lr_seed_node(&s.seed, 2)->attributes);
+	uint64_t left = lr_seed_node(&s.seed, 2)->attributes.length;
+	struct lr_seed_attribute_at x;
+	REQUIRE(lr_seed_next_attribute(&at, &left, &x));
+	CHECK_STR(x.name, "user.x");
+	CHECK_INT(x.size, 2);
+	CHECK(memcmp(x.value, "v", 2) == 0);
+	CHECK(!lr_seed_next_attribute(&at, &left, &x));
+}
+
+/* What is looked up by a number from the seed: a standard file, of three. */
+TEST(standard_files_are_three)
+{
+	SAMPLE s = make();
+	struct lr_err err = {0};
+
+	REQUIRE(s.bytes);
+	ENTRY(s, file, FILE, 0)->kind = LR_SEED_STDIO;
+	CHECK_INT(reopen(&s, &err), 0);
+	ENTRY(s, file, FILE, 0)->args[0] = 3;
+	CHECK_INT(reopen(&s, &err), -EPROTO);
+	CHECK_HAS(err.msg, "files[0] of the seed is garbled");
+}
+
+TEST(texts_have_an_end)
+{
+	SAMPLE s = make(), t = make();
+	struct lr_err err = {0};
+
+	REQUIRE(s.bytes && t.bytes);
+	const struct lr_seed_table *strings = &s.seed.table[LR_SEED_STRING];
+	((uint8_t *)(uintptr_t)strings->at)[strings->count - 1] = 'x';
+	CHECK_INT(reopen(&s, &err), -EPROTO);
+	CHECK_HAS(err.msg, "have no end");
+	memset(ENTRY(t, thread, THREAD, 0)->name, 'x', LR_SEED_NAME);
+	CHECK_INT(reopen(&t, &err), -EPROTO);
+	CHECK_HAS(err.msg, "threads[0].name");
+}
+
+TEST(headers_are_whole)
+{
+	SAMPLE s = make();
+	struct lr_err err = {0};
+
+	REQUIRE(s.bytes);
+	struct lr_seed_header *h = (void *)s.bytes;
+	h->zero = 1;
+	CHECK_INT(reopen(&s, &err), -EPROTO);
+	CHECK_HAS(err.msg, "header is garbled");
+	h->zero = 0;
+	h->pages = SAMPLE_PAGES + 1;
+	CHECK_INT(reopen(&s, &err), -EPROTO);
+	CHECK_HAS(err.msg, "header is garbled");
+	h->pages = 0;
+	CHECK_INT(reopen(&s, &err), -EPROTO);
+	CHECK_HAS(err.msg, "header is garbled");
+}
+
+/* Another section behind the others. */
+static int open_with(uint32_t type, uint32_t flags, uint32_t stride, uint64_t count,
+		     struct lr_err *err)
+{
+	SAMPLE s = make();
+	struct lr_seed again;
+	struct lr_seed_section extra = {
+		.type = type, .flags = flags, .stride = stride, .count = count};
+
+	if (!s.bytes)
+		return -EIO;
+	size_t size = s.size + sizeof(extra) + 16;
+	uint8_t *longer = lr_alloc(s.a, size);
+	memcpy(longer, s.bytes, s.size);
+	memcpy(longer + s.size, &extra, sizeof(extra));
+	struct lr_seed_header *h = (void *)longer;
+	h->sections++;
+	h->length = size;
+	lr_seed_seal(longer, size);
+	return lr_seed_open(longer, size, SAMPLE_PAGES, &again, err);
+}
+
+/* Of a type that this program does not know. */
+static int open_with_section(uint32_t flags, uint32_t stride, uint64_t count, struct lr_err *err)
+{
+	return open_with(1000, flags, stride, count, err);
+}
+
+TEST(sections_of_later_versions)
+{
+	struct lr_err err = {0};
+
+	CHECK_INT(open_with_section(0, 8, 2, &err), 0);
+	CHECK_INT(open_with_section(0, 5, 3, &err), 0);
+	CHECK_INT(open_with_section(LR_SEED_REQUIRED, 8, 2, &err), -ENOTSUP);
+	CHECK_HAS(err.msg, "unknown type, 1000");
+	CHECK_INT(open_with_section(0, 8, 3, &err), -EPROTO);
+	CHECK_INT(open_with_section(0, 8, 1, &err), -EPROTO);
+	CHECK_INT(open_with_section(0, 8, UINT64_MAX / 8, &err), -EPROTO);
+	CHECK_INT(open_with_section(0, 0, 1, &err), -EPROTO);
+}
+
+TEST(a_section_is_there_once)
+{
+	struct lr_err err = {0};
+
+	CHECK_INT(open_with(LR_SEED_LIMIT, LR_SEED_REQUIRED, 16, 1, &err), -EPROTO);
+	CHECK_HAS(err.msg, "is there twice");
+}
+
+/* The first section's entry is longer by that much; room is made for whole words. */
+static int open_longer(struct sample *s, uint32_t by, struct lr_seed *again, struct lr_err *err)
+{
+	const size_t at = sizeof(struct lr_seed_header), more = (by + 7) & ~7U;
+	const struct lr_seed_section *host = (const void *)(s->bytes + at);
+	size_t end = at + sizeof(*host) + host->stride;
+	uint8_t *longer = lr_alloc(s->a, s->size + more);
+
+	memcpy(longer, s->bytes, end);
+	memcpy(longer + end + more, s->bytes + end, s->size - end);
+	((struct lr_seed_section *)(longer + at))->stride += by;
+	((struct lr_seed_header *)longer)->length += more;
+	lr_seed_seal(longer, s->size + more);
+	return lr_seed_open(longer, s->size + more, SAMPLE_PAGES, again, err);
+}
+
+/* Entries that are longer than what is known are those of a later version. */
+TEST(longer_entries)
+{
+	SAMPLE s = make();
+	struct lr_seed again;
+	struct lr_err err = {0};
+
+	REQUIRE(s.bytes);
+	REQUIRE(open_longer(&s, 16, &again, &err) == 0);
+	CHECK_INT(lr_seed_process(&again, 0)->pid, 7);
+	/* What follows would not be aligned. */
+	CHECK_INT(open_longer(&s, 4, &again, &err), -EPROTO);
+	CHECK_HAS(err.msg, "has entries of 68 bytes");
+}
+
+TEST(other_versions)
+{
+	SAMPLE s = make();
+	struct lr_err err = {0};
+
+	REQUIRE(s.bytes);
+	((struct lr_seed_header *)s.bytes)->version = 2;
+	CHECK_INT(reopen(&s, &err), -ENOTSUP);
+	CHECK_HAS(err.hint, "version of lean-runtime");
+}
+
+TEST(pages_of_another_seed)
+{
+	SAMPLE s = make();
+	struct lr_seed_pages_header h;
+
+	REQUIRE(s.bytes);
+	lr_seed_pages_header(s.seed.header, &h);
+	CHECK_INT(lr_seed_check_pages(&s.seed, &h, sizeof(h), NULL), 0);
+	h.id[3] ^= 1;
+	CHECK_INT(lr_seed_check_pages(&s.seed, &h, sizeof(h), NULL), -EPROTO);
+}
+
+/* What a writer got wrong is found before anybody gets it. */
+TEST(finish_checks)
+{
+	LR_CLEANUP_ARENA struct lr_arena *a = lr_arena_new();
+	struct lr_seed_writer *w = sample_writer(a);
+	struct lr_err err = {0};
+	size_t size;
+	void *bytes;
+
+	struct lr_seed_vma *v = lr_seed_edit(w, LR_SEED_VMA, 0);
+	v->end = v->start;
+	CHECK_INT(lr_seed_finish(w, SAMPLE_PAGES, SAMPLE_ID, &bytes, &size, &err), -EPROTO);
+	CHECK_HAS(err.msg, "vmas[0]");
+}
+
+TEST(limits_are_as_many_as_there_can_be)
+{
+	LR_CLEANUP_ARENA struct lr_arena *a = lr_arena_new();
+	struct lr_seed_writer *w = sample_writer(a);
+	struct lr_err err = {0};
+	size_t size;
+	void *bytes;
+
+	for (int i = 0; i < 64; i++)
+		lr_seed_add(w, LR_SEED_LIMIT, &(struct lr_seed_limit){1, 2});
+	((struct lr_seed_process *)lr_seed_edit(w, LR_SEED_PROCESS, 0))->limits.count = 65;
+	((struct lr_seed_process *)lr_seed_edit(w, LR_SEED_PROCESS, 1))->limits.first = 65;
+	CHECK_INT(lr_seed_finish(w, SAMPLE_PAGES, SAMPLE_ID, &bytes, &size, &err), -EPROTO);
+	CHECK_HAS(err.msg, "too many limits");
+}
+
+/* A process that is never made, or stops on its way, would be waited for. */
+TEST(nobody_waits_for_ever)
+{
+	SAMPLE s = make();
+	struct lr_err err = {0};
+	const int32_t stop = SIGSTOP, none = 0;
+
+	REQUIRE(s.bytes);
+	struct lr_seed_signal *sig = ENTRY(s, signal, SIGNAL, 0);
+	const struct lr_seed_signal was = *sig;
+	memcpy(sig->info, &stop, sizeof(stop));
+	CHECK_INT(reopen(&s, &err), -EPROTO);
+	CHECK_HAS(err.msg, "signals[0]");
+	memcpy(sig->info, &none, sizeof(none));
+	CHECK_INT(reopen(&s, &err), -EPROTO);
+	*sig = was;
+	CHECK_INT(reopen(&s, &err), 0);
+	/* Of a parent that is dead. */
+	struct lr_seed_writer *w = sample_writer(s.a);
+	const struct lr_seed_range t = {1, 0}, fds = {3, 0};
+	struct lr_seed_process child = {.pid = 9,
+					.flags = LR_SEED_ZOMBIE,
+					.mm = LR_SEED_NONE,
+					.fs = LR_SEED_NONE,
+					.threads = t,
+					.fds = fds,
+					.limits = t,
+					.actions = t,
+					.signals = t,
+					.timers = t};
+	void *bytes;
+	size_t size;
+	lr_seed_add(w, LR_SEED_PROCESS, &child);
+	CHECK_INT(lr_seed_finish(w, SAMPLE_PAGES, SAMPLE_ID, &bytes, &size, &err), 0);
+	((struct lr_seed_process *)lr_seed_edit(w, LR_SEED_PROCESS, 2))->parent = 1;
+	CHECK_INT(lr_seed_finish(w, SAMPLE_PAGES, SAMPLE_ID, &bytes, &size, &err), -EPROTO);
+	CHECK_HAS(err.msg, "has a parent that is dead");
+}
+
+/* Else it would show where the resuming program's memory was. */
+TEST(has_an_auxiliary_vector)
+{
+	SAMPLE s = make();
+	struct lr_err err = {0};
+
+	REQUIRE(s.bytes);
+	ENTRY(s, mm, MM, 0)->auxv.length = 0;
+	CHECK_INT(reopen(&s, &err), -EPROTO);
+	CHECK_HAS(err.msg, "mms[0]");
+}
