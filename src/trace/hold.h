@@ -1,0 +1,15 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* trace: what the room's files share; see trace.h. */
+#ifndef LR_TRACE_HOLD_H
+#define LR_TRACE_HOLD_H
+
+#include <sys/types.h>
+
+#include "src/base/err.h"
+
+/* Until it stops, which a hostile program may see to that it never does. -ESRCH: it ended. */
+int lr_trace_wait_long(pid_t tid, int *status, struct lr_err *err);
+/* 1: it has stopped; 0: not yet. */
+int lr_trace_glance(pid_t tid, int *status, struct lr_err *err);
+
+#endif

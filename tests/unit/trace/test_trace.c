@@ -1,0 +1,161 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include <signal.h>
+#include <sys/auxv.h>
+#include <sys/mman.h>
+#include <sys/prctl.h>
+#include <sys/syscall.h>
+#include <sys/wait.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "src/trace/trace.h"
+#include "tests/unit/test.h"
+
+static struct user_regs_struct regs(long nr, long result)
+{
+	return (struct user_regs_struct){
+		.orig_rax = (unsigned long)nr, .rax = (unsigned long)result, .rip = 0x1002};
+}
+
+TEST(interrupted_calls)
+{
+	static const struct {
+		long nr, result;
+		enum lr_trace_resume how;
+		long rax;
+		uint64_t rip;
+	} cases[] = {
+		/* read: again; a signal is no reason to do otherwise where the kernel would not */
+		{0, -513, LR_TRACE_RESTART, 0, 0x1000},
+		{0, -513, LR_TRACE_INTERRUPTED, 0, 0x1000},
+		{7, -512, LR_TRACE_RESTART, 7, 0x1000},
+		{34, -514, LR_TRACE_RESTART, 34, 0x1000},
+		{34, -514, LR_TRACE_INTERRUPTED, -EINTR, 0x1002},
+		/* nanosleep: what is left of it */
+		{35, -516, LR_TRACE_RESTART, SYS_restart_syscall, 0x1000},
+		{35, -516, LR_TRACE_INTERRUPTED, -EINTR, 0x1002},
+		/* one that has ended, and no call at all */
+		{0, 5, LR_TRACE_RESTART, 5, 0x1002},
+		{0, -EIO, LR_TRACE_INTERRUPTED, -EIO, 0x1002},
+		{-1, -514, LR_TRACE_RESTART, -514, 0x1002},
+	};
+
+	for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
+		struct user_regs_struct r = regs(cases[i].nr, cases[i].result);
+		lr_trace_settle(&r, cases[i].how);
+		CHECK_INT(r.rax, cases[i].rax);
+		CHECK_INT(r.rip, cases[i].rip);
+		CHECK_INT(r.orig_rax, -1);
+	}
+}
+
+/* A child that sleeps, and says by its status whether it was let sleep. */
+static pid_t sleeper(long ms)
+{
+	pid_t pid = fork();
+
+	if (pid == 0) {
+		const struct timespec t = {ms / 1000, ms % 1000 * 1000000};
+		_exit(nanosleep(&t, NULL) == 0 ? 42 : 43);
+	}
+	const struct timespec pause = {.tv_nsec = 50000000};
+	nanosleep(&pause, NULL);
+	return pid;
+}
+
+static int status_of(pid_t pid)
+{
+	int status = -1;
+
+	waitpid(pid, &status, 0);
+	return WIFEXITED(status) ? WEXITSTATUS(status) : -1;
+}
+
+/* Where the vDSO is: the same in a child. */
+static int open_child(pid_t pid, struct lr_trace_process *p, struct lr_err *err)
+{
+	uint64_t vdso = getauxval(AT_SYSINFO_EHDR);
+
+	return lr_trace_open(pid, vdso, vdso + 8192, p, err);
+}
+
+TEST(calls_are_made_and_leave_no_trace)
+{
+	struct lr_trace_process p;
+	struct lr_err err = {0};
+	uint8_t buffer[LR_TRACE_BUFFER];
+	struct user_regs_struct before, after;
+	struct lr_trace_work work = {.n = 3, .buffer = buffer};
+	pid_t pid = sleeper(400);
+
+	int r = lr_trace_hold(pid, &err);
+	if (r == -EBUSY || r == -EPERM) {
+		kill(pid, SIGKILL);
+		status_of(pid);
+		SKIP("may not trace");
+	}
+	REQUIRE(r == 0);
+	REQUIRE(open_child(pid, &p, &err) == 0);
+	CHECK_INT(lr_trace_get_regs(pid, &before, &err), 0);
+	for (work.unwatched = 0; work.unwatched <= work.n; work.unwatched++) {
+		struct lr_trace_call calls[] = {{.nr = SYS_getppid},
+						{.nr = SYS_uname, .relative = 1},
+						{.nr = SYS_close, .args = {1000}}};
+		memset(buffer, 0, sizeof(buffer));
+		work.calls = calls;
+		CHECK_INT(lr_trace_calls(&p, pid, &work, &err), 0);
+		CHECK_INT(lr_trace_get_regs(pid, &after, &err), 0);
+		CHECK(memcmp(&before, &after, sizeof(before)) == 0);
+		CHECK_INT(calls[0].ret, getpid());
+		CHECK_INT(calls[1].ret, 0);
+		CHECK_STR((char *)buffer, "Linux");
+		CHECK_INT(calls[2].ret, -EBADF);
+	}
+	lr_trace_close(&p);
+	lr_trace_let_go(pid);
+	CHECK_INT(status_of(pid), 42);
+}
+
+TEST(a_twin_ends_when_nobody_holds_it)
+{
+	struct lr_trace_call fork = {.nr = SYS_clone};
+	uint8_t buffer[LR_TRACE_BUFFER] = {0};
+	struct lr_trace_process p;
+	struct lr_err err = {0};
+
+	prctl(PR_SET_CHILD_SUBREAPER, 1);
+	pid_t pid = sleeper(400), twin = 0;
+	const struct lr_trace_work work = {.calls = &fork, .n = 1, .buffer = buffer, .twin = &twin};
+	if (lr_trace_hold(pid, &err) < 0) {
+		kill(pid, SIGKILL);
+		status_of(pid);
+		SKIP("may not trace");
+	}
+	REQUIRE(open_child(pid, &p, &err) == 0);
+	CHECK_INT(lr_trace_calls(&p, pid, &work, &err), 0);
+	CHECK(fork.ret > 0 && twin > 0);
+	lr_trace_close(&p);
+	lr_trace_let_go(pid);
+	lr_trace_let_go(twin);
+	CHECK_INT(status_of(pid), 42);
+	/* Its parent has ended, and left it to us. */
+	int status = -1;
+	CHECK_INT(waitpid(twin, &status, __WALL), twin);
+	CHECK(WIFEXITED(status) && WEXITSTATUS(status) == 0);
+}
+
+TEST(what_is_stopped_is_left_alone)
+{
+	struct lr_err err = {0};
+	pid_t pid = sleeper(10000);
+
+	kill(pid, SIGSTOP);
+	usleep(20000);
+	int r = lr_trace_hold(pid, &err);
+	if (r == 0)
+		lr_trace_let_go(pid);
+	CHECK_INT(r, -EBUSY);
+	CHECK_HAS(err.msg, "stopped by a signal");
+	kill(pid, SIGKILL);
+	status_of(pid);
+}
