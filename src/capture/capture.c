@@ -1,0 +1,285 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* capture: the order of things; see capture.h. */
+#define LR_ROOM "capture"
+#include "src/capture/capture.h"
+
+#include <errno.h>
+#include <signal.h>
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+
+#include "src/base/fd.h"
+#include "src/capture/state.h"
+#include "src/sys/syscalls.h"
+
+static uint64_t now(void)
+{
+	struct timespec t;
+
+	clock_gettime(CLOCK_MONOTONIC, &t);
+	return (uint64_t)t.tv_sec * 1000000000 + (uint64_t)t.tv_nsec;
+}
+
+#define END_MS 3000 /* memory takes its time */
+
+static int refused(const struct cap *c, struct lr_err *err)
+{
+	if (!c->n_refusals)
+		return 0;
+	lr_refuse(err, ENOTSUP, "%zu of its resources can't be carried", c->n_refusals);
+	return lr_err_hint(err, "the engine criu carries more");
+}
+
+/* What can be seen from outside of the processes that are known. */
+static int look(struct cap *c, const char *maps, struct lr_err *err)
+{
+	int r = 0;
+
+	for (size_t i = 0; r >= 0 && i < c->n; i++) {
+		struct cap_process *p = &c->p[i];
+		r = cap_proc_look(c, p, err);
+		/* What is refused there is told by the root's name; and files are looked for there. */
+		if (r >= 0 && !i)
+			r = cap_tmpfs_look(c, err);
+		if (r < 0 || p->seed.flags & LR_SEED_ZOMBIE)
+			continue;
+		r = cap_maps_read(c->a, p->pid, maps, &p->maps, err);
+		if (r >= 0)
+			cap_maps_refuse(c, p);
+		if (r >= 0)
+			r = cap_files_look(c, p, err);
+	}
+	return r < 0 ? r : cap_channels_find(c, err);
+}
+
+static void close_all(struct cap *c)
+{
+	for (size_t i = 0; i < c->n_channels; i++)
+		for (int k = 0; k < 2; k++)
+			c->channels[i].fd[k] = lr_close(c->channels[i].fd[k]);
+	for (size_t i = 0; i < c->n_objects; i++) {
+		c->objects[i].fd = lr_close(c->objects[i].fd);
+		cap_here_close(&c->objects[i]);
+	}
+	cap_tmpfs_close(c);
+}
+
+static int take_process(struct cap *c, struct cap_process *p, struct lr_err *err)
+{
+	int r = cap_proc_take(c, p, err);
+
+	if (r < 0 || p->seed.flags & LR_SEED_ZOMBIE)
+		return r;
+	r = lr_trace_open(p->pid, p->maps.vdso, p->maps.vdso_end, &p->trace, err);
+	for (size_t i = 0; r >= 0 && i < p->n_threads; i++)
+		r = lr_trace_check_free(&p->trace, p->threads[i].tid, err);
+	if (r >= 0)
+		r = cap_threads_take(c, p, err);
+	return r < 0 ? r : cap_inside_take(c, p, err);
+}
+
+/* Everything that is lost once they run on. Nobody runs, so all of it is of one moment. */
+static int take(struct cap *c, struct lr_err *err)
+{
+	int r = cap_objects_find(c, err);
+
+	if (r >= 0)
+		r = cap_here_take(c, err);
+	for (size_t i = 0; r >= 0 && i < c->n; i++)
+		r = take_process(c, &c->p[i], err);
+	if (r >= 0)
+		r = cap_channels_take(c, err);
+	if (r >= 0)
+		r = refused(c, err);
+	if (r >= 0)
+		r = cap_objects_copy(c, err);
+	if (r >= 0)
+		r = cap_tmpfs_copy(c, err);
+	/* Before anybody writes. */
+	for (size_t i = 0; r >= 0 && i < c->n; i++)
+		if (!(c->p[i].seed.flags & LR_SEED_ZOMBIE))
+			r = cap_inside_expose(&c->p[i], err);
+	if (r >= 0 && c->opts->held)
+		r = c->opts->held(c->opts->arg, c->opts->pid, err);
+	return r;
+}
+
+/* Of memory that is gone the kernel shows nothing, and says of little that it can't. So what was read
+ * is believed when its owner is still there behind it; and a failure may be no more than its death. */
+static int check_twins(const struct cap *c, struct lr_err *err)
+{
+	for (size_t i = 0; i < c->n; i++) {
+		const struct cap_process *p = &c->p[i];
+		int r = p->seed.flags & LR_SEED_ZOMBIE ? 0 : lr_trace_check_held(p->twin, err);
+		if (r >= 0)
+			continue;
+		if (r != -ESRCH)
+			return r;
+		lr_refuse(err, ECANCELED, "the frozen copy of process %d was killed", p->pid);
+		return lr_err_hint(err, "by the kernel, as the container's memory is at its limit? "
+					"what the program writes meanwhile takes more of it");
+	}
+	return 0;
+}
+
+static int copy(struct cap *c, struct lr_err *err)
+{
+	int r = 0;
+
+	for (size_t i = 0; r >= 0 && i < c->n; i++) {
+		if (c->p[i].seed.flags & LR_SEED_ZOMBIE)
+			continue;
+		r = cap_proc_take_twin(c, &c->p[i], err);
+		if (r >= 0)
+			r = cap_pages_copy(c, &c->p[i], err);
+	}
+	if (r >= 0)
+		r = cap_write(c, err);
+	int dead = check_twins(c, err);
+	return dead < 0 ? dead : r;
+}
+
+/* The last thread of the root of a pid namespace is gone only when all in there have been waited for,
+ * its other threads and the twins too: nobody knows in which order. */
+static void end(struct cap *c)
+{
+	kill(c->opts->pid, SIGKILL);
+	for (size_t i = 0; i < c->n; i++)
+		cap_inside_end(&c->p[i]);
+	for (unsigned i = 0; i < END_MS && !cap_tree_bury(c); i++)
+		nanosleep(&(struct timespec){.tv_nsec = 1000000}, NULL);
+}
+
+/* Who was sent in while all was held is in no twin, and may have changed what was read. To look for
+ * that takes as long as the host has processes, so nobody waits for it. */
+static int look_round(struct cap *c, struct lr_err *err)
+{
+	if (!c->opts->namespace_too)
+		return 0;
+	c->let_go = true;
+	int r = cap_strangers_refuse(c, err);
+	return r < 0 ? r : refused(c, err);
+}
+
+/* *copied: what failed then is no fault of the processes, and isn't tried again. */
+static int capture(struct cap *c, struct lr_capture_stats *stats, bool *copied, struct lr_err *err)
+{
+	int r = cap_tree_look(c, err);
+
+	if (r < 0)
+		return r;
+	uint64_t begin = now();
+	r = cap_tree_hold(c, err);
+	if (r >= 0 && cap_has_ended(c->pidfd))
+		r = lr_refuse(err, ECHILD, "process %d has ended", c->opts->pid);
+	if (r >= 0)
+		r = look(c, "maps", err);
+	if (r >= 0)
+		r = refused(c, err);
+	if (r >= 0)
+		r = take(c, err);
+	if (r < 0 || !c->opts->end)
+		cap_tree_let_go(c);
+	stats->pause_ns = now() - begin;
+	c->held_until = cap_ticks();
+	*copied = r >= 0;
+	if (r >= 0)
+		r = look_round(c, err);
+	if (r >= 0)
+		r = copy(c, err);
+	if (r >= 0 && c->opts->written)
+		r = c->opts->written(c->opts->written_arg, err);
+	if (r >= 0 && c->opts->end)
+		end(c);
+	else if (r >= 0)
+		cap_here_tell(c);
+	cap_tree_let_go(c);
+	for (size_t i = 0; i < c->n; i++) {
+		cap_inside_reap(c, &c->p[i]);
+		lr_trace_close(&c->p[i].trace);
+		c->p[i].pidfd = lr_close(c->p[i].pidfd);
+	}
+	close_all(c);
+	stats->pages = c->pages_at / LR_SEED_PAGE - 1;
+	stats->zero_pages = c->zero_pages;
+	return r;
+}
+
+static void give_refusals(const struct cap *c, char **ret)
+{
+	if (ret && c->refusals)
+		*ret = strdup(c->refusals);
+}
+
+/* Something was on its way: a newborn, one who ended, a parent in vfork(2), or a thread that a
+ * killed one of us had at work. */
+static bool is_passing(int r)
+{
+	return r == -EAGAIN || r == -ENOENT || r == -ESRCH || r == -EBUSY;
+}
+
+#define ATTEMPTS    40
+#define ATTEMPTS_NS UINT64_C(5000000000)
+
+/* Whether to try for the i-th time. The first one that does not stop is waited for (trace.h), and all
+ * others stand still as long: that does not happen forty times. */
+static bool try_again(unsigned i, int r, uint64_t began)
+{
+	if (!i)
+		return true;
+	if (!is_passing(r) || i == ATTEMPTS || now() - began > ATTEMPTS_NS)
+		return false;
+	nanosleep(&(struct timespec){.tv_nsec = 5000000}, NULL);
+	return true;
+}
+
+/* While they run. */
+static int look_first(const struct cap *begin, char **refusals, struct lr_err *err)
+{
+	const uint64_t began = now();
+	struct cap seen = *begin;
+	int r = 0;
+
+	for (unsigned i = 0; try_again(i, r, began); i++) {
+		seen = *begin;
+		r = cap_tree_look(&seen, err);
+		if (r >= 0)
+			r = look(&seen, "smaps", err);
+		if (r >= 0 && begin->opts->namespace_too)
+			r = cap_strangers_refuse(&seen, err);
+		if (r >= 0)
+			r = cap_spaces_refuse(&seen, err);
+		close_all(&seen);
+	}
+	if (r >= 0)
+		r = refused(&seen, err);
+	give_refusals(&seen, refusals);
+	return r;
+}
+
+int lr_capture(const struct lr_capture *opts, struct lr_capture_stats *stats, char **refusals,
+	       struct lr_err *err)
+{
+	LR_CLEANUP_ARENA struct lr_arena *a = lr_arena_new();
+	struct lr_capture_stats ignored;
+	bool copied = false;
+	struct cap c, begin = {.opts = opts, .a = a, .pages_at = LR_SEED_PAGE};
+
+	LR_CLEANUP_FD int pidfd = lr_pidfd_open(opts->pid, 0);
+	if (pidfd < 0)
+		return lr_fail(err, -pidfd, "look at process %d", opts->pid);
+	begin.pidfd = pidfd;
+	int r = cap_objects_begin(&begin, err);
+	if (r >= 0)
+		r = look_first(&begin, refusals, err);
+	if (r < 0 || opts->refusals_only)
+		return r;
+	const uint64_t began = now();
+	for (unsigned i = 0; !copied && try_again(i, r, began); i++) {
+		c = begin;
+		r = capture(&c, stats ? stats : &ignored, &copied, err);
+	}
+	give_refusals(&c, refusals);
+	return r;
+}

@@ -1,0 +1,77 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * capture: a running process and its descendants become a seed, and run on.
+ *
+ *	look      from outside, while they run: what can't be carried is refused, all of it named
+ *	hold      every thread of every process stops
+ *	take      registers and what only a stopped process tells; shared memory, what lies in pipes;
+ *		  and each process forks a twin that never runs: its memory as it is now
+ *	let go    they run on, whatever happens from here
+ *	copy      from the twins, their memory to the file of pages; then the twins end
+ *
+ * Whoever runs this may be killed at any point; trace.h says why that does no harm. A twin is a
+ * child of its process, with no signal at its end, and is waited for by it (a few calls are made in
+ * the process once more).
+ */
+#ifndef LR_CAPTURE_CAPTURE_H
+#define LR_CAPTURE_CAPTURE_H
+
+#include <linux/bpf_common.h>
+#include <linux/filter.h>
+#include <stdbool.h>
+#include <stdint.h>
+#include <sys/types.h>
+
+#include "src/base/err.h"
+
+struct lr_capture_filter {
+	struct sock_filter code[BPF_MAXINSNS];
+	size_t n;
+};
+
+struct lr_capture {
+	pid_t pid;      /* the root of the tree, as we see it */
+	int descriptor; /* files that are empty, opened for reading and writing */
+	int pages;
+	/* Called when everything is held and taken; may be NULL. What it returns below 0 ends the
+	 * capture. */
+	int (*held)(void *arg, pid_t pid, struct lr_err *err);
+	void *arg;
+	bool refusals_only; /* look, and nothing else */
+	/* Each thread has one filter of seccomp(2), and whoever resumes it loads that again. */
+	bool known_filter;
+	/* Whether a filter lets these calls through, whatever their arguments; NULL: nobody knows. */
+	bool (*allows)(const struct lr_capture_filter *f, const int *calls, size_t n);
+	/* Called when both files are written; may be NULL. What it returns below 0 makes it fail. */
+	int (*written)(void *arg, struct lr_err *err);
+	void *written_arg;
+	/* All are held until then, and killed: the root, and with it its pid namespace. */
+	bool end;
+	/* Where its own tmpfs are that are carried, as clean paths in its root; NULL at the end. May be
+	 * NULL. More bytes or files than that in all of them is refused. */
+	const char *const *tmpfs;
+	uint64_t tmpfs_bytes, tmpfs_files;
+	/* If none of them waits in lean_seed_here(3) when all are held: -ENOMSG. */
+	bool awaited;
+	bool namespace_too; /* a process of its pid namespace that is no descendant is refused */
+	bool own_ipc;       /* and so are queues of its ipc namespace */
+	/* What the container began with; NULL: it does not matter. Other names are refused. */
+	const char *hostname, *domainname;
+};
+
+struct lr_capture_stats {
+	uint64_t pause_ns; /* from the first stop to the last one let go */
+	uint64_t pages, zero_pages;
+};
+
+/*
+ * -ENOTSUP: something can't be carried; `refusals` (freed by the caller, may be NULL as a pointer
+ * or as a result) has a line for each.
+ */
+int lr_capture(const struct lr_capture *c, struct lr_capture_stats *stats, char **refusals,
+	       struct lr_err *err);
+
+/* Whether one of them waits in lean_seed_here(3) at this moment: 1 or 0. Nobody is stopped. */
+int lr_capture_is_awaited(pid_t pid, struct lr_err *err);
+
+#endif

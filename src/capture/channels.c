@@ -1,0 +1,188 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* capture: pipes and pairs of sockets: which ends are here, and what waits to be read. Nothing is
+ * taken out of them. */
+#define LR_ROOM "capture"
+#include <errno.h>
+#include <fcntl.h>
+#include <poll.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/ioctl.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
+#include "src/base/fd.h"
+#include "src/base/str.h"
+#include "src/capture/files.h"
+#include "src/capture/state.h"
+
+/* A pipe's: 0 is read from, 1 is written to. */
+static unsigned end_of_pipe(const struct cap_file *f)
+{
+	return (f->seed.flags & O_ACCMODE) == O_WRONLY;
+}
+
+static struct cap_channel *find(struct cap *c, const struct cap_file *f, unsigned *end)
+{
+	for (size_t i = 0; i < c->n_channels; i++)
+		for (unsigned k = 0; k < 2; k++)
+			if (c->channels[i].inode[k] == f->inode) {
+				*end = f->seed.kind == LR_SEED_PIPE ? end_of_pipe(f) : k;
+				return &c->channels[i];
+			}
+	return NULL;
+}
+
+static struct cap_channel *add(struct cap *c, const struct cap_file *f)
+{
+	struct cap_channel *v = lr_grow(c->a, c->channels, c->n_channels, sizeof(*v));
+
+	if (!v)
+		return NULL;
+	c->channels = v;
+	v += c->n_channels++;
+	*v = (struct cap_channel){.inode = {f->inode, f->inode}, .fd = {LR_NOFD, LR_NOFD}};
+	if (f->seed.kind == LR_SEED_SOCKET)
+		v->inode[1] = f->peer;
+	return v;
+}
+
+static int find_end(struct cap *c, struct cap_file *f, struct lr_err *err)
+{
+	unsigned end = f->seed.kind == LR_SEED_PIPE ? end_of_pipe(f) : 0;
+	struct cap_channel *ch = find(c, f, &end);
+
+	if (!ch)
+		ch = add(c, f);
+	if (!ch)
+		return lr_fail(err, ENOMEM, "list the pipes");
+	f->seed.channel = (uint32_t)(ch - c->channels);
+	if (f->seed.kind == LR_SEED_SOCKET)
+		f->seed.args[0] = end;
+	ch->seed.ends |= 1U << end;
+	if (ch->fd[end] < 0)
+		ch->fd[end] = cap_borrow(f->pid, f->fd);
+	return ch->fd[end] < 0 ? lr_fail(err, -ch->fd[end], "get descriptor %d of process %d",
+					 f->fd, f->pid)
+			       : 0;
+}
+
+/* Somebody outside has the other end. */
+static bool leads_outside(const struct cap_channel *ch, unsigned kind)
+{
+	unsigned have = ch->seed.ends == 1 ? 0 : 1;
+	struct pollfd p = {.fd = ch->fd[have], .events = 0};
+
+	if (ch->seed.ends == 3)
+		return false;
+	poll(&p, 1, 0);
+	/* Hung up: nobody has. */
+	return kind == LR_SEED_PIPE ? !(p.revents & (POLLHUP | POLLERR)) : !(p.revents & POLLHUP);
+}
+
+static const struct cap_process *owner(const struct cap *c, pid_t pid)
+{
+	for (size_t i = 0; i < c->n; i++)
+		if (c->p[i].pid == pid)
+			return &c->p[i];
+	return c->p;
+}
+
+int cap_channels_find(struct cap *c, struct lr_err *err)
+{
+	int r = 0;
+
+	for (size_t i = 0; r >= 0 && i < c->n_files; i++) {
+		unsigned kind = c->files[i]->seed.kind;
+		if (kind == LR_SEED_PIPE || kind == LR_SEED_SOCKET)
+			r = find_end(c, c->files[i], err);
+	}
+	for (size_t i = 0; r >= 0 && i < c->n_files; i++) {
+		const struct cap_file *f = c->files[i];
+		if (f->seed.channel != LR_SEED_NONE &&
+		    leads_outside(&c->channels[f->seed.channel], f->seed.kind))
+			cap_refuse(c, owner(c, f->pid),
+				   "descriptor %d: its other end is outside (%s)", f->fd, f->path);
+	}
+	return r;
+}
+
+/* ---- contents -------------------------------------------------------------------------------- */
+
+static int take_pipe(struct cap *c, struct cap_channel *ch, struct lr_err *err)
+{
+	int pair[2], waiting = 0, any = ch->fd[0] >= 0 ? ch->fd[0] : ch->fd[1];
+
+	int capacity = fcntl(any, F_GETPIPE_SZ);
+	ch->seed.capacity = capacity > 0 ? (uint32_t)capacity : 0;
+	if (ch->fd[0] < 0 || ioctl(ch->fd[0], FIONREAD, &waiting) < 0 || waiting <= 0)
+		return 0;
+	if (pipe2(pair, O_CLOEXEC) < 0)
+		return lr_fail(err, errno, "make a pipe");
+	LR_CLEANUP_FD int from = pair[0], to = pair[1];
+	ch->data[0] = lr_alloc(c->a, (size_t)waiting);
+	if (!ch->data[0])
+		return lr_fail(err, ENOMEM, "read a pipe");
+	fcntl(to, F_SETPIPE_SZ, capacity);
+	ssize_t n = tee(ch->fd[0], to, (size_t)waiting, SPLICE_F_NONBLOCK);
+	if (n == waiting)
+		n = lr_read_full(from, ch->data[0], (size_t)waiting);
+	if (n != waiting)
+		return lr_fail(err, n < 0 ? errno : EIO, "look into a pipe of %d bytes", waiting);
+	ch->size[0] = (size_t)n;
+	return 0;
+}
+
+/* What end k has yet to read: one message with its length before it. */
+static int take_socket(struct cap *c, struct cap_channel *ch, unsigned k, uint64_t type,
+		       struct lr_err *err)
+{
+	int waiting = 0;
+	uint32_t length;
+
+	if (ch->fd[k] < 0 || ioctl(ch->fd[k], FIONREAD, &waiting) < 0 || waiting <= 0)
+		return 0;
+	if (type != SOCK_STREAM) {
+		cap_refuse(c, c->p, "messages that wait in a pair of sockets (socket:[%llu])",
+			   (unsigned long long)ch->inode[k]);
+		return 0;
+	}
+	uint8_t *data = lr_alloc(c->a, sizeof(length) + (size_t)waiting);
+	if (!data)
+		return lr_fail(err, ENOMEM, "read a socket");
+	struct iovec iov = {data + sizeof(length), (size_t)waiting};
+	/* Without room for descriptors, or they would be ours, too. */
+	struct msghdr m = {.msg_iov = &iov, .msg_iovlen = 1};
+	ssize_t n = recvmsg(ch->fd[k], &m, MSG_PEEK | MSG_DONTWAIT | MSG_CMSG_CLOEXEC);
+	if (n != waiting || m.msg_flags & MSG_CTRUNC) {
+		cap_refuse(c, c->p, "descriptors that wait in a pair of sockets (socket:[%llu])",
+			   (unsigned long long)ch->inode[k]);
+		return 0;
+	}
+	length = (uint32_t)n;
+	memcpy(data, &length, sizeof(length));
+	ch->data[k] = data;
+	ch->size[k] = sizeof(length) + (size_t)n;
+	return 0;
+}
+
+int cap_channels_take(struct cap *c, struct lr_err *err)
+{
+	int r = 0;
+
+	for (size_t i = 0; r >= 0 && i < c->n_files; i++) {
+		const struct cap_file *f = c->files[i];
+		struct cap_channel *ch =
+			f->seed.channel == LR_SEED_NONE ? NULL : &c->channels[f->seed.channel];
+		if (!ch)
+			continue;
+		if (f->seed.kind == LR_SEED_SOCKET)
+			r = take_socket(c, ch, (unsigned)f->seed.args[0], f->seed.args[1], err);
+		else if (!ch->data[0])
+			r = take_pipe(c, ch, err);
+	}
+	for (size_t i = 0; i < c->n_channels; i++)
+		for (unsigned k = 0; k < 2; k++)
+			c->channels[i].fd[k] = lr_close(c->channels[i].fd[k]);
+	return r;
+}

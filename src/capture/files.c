@@ -1,0 +1,337 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* capture: descriptors: what each one is, and which are one open file. */
+#define LR_ROOM "capture"
+#include "src/capture/files.h"
+
+#include <dirent.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <inttypes.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/socket.h>
+#include <sys/stat.h>
+#include <sys/syscall.h>
+#include <sys/sysmacros.h>
+#include <unistd.h>
+
+#include "src/base/fd.h"
+#include "src/base/str.h"
+#include "src/capture/state.h"
+#include "src/sys/syscalls.h"
+
+#ifndef KCMP_FILE
+#define KCMP_FILE 0
+#endif
+
+/* What is being looked at. */
+struct found {
+	struct cap *c;
+	const struct cap_process *p;
+	int fd;
+	const char *link, *info;
+	struct stat st;
+	struct cap_file *f;
+};
+
+int cap_borrow(pid_t pid, int fd)
+{
+	LR_CLEANUP_FD int pidfd = lr_pidfd_open(pid, 0);
+
+	return pidfd < 0 ? pidfd : lr_pidfd_getfd(pidfd, fd);
+}
+
+/* The number behind "name:" of fdinfo. */
+static unsigned long long info(const struct found *x, const char *name, int base)
+{
+	const char *at = strstr(x->info, name);
+
+	return at ? strtoull(at + strlen(name) + strspn(at + strlen(name), " \t"), NULL, base) : 0;
+}
+
+static void refuse(const struct found *x, const char *why)
+{
+	cap_refuse(x->c, x->p, "descriptor %d: %s (%s)", x->fd, why, x->link);
+}
+
+/* ---- one kind each --------------------------------------------------------------------------- */
+
+static void look_eventfd(struct found *x)
+{
+	x->f->seed.kind = LR_SEED_EVENTFD;
+	x->f->seed.args[0] = info(x, "eventfd-count:", 16);
+	x->f->seed.args[1] = info(x, "eventfd-semaphore:", 10);
+}
+
+/* "it_value: (seconds, nanoseconds)" */
+static uint64_t pair(const struct found *x, const char *name)
+{
+	const char *at = strstr(x->info, name);
+	unsigned long long s, ns;
+
+	return at && sscanf(at + strlen(name), " (%llu, %llu)", &s, &ns) == 2 ? s * 1000000000 + ns
+									      : 0;
+}
+
+static void look_timerfd(struct found *x)
+{
+	x->f->seed.kind = LR_SEED_TIMERFD;
+	x->f->seed.args[0] = info(x, "clockid:", 10);
+	x->f->seed.args[1] = info(x, "ticks:", 10);
+	x->f->seed.args[2] = info(x, "settime flags:", 8);
+	x->f->seed.args[3] = pair(x, "it_value:");
+	x->f->seed.args[4] = pair(x, "it_interval:");
+}
+
+static void look_signalfd(struct found *x)
+{
+	x->f->seed.kind = LR_SEED_SIGNALFD;
+	x->f->seed.args[0] = info(x, "sigmask:", 16);
+}
+
+/* "tfd: 5 events: 19 data: 5  pos:0 ino:61af sdev:7", a line each */
+static void look_epoll(struct found *x)
+{
+	x->f->seed.kind = LR_SEED_EPOLL;
+	for (const char *at = x->info; (at = strstr(at, "tfd:")); at++) {
+		unsigned fd, events;
+		unsigned long long data, inode;
+		long long pos;
+		if (sscanf(at, "tfd: %u events: %x data: %llx pos:%lli ino:%llx", &fd, &events,
+			   &data, &pos, &inode) != 5) {
+			refuse(x, "an epoll whose watches this program can't read");
+			return;
+		}
+		struct cap_watch *v = lr_grow(x->c->a, x->f->watches, x->f->n_watches, sizeof(*v));
+		if (!v)
+			return;
+		x->f->watches = v;
+		v[x->f->n_watches++] = (struct cap_watch){fd, events, data, inode, x->p->pid};
+	}
+}
+
+static void look_inotify(struct found *x)
+{
+	x->f->seed.kind = LR_SEED_INOTIFY;
+	if (strstr(x->info, "inotify wd:"))
+		refuse(x, "an inotify with watches");
+}
+
+static const struct {
+	const char *link;
+	void (*look)(struct found *x);
+} anonymous[] = {
+	{"anon_inode:[eventfd]", look_eventfd},   {"anon_inode:[timerfd]", look_timerfd},
+	{"anon_inode:[signalfd]", look_signalfd}, {"anon_inode:[eventpoll]", look_epoll},
+	{"anon_inode:inotify", look_inotify},
+};
+
+static void look_socket(struct found *x)
+{
+	LR_CLEANUP_FD int fd = cap_borrow(x->p->pid, x->fd);
+	int domain = 0, type = 0;
+	socklen_t len = sizeof(int);
+
+	if (fd < 0 || getsockopt(fd, SOL_SOCKET, SO_DOMAIN, &domain, &len) < 0 ||
+	    getsockopt(fd, SOL_SOCKET, SO_TYPE, &type, &len) < 0) {
+		refuse(x, "a socket that can't be looked at");
+		return;
+	}
+	if (domain != AF_UNIX) {
+		refuse(x, "a socket that is not of a pair of this host");
+		return;
+	}
+	x->f->seed.kind = LR_SEED_SOCKET;
+	x->f->seed.args[1] = (uint64_t)type;
+	x->f->peer = cap_unix_peer(x->p->pid, x->st.st_ino);
+}
+
+static void look_device(struct found *x)
+{
+	/* null, zero, full, random, urandom: every container has them. */
+	static const unsigned minors = 1U << 3 | 1U << 5 | 1U << 7 | 1U << 8 | 1U << 9;
+
+	x->f->seed.kind = LR_SEED_REGULAR;
+	if (!S_ISCHR(x->st.st_mode) || major(x->st.st_rdev) != 1 ||
+	    !(minors & 1U << (minor(x->st.st_rdev) & 31)))
+		refuse(x, "a device");
+}
+
+/* The name it was opened by may be gone, and it have another. */
+static void look_tmpfs(struct found *x)
+{
+	const char *path = cap_tmpfs_path(x->c, x->st.st_dev, x->st.st_ino);
+
+	if (path)
+		x->f->path = (char *)(uintptr_t)path;
+	else if (S_ISREG(x->st.st_mode) && !(x->f->seed.flags & O_PATH))
+		x->f->seed.kind = LR_SEED_MEMFD_FILE;
+	else
+		refuse(x, "a directory that is deleted");
+}
+
+static void look_path(struct found *x)
+{
+	const bool carried = cap_tmpfs_has(x->c, x->st.st_dev);
+
+	x->f->seed.kind = LR_SEED_REGULAR;
+	/* A file may be called as memory is. */
+	if (lr_streq(x->link, CAP_SECRET))
+		refuse(x, "secret memory");
+	else if (x->st.st_dev == x->c->memory && S_ISREG(x->st.st_mode))
+		x->f->seed.kind = LR_SEED_MEMFD_FILE;
+	else if (!x->st.st_nlink && !carried)
+		refuse(x, "a file that is deleted");
+	else if (S_ISFIFO(x->st.st_mode) || S_ISSOCK(x->st.st_mode))
+		refuse(x, "a named pipe or socket");
+	else if (S_ISCHR(x->st.st_mode) || S_ISBLK(x->st.st_mode))
+		look_device(x);
+	else if (carried)
+		look_tmpfs(x);
+	if (strstr(x->info, "\nlock:"))
+		refuse(x, "a file with locks");
+}
+
+static void look(struct found *x)
+{
+	for (size_t i = 0; i < LR_ARRAY_SIZE(anonymous); i++)
+		if (lr_streq(x->link, anonymous[i].link)) {
+			anonymous[i].look(x);
+			return;
+		}
+	if (lr_has_prefix(x->link, "pipe:["))
+		x->f->seed.kind = LR_SEED_PIPE;
+	else if (lr_has_prefix(x->link, "socket:["))
+		look_socket(x);
+	else if (x->link[0] == '/')
+		look_path(x);
+	else
+		refuse(x, "of a kind that is not carried");
+}
+
+/* ---- all of them ----------------------------------------------------------------------------- */
+
+static void refuse_untold(const struct found *x, int code)
+{
+	const char *why = lr_strf(x->c->a, "kcmp(2) does not tell with whom it is shared: %s",
+				  lr_strerror(code));
+
+	refuse(x, why ? why : "out of memory");
+}
+
+/* The same open file, wherever else it is. Where the first process had one as several of the
+ * standard three, what it is may be asked for by number. */
+static struct cap_file *known(const struct found *x)
+{
+	struct cap_file *first = NULL;
+
+	for (size_t i = 0; i < x->c->n_files; i++) {
+		struct cap_file *f = x->c->files[i];
+		if (f->device != x->st.st_dev || f->inode != x->st.st_ino)
+			continue;
+		long r = syscall(SYS_kcmp, f->pid, x->p->pid, KCMP_FILE, f->fd, x->fd);
+		/* Closed or gone meanwhile: that is found out when all are held. */
+		if (r < 0 && (x->p->threads[0].held || (errno != EBADF && errno != ESRCH)))
+			refuse_untold(x, errno);
+		if (r != 0)
+			continue;
+		if (x->fd > 2 || f->fd == x->fd)
+			return f;
+		first = first ? first : f;
+	}
+	return first;
+}
+
+/* Of the first process, what leads out of the container: the new one gets its own. */
+static bool is_standard(const struct found *x)
+{
+	if (x->fd > 2 || x->p != x->c->p)
+		return false;
+	return !x->c->opts->namespace_too || !S_ISREG(x->st.st_mode) ||
+	       !cap_mount_is_inside(x->c, (unsigned)info(x, "mnt_id:", 10));
+}
+
+static struct cap_file *add_file(struct found *x)
+{
+	struct cap *c = x->c;
+	struct cap_file **v = lr_grow(c->a, c->files, c->n_files, sizeof(struct cap_file *));
+	struct cap_file *f = v ? lr_new(c->a, struct cap_file) : NULL;
+
+	if (!f)
+		return NULL;
+	c->files = v;
+	f->device = x->st.st_dev;
+	f->inode = x->st.st_ino;
+	f->pid = x->p->pid;
+	f->fd = x->fd;
+	f->path = lr_strdup(c->a, x->link);
+	f->index = (uint32_t)c->n_files;
+	f->seed = (struct lr_seed_file){.object = LR_SEED_NONE, .channel = LR_SEED_NONE};
+	f->seed.pos = info(x, "pos:", 10);
+	f->seed.flags = (uint32_t)info(x, "flags:", 8) & ~(uint32_t)O_CLOEXEC;
+	v[c->n_files++] = f;
+	x->f = f;
+	if (!is_standard(x)) {
+		look(x);
+		return f;
+	}
+	/* What the new process gets: its own standard input, output and error. */
+	f->seed.kind = LR_SEED_STDIO;
+	f->seed.args[0] = (uint64_t)x->fd;
+	return f;
+}
+
+static int look_fd(struct cap *c, struct cap_process *p, int fd, struct lr_err *err)
+{
+	struct found x = {.c = c, .p = p, .fd = fd};
+	char path[48], *text;
+	size_t size;
+
+	snprintf(path, sizeof(path), "/proc/%d/fd/%d", p->pid, fd);
+	x.link = cap_read_link(c->a, path);
+	if (!x.link || stat(path, &x.st) < 0)
+		return errno == ENOENT ? 0 : lr_fail(err, errno, "look at %s", path);
+	snprintf(path, sizeof(path), "/proc/%d/fdinfo/%d", p->pid, fd);
+	int r = cap_read_all(c->a, path, &text, &size, err);
+	if (r < 0)
+		return r == -ENOENT ? 0 : r;
+	x.info = text;
+	/* Each of the first process's standard three is attached by itself. */
+	x.f = fd > 2 || p != c->p ? known(&x) : NULL;
+	struct cap_fd *v = lr_grow(c->a, p->fds, p->n_fds, sizeof(*v));
+	if (!v || (!x.f && !add_file(&x)))
+		return lr_fail(err, ENOMEM, "list the descriptors of process %d", p->pid);
+	p->fds = v;
+	v[p->n_fds++] =
+		(struct cap_fd){(uint32_t)fd, (info(&x, "flags:", 8) & O_CLOEXEC) != 0, x.f};
+	return 0;
+}
+
+static int by_number(const void *a, const void *b)
+{
+	const struct cap_fd *x = a, *y = b;
+
+	return x->number < y->number ? -1 : x->number > y->number;
+}
+
+int cap_files_look(struct cap *c, struct cap_process *p, struct lr_err *err)
+{
+	char path[32];
+	int r = 0;
+
+	if (p->seed.flags & LR_SEED_ZOMBIE)
+		return 0;
+	snprintf(path, sizeof(path), "/proc/%d/fd", p->pid);
+	LR_CLEANUP_DIR DIR *d = opendir(path);
+	if (!d)
+		return lr_fail(err, errno, "list the descriptors of process %d", p->pid);
+	for (struct dirent *e; errno = 0, r >= 0 && (e = readdir(d));)
+		if (e->d_name[0] != '.')
+			r = look_fd(c, p, atoi(e->d_name), err);
+	if (r >= 0 && errno)
+		return lr_fail(err, errno, "list the descriptors of process %d", p->pid);
+	if (r >= 0 && p->n_fds)
+		qsort(p->fds, p->n_fds, sizeof(*p->fds), by_number);
+	return r;
+}

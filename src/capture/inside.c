@@ -1,0 +1,359 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* capture: what only a process itself can ask, by calls made in its held threads. */
+#define LR_ROOM "capture"
+#include <errno.h>
+#include <fcntl.h>
+#include <poll.h>
+#include <signal.h>
+#include <stddef.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/prctl.h>
+#include <sys/syscall.h>
+#include <sys/time.h>
+#include <sys/wait.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "src/base/fd.h"
+#include "src/base/str.h"
+#include "src/capture/state.h"
+#include "src/sys/syscalls.h"
+
+#ifndef PR_GET_TID_ADDRESS
+#define PR_GET_TID_ADDRESS 40
+#endif
+#ifndef __WALL
+#define __WALL 0x40000000
+#endif
+
+/* The calls of one thread, and the buffer that they write to. */
+struct asking {
+	struct lr_trace_call call[LR_TRACE_CALLS];
+	size_t n, used;
+	_Alignas(8) uint8_t buffer[LR_TRACE_BUFFER];
+};
+
+static struct lr_trace_call *ask(struct asking *q, long nr, uint64_t a0, uint64_t a1, uint64_t a2,
+				 uint64_t a3)
+{
+	struct lr_trace_call *call = &q->call[q->n++];
+
+	*call = (struct lr_trace_call){.nr = nr, .args = {a0, a1, a2, a3}};
+	return call;
+}
+
+/* Room for an answer, which is argument `arg` of the call. Returns where it will be. */
+static size_t answer(struct asking *q, struct lr_trace_call *call, unsigned arg, size_t size)
+{
+	size_t at = q->used;
+
+	call->args[arg] = at;
+	call->relative |= (uint8_t)(1U << arg);
+	q->used += (size + 7) & ~(size_t)7;
+	return at;
+}
+
+/* All that a thread is asked by. */
+static const int asked_by[] = {SYS_brk,          SYS_getitimer,   SYS_prctl,
+			       SYS_rt_sigaction, SYS_sigaltstack, SYS_timer_gettime};
+
+static bool allows(const struct cap *c, const struct lr_capture_filter *f)
+{
+	int calls[LR_ARRAY_SIZE(asked_by) + LR_TRACE_OWN];
+
+	memcpy(calls, asked_by, sizeof(asked_by));
+	memcpy(calls + LR_ARRAY_SIZE(asked_by), lr_trace_own, sizeof(lr_trace_own));
+	return c->opts->allows && c->opts->allows(f, calls, LR_ARRAY_SIZE(calls));
+}
+
+/* Threads have the same, as a rule. */
+static bool allows_as_before(struct cap *c, const struct lr_capture_filter *f)
+{
+	struct lr_capture_filter *last = c->filter;
+
+	if (last && last->n == f->n && memcmp(last->code, f->code, f->n * sizeof(*f->code)) == 0)
+		return c->filter_allows;
+	c->filter_allows = allows(c, f);
+	c->filter = lr_new(c->a, struct lr_capture_filter);
+	if (c->filter)
+		*c->filter = *f;
+	return c->filter_allows;
+}
+
+/* Whether the thread's filters let through all that it is asked: they need not be suspended then.
+ * Who may not read them does not know. */
+static bool may_ask(struct cap *c, const struct cap_thread *t)
+{
+	struct lr_capture_filter f;
+	unsigned i = 0;
+	int found;
+
+	if (!t->filtered)
+		return true;
+	for (; (found = lr_trace_filter(t->tid, i, f.code, LR_ARRAY_SIZE(f.code))) > 0; i++) {
+		f.n = (size_t)found;
+		if (!allows_as_before(c, &f))
+			return false;
+	}
+	return found == -ENOENT && i > 0;
+}
+
+/* The first `asked` of them only tell something; any other one is watched. */
+static int call(struct cap *c, struct cap_process *p, struct cap_thread *t, struct asking *q,
+		size_t asked, struct lr_err *err)
+{
+	const struct lr_trace_work work = {
+		.calls = q->call,
+		.n = q->n,
+		.unwatched = may_ask(c, t) ? asked : 0,
+		.buffer = q->buffer,
+		.twin = asked < q->n ? &p->twin : NULL,
+	};
+
+	int r = lr_trace_calls(&p->trace, t->tid, &work, err);
+	if (r < 0 && work.twin) {
+		/* It may be there all the same, or come yet, as the process makes its calls alone. */
+		p->twin = p->twin ? p->twin : cap_tree_twin(c, p, false);
+		p->twin_lost = !p->twin;
+	}
+	return r;
+}
+
+static int know_twin(struct cap_process *p, const struct lr_trace_call *fork, struct lr_err *err)
+{
+	if (fork->ret < 0) {
+		lr_fail(err, (int)-fork->ret, "fork in process %d", p->pid);
+		return lr_err_hint(err,
+				   "is it, or its cgroup, at its limit of processes or memory?");
+	}
+	p->twin_inside = (pid_t)fork->ret;
+	return 0;
+}
+
+/* ---- each thread ----------------------------------------------------------------------------- */
+
+struct of_thread {
+	struct lr_trace_call *alt, *tid, *death, *securebits;
+	size_t alt_at, tid_at, death_at;
+};
+
+static struct of_thread ask_thread(struct asking *q)
+{
+	struct of_thread t;
+
+	t.alt = ask(q, SYS_sigaltstack, 0, 0, 0, 0);
+	t.alt_at = answer(q, t.alt, 1, sizeof(stack_t));
+	t.tid = ask(q, SYS_prctl, PR_GET_TID_ADDRESS, 0, 0, 0);
+	t.tid_at = answer(q, t.tid, 1, 8);
+	t.death = ask(q, SYS_prctl, PR_GET_PDEATHSIG, 0, 0, 0);
+	t.death_at = answer(q, t.death, 1, 8);
+	t.securebits = ask(q, SYS_prctl, PR_GET_SECUREBITS, 0, 0, 0);
+	return t;
+}
+
+static int read_thread(const struct asking *q, const struct of_thread *a, struct cap_thread *t,
+		       struct lr_err *err)
+{
+	stack_t alt;
+
+	if (a->alt->ret < 0 || a->tid->ret < 0)
+		return lr_fail(err, (int)-(a->alt->ret < 0 ? a->alt->ret : a->tid->ret),
+			       "ask thread %d for its alternate stack and tid address", t->tid);
+	memcpy(&alt, q->buffer + a->alt_at, sizeof(alt));
+	t->seed.altstack = (uintptr_t)alt.ss_sp;
+	t->seed.altstack_size = alt.ss_size;
+	/* That it is in use is said by its stack pointer. */
+	t->seed.altstack_flags = (uint32_t)alt.ss_flags & ~1U;
+	memcpy(&t->seed.clear_tid, q->buffer + a->tid_at, 8);
+	memcpy(&t->seed.pdeathsig, q->buffer + a->death_at, 4);
+	t->cred.securebits = (uint32_t)a->securebits->ret;
+	return 0;
+}
+
+/* ---- each process ---------------------------------------------------------------------------- */
+
+struct of_process {
+	struct lr_trace_call *brk, *dumpable, *subreaper, *timer[16];
+	size_t subreaper_at, itimer_at[3], timer_at[16], action_at[65];
+};
+
+/* struct sigaction as the kernel has it. */
+struct kernel_action {
+	uint64_t handler, flags, restorer, mask;
+};
+
+static void ask_process(struct asking *q, const struct cap_process *p, struct of_process *a)
+{
+	a->brk = ask(q, SYS_brk, 0, 0, 0, 0);
+	a->dumpable = ask(q, SYS_prctl, PR_GET_DUMPABLE, 0, 0, 0);
+	a->subreaper = ask(q, SYS_prctl, PR_GET_CHILD_SUBREAPER, 0, 0, 0);
+	a->subreaper_at = answer(q, a->subreaper, 1, 8);
+	for (unsigned i = 0; i < 3; i++)
+		a->itimer_at[i] =
+			answer(q, ask(q, SYS_getitimer, i, 0, 0, 0), 1, sizeof(struct itimerval));
+	for (size_t i = 0; i < p->n_timers; i++) {
+		a->timer[i] = ask(q, SYS_timer_gettime, (uint64_t)p->timers[i].id, 0, 0, 0);
+		a->timer_at[i] = answer(q, a->timer[i], 1, sizeof(struct itimerspec));
+	}
+	for (unsigned sig = 1; sig <= 64; sig++) {
+		if (!(p->caught & UINT64_C(1) << (sig - 1)))
+			continue;
+		a->action_at[sig] = answer(q, ask(q, SYS_rt_sigaction, sig, 0, 0, 8), 2,
+					   sizeof(struct kernel_action));
+	}
+}
+
+static void read_timers(const struct asking *q, const struct of_process *a, struct cap_process *p)
+{
+	for (unsigned i = 0; i < 3; i++) {
+		struct itimerval v;
+		memcpy(&v, q->buffer + a->itimer_at[i], sizeof(v));
+		p->seed.itimers[2 * i] =
+			v.it_interval.tv_sec * INT64_C(1000000) + v.it_interval.tv_usec;
+		p->seed.itimers[2 * i + 1] =
+			v.it_value.tv_sec * INT64_C(1000000) + v.it_value.tv_usec;
+	}
+	for (size_t i = 0; i < p->n_timers; i++) {
+		struct itimerspec v;
+		memcpy(&v, q->buffer + a->timer_at[i], sizeof(v));
+		p->timers[i].interval =
+			v.it_interval.tv_sec * INT64_C(1000000000) + v.it_interval.tv_nsec;
+		p->timers[i].left = v.it_value.tv_sec * INT64_C(1000000000) + v.it_value.tv_nsec;
+	}
+}
+
+static int read_actions(struct cap *c, const struct asking *q, const struct of_process *a,
+			struct cap_process *p, struct lr_err *err)
+{
+	for (unsigned sig = 1; sig <= 64; sig++) {
+		struct kernel_action k = {0};
+		if (!(p->caught & UINT64_C(1) << (sig - 1)))
+			continue;
+		memcpy(&k, q->buffer + a->action_at[sig], sizeof(k));
+		if (!k.handler && !k.flags && !k.mask)
+			continue;
+		struct lr_seed_action *v = lr_grow(c->a, p->actions, p->n_actions, sizeof(*v));
+		if (!v)
+			return lr_fail(err, ENOMEM, "read the signal actions of process %d",
+				       p->pid);
+		p->actions = v;
+		v[p->n_actions++] =
+			(struct lr_seed_action){sig, 0, k.handler, k.flags, k.restorer, k.mask};
+	}
+	return 0;
+}
+
+/* The leader's, and at their end the fork. */
+static int ask_leader(struct cap *c, struct cap_process *p, struct lr_err *err)
+{
+	struct of_process a = {0};
+	struct asking q = {0};
+
+	if (p->n_timers > LR_ARRAY_SIZE(a.timer))
+		return lr_refuse(err, ENOTSUP, "process %d has %zu timers; %zu are the most",
+				 p->pid, p->n_timers, LR_ARRAY_SIZE(a.timer));
+	struct of_thread t = ask_thread(&q);
+	ask_process(&q, p, &a);
+	const size_t asked = q.n;
+	const struct lr_trace_call *fork = ask(&q, SYS_clone, 0, 0, 0, 0);
+	int r = call(c, p, &p->threads[0], &q, asked, err);
+	if (r >= 0)
+		r = know_twin(p, fork, err);
+	if (r >= 0)
+		r = read_thread(&q, &t, &p->threads[0], err);
+	if (r < 0)
+		return r;
+	p->mm.brk = (uint64_t)a.brk->ret;
+	p->seed.dumpable = (uint32_t)a.dumpable->ret;
+	memcpy(&p->seed.subreaper, q.buffer + a.subreaper_at, 4);
+	read_timers(&q, &a, p);
+	return read_actions(c, &q, &a, p, err);
+}
+
+int cap_inside_take(struct cap *c, struct cap_process *p, struct lr_err *err)
+{
+	int r = 0;
+
+	/* When its twin is taken away, its number may be another's. */
+	p->pidfd = lr_pidfd_open(p->pid, 0);
+	if (p->pidfd < 0)
+		return lr_fail(err, -p->pidfd, "know process %d again", p->pid);
+	/* The other threads first: what one takes for its calls is given back before the fork. */
+	for (size_t i = 1; r >= 0 && i < p->n_threads; i++) {
+		struct asking q = {0};
+		struct of_thread t = ask_thread(&q);
+		r = call(c, p, &p->threads[i], &q, q.n, err);
+		if (r >= 0)
+			r = read_thread(&q, &t, &p->threads[i], err);
+	}
+	return r < 0 ? r : ask_leader(c, p, err);
+}
+
+/* For want of memory: a seed can be made again. */
+int cap_inside_expose(struct cap_process *p, struct lr_err *err)
+{
+	char path[40], text[16] = "";
+
+	snprintf(path, sizeof(path), "/proc/%d/oom_score_adj", p->twin);
+	LR_CLEANUP_FD int fd = lr_open(path, O_RDWR | O_CLOEXEC);
+	if (fd < 0)
+		fd = lr_open(path, O_RDONLY | O_CLOEXEC);
+	if (fd < 0 || read(fd, text, sizeof(text) - 1) <= 0)
+		return lr_fail(err, errno, "read %s", path);
+	p->seed.oom_score_adj = atoi(text);
+	(void)!write(fd, "1000", 4);
+	return 0;
+}
+
+void cap_inside_end(struct cap_process *p)
+{
+	int status;
+
+	if (!p->twin)
+		return;
+	kill(p->twin, SIGKILL);
+	while (waitpid(p->twin, &status, __WALL) < 0 && errno == EINTR)
+		;
+	p->twin = 0;
+}
+
+static int wait_inside(const struct cap_process *p)
+{
+	struct asking q = {0};
+	int r = lr_trace_hold(p->pid, NULL);
+
+	if (r < 0)
+		return r;
+	ask(&q, SYS_wait4, (uint64_t)p->twin_inside, 0, WNOHANG | (uint64_t)(uint32_t)__WALL, 0);
+	const struct lr_trace_work work = {.calls = q.call, .n = q.n, .buffer = q.buffer};
+	if (!cap_has_ended(p->pidfd))
+		r = lr_trace_calls(&p->trace, p->pid, &work, NULL);
+	lr_trace_let_go(p->pid);
+	return r;
+}
+
+/* It is a child of the process, which does not know of it. */
+void cap_inside_reap(struct cap *c, struct cap_process *p)
+{
+	for (unsigned i = 0; p->twin_lost && !p->twin && i < 10; i++) {
+		nanosleep(&(struct timespec){.tv_nsec = 1000000}, NULL);
+		p->twin = cap_tree_twin(c, p, true);
+	}
+	if (!p->twin)
+		return;
+	/* Without its number, as the process knows it, others might be taken from the process. */
+	if (p->twin_inside <= 0)
+		p->twin_inside = (pid_t)cap_inner_pid(p->twin);
+	cap_inside_end(p);
+	for (unsigned i = 0; i < 3 && p->twin_inside > 0 && wait_inside(p) < 0; i++)
+		nanosleep(&(struct timespec){.tv_nsec = 1000000}, NULL);
+}
+
+bool cap_has_ended(int pidfd)
+{
+	struct pollfd p = {.fd = pidfd, .events = POLLIN};
+
+	return poll(&p, 1, 0) != 0;
+}

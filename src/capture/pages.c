@@ -1,0 +1,191 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* capture: the contents of private memory, from the twin's to the file of pages. */
+#define LR_ROOM "capture"
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "src/base/fd.h"
+#include "src/base/str.h"
+#include "src/capture/state.h"
+
+/* Of an entry of /proc/PID/pagemap. */
+#define PM_PRESENT (UINT64_C(1) << 63)
+#define PM_SWAPPED (UINT64_C(1) << 62)
+#define PM_FILE    (UINT64_C(1) << 61)
+#define PM_GUARD   (UINT64_C(1) << 58) /* Linux 6.14 */
+
+static bool is_zero(const uint8_t *page)
+{
+	return page[0] == 0 && memcmp(page, page + 1, LR_SEED_PAGE - 1) == 0;
+}
+
+static int add_run(struct cap *c, uint64_t start, uint64_t pages, struct lr_seed_run **runs,
+		   size_t *n)
+{
+	struct lr_seed_run *last = *n > c->first_run ? &(*runs)[*n - 1] : NULL;
+
+	if (last && last->start + last->pages * LR_SEED_PAGE == start &&
+	    last->at + last->pages * LR_SEED_PAGE == c->pages_at) {
+		last->pages += pages;
+		return 0;
+	}
+	struct lr_seed_run *v = lr_grow(c->a, *runs, *n, sizeof(*v));
+	if (!v)
+		return -ENOMEM;
+	*runs = v;
+	v[(*n)++] = (struct lr_seed_run){start, pages, c->pages_at};
+	return 0;
+}
+
+int cap_put(int fd, const void *bytes, size_t n, uint64_t at, const char *what, struct lr_err *err)
+{
+	for (size_t done = 0; done < n;) {
+		ssize_t r = pwrite(fd, (const uint8_t *)bytes + done, n - done, (off_t)(at + done));
+		if (r < 0 && errno == EINTR)
+			continue;
+		if (r <= 0)
+			return lr_fail(err, r < 0 ? errno : ENOSPC, "write the seed's %s", what);
+		done += (size_t)r;
+	}
+	return 0;
+}
+
+/* n pages that belong at `start`; zero ones are left out where memory would be zero without. */
+int cap_pages_put(struct cap *c, const uint8_t *bytes, uint64_t start, size_t n, bool keep_zero,
+		  struct lr_seed_run **runs, size_t *n_runs, struct lr_err *err)
+{
+	for (size_t i = 0, k; i < n; i = k) {
+		for (k = i; k < n && (keep_zero || !is_zero(bytes + k * LR_SEED_PAGE)); k++)
+			;
+		if (k == i) {
+			c->zero_pages++;
+			k++;
+			continue;
+		}
+		size_t size = (k - i) * LR_SEED_PAGE;
+		if (add_run(c, start + i * LR_SEED_PAGE, k - i, runs, n_runs) < 0)
+			return lr_fail(err, ENOMEM, "list the pages");
+		int r = cap_put(c->opts->pages, bytes + i * LR_SEED_PAGE, size, c->pages_at,
+				"pages", err);
+		if (r < 0)
+			return r;
+		c->pages_at += size;
+	}
+	return 0;
+}
+
+struct source {
+	pid_t pid;
+	int mem, pagemap;
+	uint8_t *buffer;
+};
+
+/* By /proc/PID/mem: process_vm_readv(2) pins what it reads, and the kernel gives the twin a copy of
+ * its own of each page before that. */
+static int read_pages(const struct source *s, uint64_t start, size_t n, struct lr_err *err)
+{
+	size_t size = n * LR_SEED_PAGE;
+
+	ssize_t got = pread(s->mem, s->buffer, size, (off_t)start);
+	return got == (ssize_t)size ? 0
+				    : lr_fail(err, got < 0 ? errno : EIO, "read memory at %llx",
+					      (unsigned long long)start);
+}
+
+/* The pages among `map` that are the process's own. */
+static int copy_batch(struct cap *c, const struct source *s, struct cap_process *p,
+		      const struct cap_vma *v, uint64_t start, const uint64_t *map, size_t n,
+		      struct lr_err *err)
+{
+	bool file = v->inode != 0;
+	int r = 0;
+
+	for (size_t i = 0, k; r >= 0 && i < n; i = k) {
+		/* A guard page counts as swapped out, too, and nobody can read it. */
+		for (k = i; k < n && map[k] & (PM_PRESENT | PM_SWAPPED) &&
+			    !(map[k] & (PM_FILE | PM_GUARD));
+		     k++)
+			;
+		if (k > i) {
+			r = read_pages(s, start + i * LR_SEED_PAGE, k - i, err);
+			if (r >= 0)
+				r = cap_pages_put(c, s->buffer, start + i * LR_SEED_PAGE, k - i,
+						  file, &p->runs, &p->n_runs, err);
+			continue;
+		}
+		if (map[k] & PM_GUARD)
+			return lr_refuse(err, ENOTSUP, "guard pages (MADV_GUARD_INSTALL) at %llx",
+					 (unsigned long long)(start + k * LR_SEED_PAGE));
+		k++;
+	}
+	return r;
+}
+
+static int copy_vma(struct cap *c, const struct source *s, struct cap_process *p,
+		    const struct cap_vma *v, struct lr_err *err)
+{
+	uint64_t map[CAP_BATCH];
+
+	/* No run lies in two mappings. */
+	c->first_run = p->n_runs;
+	for (uint64_t at = v->start; at < v->end;) {
+		size_t n = (v->end - at) / LR_SEED_PAGE;
+		n = n < CAP_BATCH ? n : CAP_BATCH;
+		ssize_t got = pread(s->pagemap, map, n * 8, (off_t)(at / LR_SEED_PAGE * 8));
+		if (got != (ssize_t)(n * 8))
+			return lr_fail(err, got < 0 ? errno : EIO,
+				       "look at the pages of process %d", p->pid);
+		int r = copy_batch(c, s, p, v, at, map, n, err);
+		if (r < 0)
+			return r;
+		at += n * LR_SEED_PAGE;
+	}
+	return 0;
+}
+
+/* Which of the mappings a child has, and their flags: of a process that may take its time. */
+static int match(struct cap *c, struct cap_process *p, struct lr_err *err)
+{
+	struct cap_maps twin;
+
+	int r = cap_maps_read(c->a, p->twin, "smaps", &twin, err);
+	if (r < 0)
+		return r;
+	p->inherited = lr_new_n(c->a, p->maps.n, bool);
+	if (!p->inherited && p->maps.n)
+		return lr_fail(err, ENOMEM, "match the mappings of process %d", p->pid);
+	for (size_t i = 0, k = 0; i < p->maps.n; i++) {
+		struct cap_vma *v = &p->maps.v[i];
+		while (k < twin.n && twin.v[k].end <= v->start)
+			k++;
+		if (k == twin.n || twin.v[k].start > v->start)
+			continue;
+		p->inherited[i] = true;
+		v->flags = twin.v[k].flags;
+	}
+	return 0;
+}
+
+int cap_pages_copy(struct cap *c, struct cap_process *p, struct lr_err *err)
+{
+	LR_CLEANUP_FREE uint8_t *buffer = malloc((size_t)CAP_BATCH * LR_SEED_PAGE);
+	char path[40];
+
+	snprintf(path, sizeof(path), "/proc/%d/mem", p->twin);
+	LR_CLEANUP_FD int mem = lr_open(path, O_RDONLY | O_CLOEXEC);
+	snprintf(path, sizeof(path), "/proc/%d/pagemap", p->twin);
+	LR_CLEANUP_FD int pagemap = lr_open(path, O_RDONLY | O_CLOEXEC);
+	if (mem < 0 || pagemap < 0 || !buffer)
+		return lr_fail(err, errno, "open the memory of the twin of process %d", p->pid);
+	const struct source s = {p->twin, mem, pagemap, buffer};
+	int r = match(c, p, err);
+	for (size_t i = 0; r >= 0 && i < p->maps.n; i++) {
+		const struct cap_vma *v = &p->maps.v[i];
+		if (p->inherited[i] && !v->shared && !lr_has_prefix(v->name, "[v"))
+			r = copy_vma(c, &s, p, v, err);
+	}
+	return r;
+}

@@ -1,0 +1,424 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* capture: what /proc tells of a process and its threads. */
+#define LR_ROOM "capture"
+#include <errno.h>
+#include <fcntl.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/resource.h>
+#include <sys/stat.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+
+#include "src/base/fd.h"
+#include "src/base/str.h"
+#include "src/capture/state.h"
+
+#ifndef KCMP_VM
+#define KCMP_VM    1
+#define KCMP_FILES 2
+#endif
+
+/* Most of them are small, and there may be one for each of a million descriptors. */
+int cap_read_all(struct lr_arena *a, const char *path, char **ret, size_t *size, struct lr_err *err)
+{
+	LR_CLEANUP_FD int fd = lr_open(path, O_RDONLY | O_CLOEXEC);
+	char first[4096], *text = first;
+	size_t room = sizeof(first), n = 0;
+
+	if (fd < 0)
+		return lr_fail(err, errno, "open %s", path);
+	for (;;) {
+		ssize_t got = lr_read_full(fd, text + n, room - n);
+		if (got < 0)
+			return lr_fail(err, (int)-got, "read %s", path);
+		n += (size_t)got;
+		if (n < room)
+			break;
+		char *bigger = lr_alloc(a, room * 4);
+		if (!bigger)
+			return lr_fail(err, ENOMEM, "read %s", path);
+		memcpy(bigger, text, n);
+		text = bigger;
+		room *= 4;
+	}
+	if (text == first) {
+		text = lr_alloc(a, n + 1);
+		if (!text)
+			return lr_fail(err, ENOMEM, "read %s", path);
+		memcpy(text, first, n);
+	}
+	text[n] = 0;
+	*ret = text;
+	*size = n;
+	return 0;
+}
+
+char *cap_read_link(struct lr_arena *a, const char *path)
+{
+	char text[4096];
+	ssize_t n = readlink(path, text, sizeof(text) - 1);
+
+	if (n < 0)
+		return NULL;
+	text[n] = 0;
+	return lr_strdup(a, text);
+}
+
+int cap_open_again(int fd, int flags)
+{
+	char path[32];
+
+	snprintf(path, sizeof(path), "/proc/self/fd/%d", fd);
+	return lr_open(path, flags | O_CLOEXEC);
+}
+
+/* Where the value of a line "name:<tab>" begins; NULL if there is none. */
+static const char *field(const char *text, const char *name)
+{
+	size_t n = strlen(name);
+
+	for (const char *line = text; line && *line; line = strchr(line, '\n')) {
+		line += *line == '\n';
+		if (strncmp(line, name, n) == 0 && line[n] == ':')
+			return line + n + 1 + strspn(line + n + 1, "\t ");
+	}
+	return NULL;
+}
+
+static unsigned long long number(const char *text, const char *name, int base)
+{
+	const char *at = field(text, name);
+
+	return at ? strtoull(at, NULL, base) : 0;
+}
+
+/* The last number of a line: the id in the innermost pid namespace. */
+static uint32_t innermost(const char *text, const char *name)
+{
+	const char *at = field(text, name);
+	uint32_t last = 0;
+
+	for (char *end; at && *at && *at != '\n'; at = end) {
+		last = (uint32_t)strtoul(at, &end, 10);
+		if (end == at)
+			break;
+		end += strspn(end, "\t ");
+	}
+	return last;
+}
+
+uint32_t cap_inner_pid(pid_t pid)
+{
+	char path[32], text[4096];
+
+	snprintf(path, sizeof(path), "/proc/%d/status", pid);
+	return lr_read_file_at(AT_FDCWD, path, text, sizeof(text)) < 0 ? 0
+								       : innermost(text, "NSpid");
+}
+
+static void numbers(const char *text, const char *name, uint32_t ret[4])
+{
+	const char *at = field(text, name);
+
+	for (int i = 0; at && i < 4; i++) {
+		char *end;
+		ret[i] = (uint32_t)strtoul(at, &end, 10);
+		at = end;
+	}
+}
+
+static int read_groups(struct cap *c, struct cap_thread *t, const char *text)
+{
+	const char *at = field(text, "Groups");
+	char *end;
+
+	for (; at && *at != '\n'; at = end + strspn(end, " ")) {
+		uint32_t gid = (uint32_t)strtoul(at, &end, 10);
+		if (end == at)
+			break;
+		uint32_t *v = lr_grow(c->a, t->groups, t->n_groups, sizeof(*v));
+		if (!v)
+			return -ENOMEM;
+		t->groups = v;
+		v[t->n_groups++] = gid;
+	}
+	return 0;
+}
+
+/* text: its status, if that is known. */
+static int read_thread(struct cap *c, struct cap_process *p, struct cap_thread *t, char *text,
+		       struct lr_err *err)
+{
+	char path[64], *name;
+	size_t size;
+	int r = 0;
+
+	snprintf(path, sizeof(path), "/proc/%d/task/%d/status", p->pid, t->tid);
+	if (!text)
+		r = cap_read_all(c->a, path, &text, &size, err);
+	if (r < 0)
+		return r;
+	t->filtered = number(text, "Seccomp", 10) != 0;
+	t->seed.tid = innermost(text, "NSpid");
+	numbers(text, "Uid", t->cred.uids);
+	numbers(text, "Gid", t->cred.gids);
+	t->cred.inheritable = number(text, "CapInh", 16);
+	t->cred.permitted = number(text, "CapPrm", 16);
+	t->cred.effective = number(text, "CapEff", 16);
+	t->cred.bounding = number(text, "CapBnd", 16);
+	t->cred.ambient = number(text, "CapAmb", 16);
+	t->cred.no_new_privs = (uint32_t)number(text, "NoNewPrivs", 10);
+	if (read_groups(c, t, text) < 0)
+		return lr_fail(err, ENOMEM, "read the groups of thread %d", t->tid);
+	snprintf(path, sizeof(path), "/proc/%d/task/%d/comm", p->pid, t->tid);
+	r = cap_read_all(c->a, path, &name, &size, err);
+	if (r < 0)
+		return r;
+	name[strcspn(name, "\n")] = 0;
+	snprintf(t->seed.name, sizeof(t->seed.name), "%s", name);
+	return 0;
+}
+
+/* What the status tells that can't be carried. */
+static void refuse_status(struct cap *c, const struct cap_process *p, const char *text)
+{
+	const unsigned long long tracer = number(text, "TracerPid", 10);
+
+	/* By ourselves: it was killed while we held it, and is on its way out. */
+	if (tracer && tracer != (unsigned)getpid() && !p->threads[0].held)
+		cap_refuse(c, p, "it is traced by process %llu", tracer);
+	if (number(text, "Seccomp", 10) == 1)
+		cap_refuse(c, p, "strict mode of seccomp(2)");
+	if (number(text, "Seccomp_filters", 10) > (c->opts->known_filter ? 1 : 0))
+		cap_refuse(c, p, "filters of seccomp(2): %llu that its bundle does not have",
+			   number(text, "Seccomp_filters", 10) - (c->opts->known_filter ? 1 : 0));
+	const char *features = field(text, "x86_Thread_features");
+	if (features && lr_has_prefix(features, "shstk"))
+		cap_refuse(c, p, "a shadow stack");
+	if (p->seed.flags & LR_SEED_ZOMBIE && p->n_threads > 1)
+		cap_refuse(c, p, "its leader has ended, and other threads have not");
+}
+
+static const char *const spaces[] = {"cgroup", "ipc", "mnt", "net", "pid", "time", "user", "uts"};
+
+/* What can't be told is not there, for all one knows; so it is refused, too. */
+static void refuse_shared(struct cap *c, const struct cap_process *p, const struct cap_process *q,
+			  int type, const char *what)
+{
+	long r = syscall(SYS_kcmp, q->pid, p->pid, type, 0, 0);
+
+	if (r == 0)
+		cap_refuse(c, p, "%s that it shares with process %d", what, q->pid);
+	else if (r < 0 && errno != ESRCH)
+		cap_refuse(c, p, "%s that it may share with process %d: kcmp(2) says %s", what,
+			   q->pid, lr_strerror(errno));
+}
+
+static void refuse_relations(struct cap *c, const struct cap_process *p)
+{
+	char path[2][48];
+
+	if (p == c->p || p->seed.flags & LR_SEED_ZOMBIE)
+		return;
+	for (size_t i = 0; i < LR_ARRAY_SIZE(spaces); i++) {
+		snprintf(path[0], sizeof(path[0]), "/proc/%d/ns/%s", p->pid, spaces[i]);
+		snprintf(path[1], sizeof(path[1]), "/proc/%d/ns/%s", c->p->pid, spaces[i]);
+		const char *own = cap_read_link(c->a, path[0]);
+		const char *root = cap_read_link(c->a, path[1]);
+		if (own && root && !lr_streq(own, root))
+			cap_refuse(c, p, "a %s namespace of its own", spaces[i]);
+	}
+	for (const struct cap_process *q = c->p; q < p; q++) {
+		if (q->seed.flags & LR_SEED_ZOMBIE)
+			continue;
+		refuse_shared(c, p, q, KCMP_VM, "memory");
+		refuse_shared(c, p, q, KCMP_FILES, "descriptors");
+	}
+}
+
+int cap_proc_look(struct cap *c, struct cap_process *p, struct lr_err *err)
+{
+	char path[40], *text;
+	size_t size;
+
+	snprintf(path, sizeof(path), "/proc/%d/status", p->pid);
+	int r = cap_read_all(c->a, path, &text, &size, err);
+	if (r < 0)
+		return r;
+	const char *state = field(text, "State");
+	p->seed.flags = state && (*state == 'Z' || *state == 'X') ? LR_SEED_ZOMBIE : 0;
+	p->seed.pid = innermost(text, "NStgid");
+	p->seed.pgid = innermost(text, "NSpgid");
+	p->seed.sid = innermost(text, "NSsid");
+	p->umask = (uint32_t)number(text, "Umask", 8);
+	p->thp_disable = field(text, "THP_enabled") && !number(text, "THP_enabled", 10);
+	p->caught = number(text, "SigCgt", 16) | number(text, "SigIgn", 16);
+	/* A process's status is that of its leader. */
+	for (size_t i = 0; r >= 0 && i < p->n_threads; i++)
+		r = read_thread(c, p, &p->threads[i], p->threads[i].tid == p->pid ? text : NULL,
+				err);
+	/* A thread that has ended meanwhile is found out when the rest is held. */
+	if (r < 0 && err && err->code == ENOENT)
+		r = 0;
+	refuse_status(c, p, text);
+	refuse_relations(c, p);
+	return r;
+}
+
+static uint64_t nth(char *const *words, size_t n, size_t i)
+{
+	return i < n ? strtoull(words[i], NULL, 10) : 0;
+}
+
+/* proc_pid_stat(5) counts from 1; words[0] is the third. */
+#define STAT(i) nth(words, n, (i)-3)
+
+static int read_stat(struct cap *c, struct cap_process *p, pid_t pid, struct lr_err *err)
+{
+	char path[32], *text, *words[64], *save = NULL;
+	size_t size, n = 0;
+
+	snprintf(path, sizeof(path), "/proc/%d/stat", pid);
+	int r = cap_read_all(c->a, path, &text, &size, err);
+	if (r < 0)
+		return r;
+	char *at = strrchr(text, ')');
+	for (char *w = at ? strtok_r(at + 1, " \n", &save) : NULL; w && n < LR_ARRAY_SIZE(words);
+	     w = strtok_r(NULL, " \n", &save))
+		words[n++] = w;
+	p->mm.start_code = STAT(26);
+	p->mm.end_code = STAT(27);
+	p->mm.start_stack = STAT(28);
+	p->mm.start_data = STAT(45);
+	p->mm.end_data = STAT(46);
+	p->mm.start_brk = STAT(47);
+	p->mm.arg_start = STAT(48);
+	p->mm.arg_end = STAT(49);
+	p->mm.env_start = STAT(50);
+	p->mm.env_end = STAT(51);
+	p->seed.status = (uint32_t)STAT(52);
+	return 0;
+}
+
+/* "ID: 0", "signal: 60/00007fff86e452a8", "notify: signal/pid.2634", "ClockID: 0", and again. */
+static int read_timers(struct cap *c, struct cap_process *p, struct lr_err *err)
+{
+	char path[32], *text, *next;
+	struct lr_seed_timer *t = NULL;
+	size_t size;
+
+	snprintf(path, sizeof(path), "/proc/%d/timers", p->pid);
+	int r = cap_read_all(c->a, path, &text, &size, err);
+	if (r < 0)
+		return r;
+	for (char *line = text; *line; line = next) {
+		unsigned long long value;
+		char notify[16], whose[8];
+		int a, b;
+		next = line + strcspn(line, "\n");
+		if (*next)
+			*next++ = 0;
+		if (sscanf(line, "ID: %d", &a) == 1) {
+			t = lr_grow(c->a, p->timers, p->n_timers, sizeof(*t));
+			if (!t)
+				return lr_fail(err, ENOMEM, "list timers");
+			p->timers = t;
+			t += p->n_timers++;
+			*t = (struct lr_seed_timer){.id = a};
+		} else if (t && sscanf(line, "signal: %d/%llx", &a, &value) == 2) {
+			t->signal = (uint32_t)a;
+			t->value_pointer = value;
+		} else if (t &&
+			   sscanf(line, "notify: %15[a-z]/%7[a-z].%d", notify, whose, &b) == 3) {
+			t->notify = lr_streq(notify, "none")     ? 1
+				    : lr_streq(notify, "thread") ? 2
+								 : 0;
+			t->tid = lr_streq(whose, "tid") ? (uint32_t)b : 0;
+		} else if (t && sscanf(line, "ClockID: %d", &a) == 1) {
+			t->clock = (uint32_t)a;
+		}
+	}
+	return 0;
+}
+
+static int read_files(struct cap *c, struct cap_process *p, struct lr_err *err)
+{
+	char path[40];
+
+	snprintf(path, sizeof(path), "/proc/%d/exe", p->twin);
+	p->exe = cap_read_link(c->a, path);
+	snprintf(path, sizeof(path), "/proc/%d/cwd", p->twin);
+	p->cwd = cap_read_link(c->a, path);
+	snprintf(path, sizeof(path), "/proc/%d/root", p->twin);
+	p->root = cap_read_link(c->a, path);
+	if (!p->exe || !p->cwd || !p->root)
+		return lr_fail(err, errno, "read %s", path);
+	snprintf(path, sizeof(path), "/proc/%d/auxv", p->twin);
+	char *auxv;
+	int r = cap_read_all(c->a, path, &auxv, &p->auxv_size, err);
+	p->auxv = auxv;
+	return r;
+}
+
+static uint64_t limit(const char **at)
+{
+	char *end;
+
+	*at += strspn(*at, " ");
+	if (lr_has_prefix(*at, "unlimited")) {
+		*at += strlen("unlimited");
+		return UINT64_MAX;
+	}
+	uint64_t v = strtoull(*at, &end, 10);
+	*at = end;
+	return v;
+}
+
+/* Below a headline, a line each, by number: a name in 25 columns, soft, hard. prlimit(2) would ask
+ * for CAP_SYS_RESOURCE where the process is another user's. */
+static int read_limits(struct cap *c, struct cap_process *p, struct lr_err *err)
+{
+	const size_t column = 26;
+	char path[32], *text;
+	size_t size;
+
+	snprintf(path, sizeof(path), "/proc/%d/limits", p->twin);
+	int r = cap_read_all(c->a, path, &text, &size, err);
+	if (r < 0)
+		return r;
+	const char *line = strchr(text, '\n');
+	for (size_t i = 0; i < LR_ARRAY_SIZE(p->limits); i++, line = strchr(line, '\n')) {
+		if (!line || strlen(++line) <= column)
+			return lr_refuse(err, EPROTO, "%s has no limit %zu", path, i);
+		const char *at = line + column;
+		p->limits[i].soft = limit(&at);
+		p->limits[i].hard = limit(&at);
+	}
+	return 0;
+}
+
+int cap_proc_take(struct cap *c, struct cap_process *p, struct lr_err *err)
+{
+	return p->seed.flags & LR_SEED_ZOMBIE ? read_stat(c, p, p->pid, err)
+					      : read_timers(c, p, err);
+}
+
+int cap_proc_take_twin(struct cap *c, struct cap_process *p, struct lr_err *err)
+{
+	char path[40], *text;
+	size_t size;
+
+	int r = read_stat(c, p, p->twin, err);
+	if (r >= 0)
+		r = read_files(c, p, err);
+	if (r < 0)
+		return r;
+	snprintf(path, sizeof(path), "/proc/%d/personality", p->twin);
+	r = cap_read_all(c->a, path, &text, &size, err);
+	if (r < 0)
+		return r;
+	p->seed.personality = (uint32_t)strtoul(text, NULL, 16);
+	return read_limits(c, p, err);
+}

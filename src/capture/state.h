@@ -1,0 +1,240 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* capture: what is known of the processes while they become a seed. Memory is the arena's. */
+#ifndef LR_CAPTURE_STATE_H
+#define LR_CAPTURE_STATE_H
+
+#include <stdbool.h>
+#include <stdint.h>
+#include <sys/types.h>
+
+#include "src/base/arena.h"
+#include "src/capture/capture.h"
+#include "src/capture/tmpfs.h"
+#include "src/seed/seed.h"
+#include "src/trace/trace.h"
+
+struct cap_thread {
+	pid_t tid;                  /* as we see it */
+	bool held, filtered;        /* filtered: by seccomp(2) */
+	struct lr_seed_thread seed; /* ranges and references are filled in at the end */
+	void *xsave;
+	size_t xsave_size;
+	struct lr_seed_signal *pending;
+	size_t n_pending;
+	struct lr_seed_cred cred;
+	uint32_t *groups;
+	size_t n_groups;
+};
+
+struct cap_vma {
+	uint64_t start, end, offset, inode;
+	uint32_t major, minor;
+	uint32_t prot, flags; /* flags: LR_SEED_GROWSDOWN and so on */
+	bool shared;
+	char *name; /* as /proc/PID/maps has it */
+	char *refused;
+};
+
+struct cap_maps {
+	struct cap_vma *v;
+	size_t n;
+	uint64_t vdso, vdso_end, vvar, vvar_end;
+};
+
+/* What several descriptors may share. */
+struct cap_file {
+	struct lr_seed_file seed;
+	uint64_t device, inode;
+	pid_t pid; /* where it was found first, for kcmp(2) */
+	int fd;
+	char *path;
+	uint32_t index;
+	bool stdio;
+	uint64_t peer; /* inode of the other end of a pair of sockets */
+	struct cap_watch *watches;
+	size_t n_watches;
+};
+
+struct cap_watch {
+	uint32_t number, events;
+	uint64_t data, inode;
+	pid_t pid;
+};
+
+struct cap_fd {
+	uint32_t number, cloexec;
+	struct cap_file *file;
+};
+
+struct cap_process {
+	pid_t pid, parent; /* as we see them */
+	struct lr_seed_process seed;
+	struct lr_seed_mm mm;
+	struct cap_thread *threads;
+	size_t n_threads;
+	struct cap_maps maps; /* as they were before it was held */
+	struct lr_trace_process trace;
+	bool traced;
+	struct cap_fd *fds;
+	size_t n_fds;
+	struct lr_seed_action *actions;
+	size_t n_actions;
+	struct lr_seed_signal *pending;
+	size_t n_pending;
+	struct lr_seed_timer *timers;
+	size_t n_timers;
+	struct lr_seed_limit limits[16];
+	char *exe, *cwd, *root;
+	uint32_t umask;
+	void *auxv;
+	size_t auxv_size;
+	pid_t twin, twin_inside;      /* as we see it, and as the process does */
+	bool twin_lost;               /* there may be one that we don't know */
+	int pidfd;                    /* of a process with a twin; else LR_NOFD */
+	uint64_t thp_disable, caught; /* caught: or ignored; signal n: bit n - 1 */
+	struct lr_seed_run *runs;
+	size_t n_runs;
+	bool *inherited; /* of maps.v: the twin has it */
+};
+
+/* Memory that several mappings, or a descriptor, share. */
+struct cap_object {
+	uint64_t device, inode;
+	struct lr_seed_object seed;
+	char *name;
+	int fd; /* of ours */
+	struct lr_seed_run *runs;
+	size_t n_runs;
+	bool is_here;       /* the page of a program that knows of seeds (seed/here.h) */
+	int here;           /* by which that is told; or LR_NOFD */
+	uint8_t *here_page; /* a mapping of it that is not to be touched */
+};
+
+struct cap_channel {
+	uint64_t inode[2]; /* of a pipe: the same twice */
+	struct lr_seed_channel seed;
+	void *data[2];
+	size_t size[2];
+	int fd[2]; /* of ours; of a pipe: its end to read, and to write */
+};
+
+struct cap {
+	const struct lr_capture *opts;
+	struct lr_arena *a;
+	int pidfd;       /* of the root */
+	uint64_t memory; /* the device of memfds and of shared anonymous memory */
+	struct cap_process *p;
+	size_t n;
+	struct cap_file **files;
+	size_t n_files;
+	struct cap_object *objects;
+	size_t n_objects;
+	struct cap_channel *channels;
+	size_t n_channels;
+	struct cap_tmpfs *tmpfs;
+	size_t n_tmpfs;
+	struct cap_backing *backings; /* write.c */
+	size_t n_backings;
+	char *mounts;                     /* mountinfo of the root */
+	struct lr_capture_filter *filter; /* that was looked at last */
+	bool filter_allows;
+	bool let_go; /* who has begun after that instant, in clock ticks since boot, is no concern */
+	uint64_t held_until;
+	char *refusals; /* lines */
+	size_t n_refusals;
+	uint64_t pages_at; /* end of what was written to the file of pages */
+	uint64_t zero_pages;
+	size_t first_run; /* of those that a page may be added to */
+};
+
+/* Notes what can't be carried; "process 12 (name): " goes before it. */
+void cap_refuse(struct cap *c, const struct cap_process *p, const char *fmt, ...) LR_PRINTF(3, 4);
+
+/* tree.c: the processes, from /proc, and to hold them all. */
+int cap_tree_look(struct cap *c, struct lr_err *err);
+int cap_tree_hold(struct cap *c, struct lr_err *err);
+void cap_tree_let_go(struct cap *c);
+/* A child without a signal that nobody knows yet: the twin, which lives or is dead. 0: none. */
+pid_t cap_tree_twin(struct cap *c, const struct cap_process *p, bool dead);
+/* After they were killed: waits for those that are gone, and says whether all are. */
+bool cap_tree_bury(struct cap *c);
+/* strangers.c: processes of the pid namespace that came from elsewhere; whether a mount (mnt_id of
+ * fdinfo) is one of the root's namespace. */
+bool cap_mount_is_inside(struct cap *c, unsigned id);
+int cap_strangers_refuse(struct cap *c, struct lr_err *err);
+/* spaces.c: names and queues of the container's own namespaces. Before it is held. */
+int cap_spaces_refuse(struct cap *c, struct lr_err *err);
+uint64_t cap_ticks(void); /* since boot, as /proc has them */
+
+/* maps.c. file: "smaps", or "maps", which is fast and knows no flags. */
+int cap_maps_read(struct lr_arena *a, pid_t pid, const char *file, struct cap_maps *ret,
+		  struct lr_err *err);
+/* What is mapped there, for reading; below 0: errno says why. */
+int cap_open_mapping(pid_t pid, const struct cap_vma *v);
+void cap_maps_refuse(struct cap *c, const struct cap_process *p);
+
+/* proc.c: what /proc tells of a process and its threads. */
+int cap_proc_look(struct cap *c, struct cap_process *p, struct lr_err *err);
+int cap_proc_take(struct cap *c, struct cap_process *p, struct lr_err *err);
+/* What a fork has of its parent: from the twin, when the process runs on. */
+int cap_proc_take_twin(struct cap *c, struct cap_process *p, struct lr_err *err);
+int cap_read_all(struct lr_arena *a, const char *path, char **ret, size_t *size,
+		 struct lr_err *err);
+char *cap_read_link(struct lr_arena *a, const char *path);
+/* What was opened, in another way, and by no name again; below 0: errno says why. */
+int cap_open_again(int fd, int flags);
+uint32_t cap_inner_pid(pid_t pid); /* as its own pid namespace has it; 0: it is gone */
+
+/* threads.c: what ptrace(2) tells; inside.c: what only calls in the process tell. */
+int cap_threads_take(struct cap *c, struct cap_process *p, struct lr_err *err);
+/* And it forks the twin. */
+int cap_inside_take(struct cap *c, struct cap_process *p, struct lr_err *err);
+/* The twin is the first that the kernel kills. */
+int cap_inside_expose(struct cap_process *p, struct lr_err *err);
+void cap_inside_end(struct cap_process *p); /* the twin; its process has ended, or is held */
+void cap_inside_reap(struct cap *c, struct cap_process *p); /* the same, and its process runs */
+/* Whose number may be another's then. If it has not when somebody of that number is held, that is
+ * the one. */
+bool cap_has_ended(int pidfd);
+
+/* files.c, channels.c, objects.c */
+int cap_files_look(struct cap *c, struct cap_process *p, struct lr_err *err);
+int cap_channels_find(struct cap *c, struct lr_err *err);
+int cap_channels_take(struct cap *c, struct lr_err *err);
+#define CAP_SECRET "/secretmem (deleted)" /* of memfd_secret(2) */
+int cap_objects_begin(struct cap *c, struct lr_err *err);
+/* A file that has no path any more, or never had one. */
+bool cap_is_shared_memory(const struct cap *c, const struct cap_vma *v);
+int cap_objects_find(struct cap *c, struct lr_err *err);
+int cap_objects_copy(struct cap *c, struct lr_err *err);
+struct cap_object *cap_object_of(struct cap *c, uint64_t device, uint64_t inode);
+
+/* here.c: programs that wait for their seed (seed/here.h). With all held, when the objects are known;
+ * on the copy of an object's first page; when the seed is whole. -ENOMSG: nobody waits, though that
+ * is asked for. */
+int cap_here_take(struct cap *c, struct lr_err *err);
+void cap_here_copied(const struct cap_object *o, uint8_t *page);
+void cap_here_tell(const struct cap *c);
+void cap_here_close(struct cap_object *o);
+
+/* pages.c: from memory to the file of pages. */
+int cap_put(int fd, const void *bytes, size_t n, uint64_t at, const char *what, struct lr_err *err);
+int cap_pages_put(struct cap *c, const uint8_t *bytes, uint64_t start, size_t n, bool keep_zero,
+		  struct lr_seed_run **runs, size_t *n_runs, struct lr_err *err);
+/* The contents of an open file; buffer: CAP_BATCH pages. */
+struct cap_contents {
+	int fd;
+	uint64_t size;
+	struct lr_seed_run **runs;
+	size_t *n_runs;
+	struct cap_object *object; /* whose they are, or NULL */
+};
+int cap_runs_copy(struct cap *c, const struct cap_contents *from, uint8_t *buffer,
+		  struct lr_err *err);
+int cap_pages_copy(struct cap *c, struct cap_process *p, struct lr_err *err);
+#define CAP_BATCH 256U /* pages */
+
+/* write.c */
+int cap_write(struct cap *c, struct lr_err *err);
+
+#endif

@@ -1,0 +1,263 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* capture: the tree of processes: who is in it, and to stop and start all of it. */
+#define LR_ROOM "capture"
+#include <dirent.h>
+#include <errno.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/ptrace.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include "src/base/fd.h"
+#include "src/base/str.h"
+#include "src/capture/state.h"
+#include "src/sys/proc.h"
+
+#define MOST_TOLD 200
+
+void cap_refuse(struct cap *c, const struct cap_process *p, const char *fmt, ...)
+{
+	va_list ap;
+
+	/* Each line is more to copy, and a program may have a million of them. */
+	if (c->n_refusals++ > MOST_TOLD)
+		return;
+	va_start(ap, fmt);
+	char *why = c->n_refusals > MOST_TOLD ? (char *)"and more" : lr_strfv(c->a, fmt, ap);
+	va_end(ap);
+	const char *name = p->n_threads ? p->threads[0].seed.name : "?";
+	char *all = lr_strf(c->a, "%sprocess %d (%s): %s\n", c->refusals ? c->refusals : "", p->pid,
+			    name, why ? why : "out of memory");
+	c->refusals = all ? all : c->refusals;
+}
+
+static struct cap_process *find(struct cap *c, pid_t pid)
+{
+	for (size_t i = 0; i < c->n; i++)
+		if (c->p[i].pid == pid)
+			return &c->p[i];
+	return NULL;
+}
+
+/* A twin whose maker was killed is left as a child that has ended, without a signal. Nobody has seen
+ * it, and its like in what comes of the seed would be a child that nobody there has made. */
+static bool is_dead_twin(const struct lr_proc_stat *st)
+{
+	return st->state == 'Z' && !st->exit_signal;
+}
+
+/* 0: it doesn't count. */
+static int add_process(struct cap *c, pid_t pid, pid_t parent, struct lr_err *err)
+{
+	struct lr_proc_stat st;
+	bool known = lr_proc_stat(pid, &st) == 0;
+
+	if (parent && known && is_dead_twin(&st))
+		return 0;
+	struct cap_process *v = lr_grow(c->a, c->p, c->n, sizeof(*v));
+	if (!v)
+		return lr_fail(err, ENOMEM, "list the processes");
+	c->p = v;
+	memset(&v[c->n], 0, sizeof(*v));
+	v[c->n].pid = pid;
+	v[c->n].parent = parent;
+	v[c->n].trace.memfd = v[c->n].pidfd = LR_NOFD;
+	if (known && st.state == 'Z')
+		v[c->n].seed.flags = LR_SEED_ZOMBIE;
+	c->n++;
+	return 1;
+}
+
+/* Threads that are not known yet. Returns how many, or a negative errno. */
+static int list_threads(struct cap *c, size_t i, struct lr_err *err)
+{
+	char path[40];
+	int found = 0;
+
+	snprintf(path, sizeof(path), "/proc/%d/task", c->p[i].pid);
+	LR_CLEANUP_DIR DIR *d = opendir(path);
+	if (!d)
+		return lr_fail(err, errno, "list the threads of process %d", c->p[i].pid);
+	for (struct dirent *e; errno = 0, (e = readdir(d));) {
+		struct cap_process *p = &c->p[i];
+		pid_t tid = (pid_t)atoi(e->d_name);
+		bool known = tid <= 0;
+		for (size_t k = 0; k < p->n_threads; k++)
+			known = known || p->threads[k].tid == tid;
+		if (known)
+			continue;
+		struct cap_thread *t = lr_grow(c->a, p->threads, p->n_threads, sizeof(*t));
+		if (!t)
+			return lr_fail(err, ENOMEM, "list the threads of process %d", p->pid);
+		p->threads = t;
+		memset(&t[p->n_threads], 0, sizeof(*t));
+		t[p->n_threads++].tid = tid;
+		found++;
+	}
+	if (errno)
+		return lr_fail(err, errno, "list the threads of process %d", c->p[i].pid);
+	return found;
+}
+
+/* Children of all threads that are not known yet. */
+static int list_children(struct cap *c, size_t i, struct lr_err *err)
+{
+	char path[64];
+	int found = 0;
+
+	for (size_t k = 0; k < c->p[i].n_threads; k++) {
+		char *text = NULL;
+		size_t size;
+		snprintf(path, sizeof(path), "/proc/%d/task/%d/children", c->p[i].pid,
+			 c->p[i].threads[k].tid);
+		int r = cap_read_all(c->a, path, &text, &size, err);
+		if (r == -ENOENT || r == -ESRCH)
+			continue; /* It has ended. */
+		if (r < 0)
+			return r;
+		for (char *at = text, *end; *at; at = end) {
+			pid_t pid = (pid_t)strtol(at, &end, 10);
+			if (end == at)
+				break;
+			if (pid <= 0 || find(c, pid))
+				continue;
+			r = add_process(c, pid, c->p[i].pid, err);
+			if (r < 0)
+				return r;
+			found += r;
+		}
+	}
+	return found;
+}
+
+pid_t cap_tree_twin(struct cap *c, const struct cap_process *p, bool dead)
+{
+	char path[64], *text = NULL, *end;
+	struct lr_proc_stat st;
+	size_t size;
+
+	snprintf(path, sizeof(path), "/proc/%d/task/%d/children", p->pid, p->pid);
+	if (cap_read_all(c->a, path, &text, &size, NULL) < 0)
+		return 0;
+	for (char *at = text;; at = end) {
+		pid_t pid = (pid_t)strtol(at, &end, 10);
+		if (end == at)
+			return 0;
+		if (!find(c, pid) && lr_proc_stat(pid, &st) == 0 && !st.exit_signal &&
+		    is_dead_twin(&st) == dead)
+			return pid;
+	}
+}
+
+int cap_tree_look(struct cap *c, struct lr_err *err)
+{
+	int r = find(c, c->opts->pid) ? 0 : add_process(c, c->opts->pid, 0, err);
+	int found = r;
+
+	for (size_t i = 0; r >= 0 && i < c->n; i++) {
+		r = list_threads(c, i, err);
+		if (r >= 0) {
+			found += r;
+			r = list_children(c, i, err);
+			found += r >= 0 ? r : 0;
+		}
+	}
+	return r < 0 ? r : found;
+}
+
+/* Its number may have become another's since the list was read, and that one be of the host's. Who
+ * is held keeps it. */
+static bool is_of(const struct cap_process *p, pid_t tid)
+{
+	char path[48];
+
+	snprintf(path, sizeof(path), "/proc/%d/task/%d", p->pid, tid);
+	return access(path, F_OK) == 0;
+}
+
+static int hold_thread(const struct cap_process *p, pid_t tid, struct lr_err *err)
+{
+	int r = lr_trace_hold(tid, err);
+
+	if (r < 0 || is_of(p, tid))
+		return r;
+	lr_trace_let_go(tid);
+	return lr_fail(err, ESRCH, "hold thread %d", tid);
+}
+
+static int hold_threads(struct cap_process *p, struct lr_err *err)
+{
+	if (p->seed.flags & LR_SEED_ZOMBIE)
+		return 0;
+	for (size_t k = 0; k < p->n_threads; k++) {
+		struct cap_thread *t = &p->threads[k];
+		if (t->held)
+			continue;
+		int r = hold_thread(p, t->tid, err);
+		if (r == -ESRCH && k) {
+			/* A thread that ended meanwhile. */
+			*t = p->threads[--p->n_threads];
+			k--;
+			continue;
+		}
+		if (r < 0)
+			return r;
+		t->held = true;
+	}
+	return 0;
+}
+
+/* Until nobody is left who could make a new one. */
+int cap_tree_hold(struct cap *c, struct lr_err *err)
+{
+	size_t before = c->n;
+
+	for (unsigned round = 0; round < 1000; round++) {
+		for (size_t i = 0; i < c->n; i++) {
+			int r = hold_threads(&c->p[i], err);
+			if (r < 0)
+				return r;
+		}
+		int found = cap_tree_look(c, err);
+		if (found < 0)
+			return found;
+		if (c->n != before) {
+			lr_refuse(err, EAGAIN, "process %d was born while we looked",
+				  c->p[c->n - 1].pid);
+			return lr_err_hint(err, "try again");
+		}
+		if (!found)
+			return 0;
+	}
+	return lr_refuse(err, EAGAIN, "there are ever new threads");
+}
+
+void cap_tree_let_go(struct cap *c)
+{
+	for (size_t i = 0; i < c->n; i++) {
+		struct cap_process *p = &c->p[i];
+		for (size_t k = 0; k < p->n_threads; k++) {
+			if (p->threads[k].held)
+				lr_trace_let_go(p->threads[k].tid);
+			p->threads[k].held = false;
+		}
+	}
+}
+
+bool cap_tree_bury(struct cap *c)
+{
+	bool all = true;
+
+	for (size_t i = 0; i < c->n; i++) {
+		struct cap_process *p = &c->p[i];
+		for (size_t k = 0; k < p->n_threads; k++) {
+			struct cap_thread *t = &p->threads[k];
+			t->held = t->held && !lr_trace_is_gone(t->tid);
+			all = all && !t->held;
+		}
+	}
+	return all;
+}

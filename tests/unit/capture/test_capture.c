@@ -1,0 +1,306 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include <fcntl.h>
+#include <signal.h>
+#include <stdlib.h>
+#include <sys/inotify.h>
+#include <sys/mman.h>
+#include <sys/stat.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include "src/base/fd.h"
+#include "src/base/str.h"
+#include "src/capture/capture.h"
+#include "src/seed/here.h"
+#include "src/seed/seed.h"
+#include "src/sys/syscalls.h"
+#include "tests/unit/test.h"
+
+#define LR_ROOM "test"
+#define WORD    UINT64_C(0x7365656420746861)
+
+struct seed_files {
+	int descriptor, pages;
+};
+
+/* A child with a page of WORDs and nothing open, but what `more` opens. */
+static pid_t begin(void (*more)(void))
+{
+	pid_t pid = fork();
+
+	if (pid != 0) {
+		usleep(100000);
+		return pid;
+	}
+	(void)lr_close_range(0, ~0U, 0);
+	uint64_t *page = mmap(NULL, LR_SEED_PAGE, PROT_READ | PROT_WRITE,
+			      MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+	if (page == MAP_FAILED)
+		_exit(1);
+	for (size_t i = 0; i < LR_SEED_PAGE / sizeof(*page); i++)
+		page[i] = WORD;
+	if (more)
+		more();
+	for (;;)
+		pause();
+}
+
+static void end(pid_t pid)
+{
+	/* It lives until here. */
+	CHECK_INT(waitpid(pid, NULL, WNOHANG), 0);
+	kill(pid, SIGKILL);
+	CHECK_INT(waitpid(pid, NULL, 0), pid);
+}
+
+static int capture(pid_t pid, struct seed_files *f, char **refusals, struct lr_err *err)
+{
+	f->descriptor = lr_memfd_create("descriptor", 0);
+	f->pages = lr_memfd_create("pages", 0);
+	const struct lr_capture c = {.pid = pid, .descriptor = f->descriptor, .pages = f->pages};
+	struct lr_capture_stats stats = {0};
+
+	int r = lr_capture(&c, &stats, refusals, err);
+	if (r == 0)
+		CHECK(stats.pages > 0 && stats.pause_ns > 0);
+	return r;
+}
+
+static void *map(int fd, size_t *size)
+{
+	struct stat st;
+
+	if (fstat(fd, &st) < 0 || st.st_size == 0)
+		return NULL;
+	*size = (size_t)st.st_size;
+	void *at = mmap(NULL, *size, PROT_READ, MAP_PRIVATE, fd, 0);
+	return at == MAP_FAILED ? NULL : at;
+}
+
+static bool has_page(const uint64_t *at, size_t size)
+{
+	for (size_t page = 0; page < size / LR_SEED_PAGE; page++) {
+		const uint64_t *p = at + page * LR_SEED_PAGE / sizeof(*at);
+		size_t i = 0;
+		while (i < LR_SEED_PAGE / sizeof(*at) && p[i] == WORD)
+			i++;
+		if (i == LR_SEED_PAGE / sizeof(*at))
+			return true;
+	}
+	return false;
+}
+
+TEST(a_process_becomes_a_seed_and_runs_on)
+{
+	struct lr_err err = {0};
+	struct seed_files f;
+	struct lr_seed s;
+	size_t size = 0, pages = 0;
+	pid_t pid = begin(NULL);
+
+	int r = capture(pid, &f, NULL, &err);
+	end(pid);
+	if (r == -EBUSY || r == -EPERM)
+		SKIP("may not trace");
+	CHECK_STR(err.msg, "");
+	REQUIRE(r == 0);
+	const void *descriptor = map(f.descriptor, &size);
+	const void *memory = map(f.pages, &pages);
+	REQUIRE(descriptor && memory);
+	CHECK_INT(lr_seed_open(descriptor, size, pages, &s, &err), 0);
+	CHECK_INT(lr_seed_check_pages(&s, memory, LR_SEED_PAGE, &err), 0);
+	CHECK_INT(lr_seed_count(&s, LR_SEED_PROCESS), 1);
+	CHECK_INT(lr_seed_process(&s, 0)->pid, pid);
+	CHECK_INT(lr_seed_count(&s, LR_SEED_THREAD), 1);
+	CHECK_INT(lr_seed_count(&s, LR_SEED_FD), 0);
+	CHECK(has_page(memory, pages));
+	close(f.descriptor);
+	close(f.pages);
+}
+
+static void watch(void)
+{
+	int fd = inotify_init1(0);
+
+	/* 0 to 2 are attached anew, whatever they are. */
+	if (inotify_add_watch(fd, "/", IN_CREATE) < 0 || dup2(fd, 3) < 0 || close(fd) < 0)
+		_exit(2);
+}
+
+TEST(what_cannot_be_carried_is_named_and_nothing_is_written)
+{
+	struct lr_err err = {0};
+	struct seed_files f;
+	struct stat st;
+	char *refusals = NULL;
+	pid_t pid = begin(watch);
+
+	int r = capture(pid, &f, &refusals, &err);
+	end(pid);
+	if (r == -EBUSY || r == -EPERM)
+		SKIP("may not trace");
+	CHECK_INT(r, -ENOTSUP);
+	CHECK_HAS(refusals, "inotify");
+	CHECK(fstat(f.descriptor, &st) == 0 && st.st_size == 0);
+	free(refusals);
+	close(f.descriptor);
+	close(f.pages);
+}
+
+TEST(who_is_gone_is_an_error)
+{
+	struct lr_err err = {0};
+	struct seed_files f;
+	pid_t pid = fork();
+
+	if (pid == 0)
+		_exit(0);
+	waitpid(pid, NULL, 0);
+	CHECK_INT(capture(pid, &f, NULL, &err), -ESRCH);
+	close(f.descriptor);
+	close(f.pages);
+}
+
+/* The page of a program that waits in lean_seed_here(3), as that program makes it. */
+static void wait_here(void)
+{
+	int fd = lr_memfd_create(LR_HERE_NAME, 0);
+	struct lr_here *h;
+
+	if (fd < 0 || ftruncate(fd, LR_HERE_SIZE) < 0)
+		_exit(3);
+	h = mmap(NULL, LR_HERE_SIZE, PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
+	if (h == MAP_FAILED)
+		_exit(4);
+	*h = (struct lr_here){.version = LR_HERE_VERSION,
+			      .waiting = 2,
+			      .entered = 5,
+			      .released = 3,
+			      .generation = 1};
+	memcpy(h->magic, LR_HERE_MAGIC, sizeof(h->magic));
+	close(fd);
+}
+
+static void nobody_waits(void)
+{
+	wait_here();
+	FILE *maps = fopen("/proc/self/maps", "re");
+	char line[256];
+	unsigned long at = 0;
+
+	while (maps && fgets(line, sizeof(line), maps))
+		if (strstr(line, LR_HERE_NAME))
+			at = strtoul(line, NULL, 16);
+	if (!at)
+		_exit(5);
+	((struct lr_here *)at)->waiting = 0;
+	fclose(maps);
+}
+
+/* Of the process that runs on. */
+static bool live_page(pid_t pid, struct lr_here *ret)
+{
+	char path[64], line[256];
+	unsigned long at = 0;
+
+	snprintf(path, sizeof(path), "/proc/%d/maps", pid);
+	FILE *maps = fopen(path, "re");
+	while (maps && fgets(line, sizeof(line), maps))
+		if (strstr(line, LR_HERE_NAME))
+			at = strtoul(line, NULL, 16);
+	if (maps)
+		fclose(maps);
+	snprintf(path, sizeof(path), "/proc/%d/mem", pid);
+	LR_CLEANUP_FD int fd = lr_open(path, O_RDONLY);
+	return at && fd >= 0 && pread(fd, ret, sizeof(*ret), (off_t)at) == (ssize_t)sizeof(*ret);
+}
+
+/* The first one in a file of pages. */
+static const struct lr_here *kept_page(const uint8_t *at, size_t size)
+{
+	for (size_t page = LR_SEED_PAGE; page + LR_SEED_PAGE <= size; page += LR_SEED_PAGE)
+		if (memcmp(at + page, LR_HERE_MAGIC, strlen(LR_HERE_MAGIC)) == 0)
+			return (const void *)(at + page);
+	return NULL;
+}
+
+TEST(who_waits_for_its_seed_is_told_and_so_is_the_child)
+{
+	struct lr_err err = {0};
+	struct lr_here live = {0};
+	struct seed_files f;
+	size_t pages = 0;
+	pid_t pid = begin(wait_here);
+
+	int awaited = lr_capture_is_awaited(pid, &err);
+	int r = capture(pid, &f, NULL, &err);
+	bool read = live_page(pid, &live);
+	end(pid);
+	if (r == -EBUSY || r == -EPERM)
+		SKIP("may not trace");
+	CHECK_STR(err.msg, "");
+	CHECK_INT(awaited, 1);
+	REQUIRE(r == 0 && read);
+	CHECK_INT(live.released, 5);
+	CHECK_INT(live.generation, 1);
+	CHECK_INT(live.waiting, 2);
+	const void *memory = map(f.pages, &pages);
+	REQUIRE(memory);
+	const struct lr_here *kept = kept_page(memory, pages);
+	REQUIRE(kept);
+	CHECK_INT(kept->released, 5);
+	CHECK_INT(kept->generation, 2);
+	CHECK_INT(kept->waiting, 2);
+	close(f.descriptor);
+	close(f.pages);
+}
+
+TEST(a_seed_that_is_to_be_awaited_is_not_made_of_who_does_not_wait)
+{
+	const int before = lr_memfd_create("descriptor", 0);
+	struct lr_capture c = {.descriptor = before, .pages = before, .awaited = true};
+	struct lr_here live = {0};
+	struct lr_err err = {0};
+	pid_t pid = begin(nobody_waits);
+
+	c.pid = pid;
+	int awaited = lr_capture_is_awaited(pid, &err);
+	int r = lr_capture(&c, NULL, NULL, &err);
+	bool read = live_page(pid, &live);
+	end(pid);
+	if (r == -EBUSY || r == -EPERM)
+		SKIP("may not trace");
+	CHECK_INT(awaited, 0);
+	CHECK_INT(r, -ENOMSG);
+	CHECK_HAS(err.msg, "lean_seed_here");
+	CHECK(read);
+	CHECK_INT(live.released, 3);
+	close(before);
+}
+
+static int refuse(void *arg, struct lr_err *err)
+{
+	(void)arg;
+	return lr_refuse(err, EIO, "not today");
+}
+
+TEST(a_seed_that_came_to_nothing_is_nobody_told_of)
+{
+	LR_CLEANUP_FD int descriptor = lr_memfd_create("descriptor", 0);
+	LR_CLEANUP_FD int pages = lr_memfd_create("pages", 0);
+	struct lr_capture c = {.descriptor = descriptor, .pages = pages, .written = refuse};
+	struct lr_here live = {0};
+	struct lr_err err = {0};
+	pid_t pid = begin(wait_here);
+
+	c.pid = pid;
+	int r = lr_capture(&c, NULL, NULL, &err);
+	bool read = live_page(pid, &live);
+	end(pid);
+	if (r == -EBUSY || r == -EPERM)
+		SKIP("may not trace");
+	CHECK_INT(r, -EIO);
+	CHECK(read);
+	CHECK_INT(live.released, 3);
+	CHECK_INT(live.waiting, 2);
+}
