@@ -1,0 +1,247 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* resume: what is left of the restorer is taken out of the processes, once they run. */
+#define LR_ROOM "resume"
+#include <dirent.h>
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/prctl.h>
+#include <sys/syscall.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "src/base/fd.h"
+#include "src/base/str.h"
+#include "src/resume/resume.h"
+#include "src/resume/resuming.h"
+#include "src/sys/proc.h"
+#include "src/trace/trace.h"
+
+/* What has to be known of a process's memory. */
+struct seen {
+	uint64_t vdso, vdso_end;
+	bool restorer; /* is where it was put */
+};
+
+static int look(pid_t pid, const struct lr_resume_left *left, struct seen *ret, struct lr_err *err)
+{
+	char path[32], line[4400], perms[5];
+	unsigned long long from, to;
+	int name;
+
+	snprintf(path, sizeof(path), "/proc/%d/maps", pid);
+	FILE *f = fopen(path, "re");
+	if (!f)
+		return lr_fail(err, errno, "open %s", path);
+	*ret = (struct seen){0};
+	while (fgets(line, sizeof(line), f)) {
+		name = 0;
+		if (sscanf(line, "%llx-%llx %4s %*s %*s %*s %n", &from, &to, perms, &name) != 3)
+			continue;
+		/* Paths begin otherwise. */
+		if (name && lr_streq(line + name, "[vdso]\n")) {
+			ret->vdso = from;
+			ret->vdso_end = to;
+		}
+		ret->restorer = ret->restorer || (from == left->start && lr_streq(perms, "rwxp") &&
+						  to == left->start + left->size);
+	}
+	bool failed = ferror(f);
+	fclose(f);
+	return failed ? lr_fail(err, EIO, "read %s", path) : 0;
+}
+
+/* 1 if the thread is still in the restorer. */
+static int is_inside(pid_t tid, const struct lr_resume_left *r, struct lr_err *err)
+{
+	struct user_regs_struct regs;
+	int rc = lr_trace_get_regs(tid, &regs, err);
+
+	return rc < 0 ? rc : regs.rip - r->start < r->size;
+}
+
+/* Each thread has to have left. */
+static int all_outside(pid_t pid, const struct lr_resume_left *r, struct lr_err *err)
+{
+	char path[32];
+	int inside = 0;
+
+	snprintf(path, sizeof(path), "/proc/%d/task", pid);
+	LR_CLEANUP_DIR DIR *d = opendir(path);
+	if (!d)
+		return lr_fail(err, errno, "list the threads of process %d", pid);
+	for (struct dirent *e; errno = 0, inside == 0 && (e = readdir(d));) {
+		pid_t tid = (pid_t)atoi(e->d_name);
+		if (tid <= 0 || tid == pid)
+			continue;
+		inside = lr_trace_hold(tid, err);
+		if (inside >= 0) {
+			inside = is_inside(tid, r, err);
+			lr_trace_let_go(tid);
+		}
+		/* One that has ended is outside; the others are looked at all the same. */
+		inside = inside == -ESRCH ? 0 : inside;
+	}
+	if (inside == 0 && errno)
+		return lr_fail(err, errno, "list the threads of process %d", pid);
+	return inside;
+}
+
+/* By calls that the process is made to make. */
+static int unmap(pid_t pid, const struct lr_resume_left *r, bool dumpable, struct lr_err *err)
+{
+	struct lr_trace_call calls[] = {
+		{.nr = SYS_munmap, .args = {r->start, r->size}},
+		{.nr = SYS_prctl, .args = {PR_SET_DUMPABLE, 1}},
+	};
+	uint8_t buffer[LR_TRACE_BUFFER] = {0};
+	const struct lr_trace_work work = {.calls = calls, .n = dumpable ? 2 : 1, .buffer = buffer};
+	struct lr_trace_process p;
+	struct seen seen;
+
+	int rc = look(pid, r, &seen, err);
+	/* It has executed another program meanwhile, with a memory of its own. */
+	if (rc < 0 || !seen.restorer)
+		return rc;
+	rc = lr_trace_open(pid, seen.vdso, seen.vdso_end, &p, err);
+	if (rc < 0)
+		return rc;
+	rc = lr_trace_calls(&p, pid, &work, err);
+	lr_trace_close(&p);
+	for (size_t i = 0; rc >= 0 && i < work.n; i++)
+		if (calls[i].ret < 0)
+			rc = lr_fail(err, (int)-calls[i].ret, "take the restorer away");
+	return rc;
+}
+
+/* One attempt. 1: some thread has not left it. */
+static int clean_once(pid_t pid, const struct lr_resume_left *left, bool dumpable,
+		      struct lr_err *err)
+{
+	int rc = lr_trace_hold(pid, err);
+
+	if (rc < 0)
+		return rc;
+	rc = is_inside(pid, left, err);
+	if (rc == 0)
+		rc = all_outside(pid, left, err);
+	if (rc == 0)
+		rc = unmap(pid, left, dumpable, err);
+	lr_trace_let_go(pid);
+	return rc;
+}
+
+static bool has_ended(pid_t pid)
+{
+	struct lr_proc_stat st;
+	int r = lr_proc_stat(pid, &st);
+
+	return r < 0 ? r == -ESRCH : st.dies;
+}
+
+/* It stays in memory that can be executed, and keeps others from looking at the process: so this is
+ * not given up at the first failure. */
+#define TRIES 5
+
+int lr_resume_clean(pid_t pid, const struct lr_resume_left *left, bool dumpable, struct lr_err *err)
+{
+	const struct timespec pause = {.tv_nsec = 100000};
+	struct lr_err why = {0};
+	unsigned failed = 0;
+	int rc;
+
+	for (unsigned i = 0; i < 1000; i++) {
+		rc = clean_once(pid, left, dumpable, &why);
+		if (rc == 0 || (rc == -ESRCH && has_ended(pid)))
+			return 0;
+		if (rc < 0 && ++failed == TRIES) {
+			if (err)
+				*err = why;
+			return rc;
+		}
+		nanosleep(&pause, NULL);
+	}
+	return lr_refuse(err, EBUSY, "process %d does not leave the restorer", pid);
+}
+
+/* ---- all of them ----------------------------------------------------------------------------- */
+
+uint32_t resume_inner_pid(pid_t pid)
+{
+	char path[32], text[4096];
+
+	snprintf(path, sizeof(path), "/proc/%d/status", pid);
+	if (lr_read_file_at(AT_FDCWD, path, text, sizeof(text)) < 0)
+		return 0;
+	const char *line = strstr(text, "NSpid:");
+	const char *last = line ? line + strcspn(line, "\n") : NULL;
+	while (last && last > line && last[-1] != '\t')
+		last--;
+	return last ? (uint32_t)strtoul(last, NULL, 10) : 0;
+}
+
+/* Which of the seed's it is; LR_SEED_NONE: none, but somebody's whom one of them bore. */
+static uint32_t index_of(const struct lr_seed *s, pid_t pid)
+{
+	uint32_t inner = 0;
+
+	for (unsigned i = 0; !inner && i < TRIES && (!i || !has_ended(pid)); i++)
+		inner = resume_inner_pid(pid);
+	for (uint32_t i = 0; inner && i < lr_seed_count(s, LR_SEED_PROCESS); i++)
+		if (lr_seed_process(s, i)->pid == inner)
+			return i;
+	return LR_SEED_NONE;
+}
+
+struct found {
+	pid_t pid;
+	uint32_t index;
+};
+
+static int add_children(const struct lr_seed *s, pid_t pid, struct found *v, size_t *n,
+			struct lr_err *err)
+{
+	char path[64], text[16384], *end;
+	ssize_t got = -EAGAIN;
+
+	snprintf(path, sizeof(path), "/proc/%d/task/%d/children", pid, pid);
+	for (unsigned i = 0; got < 0 && i < TRIES; i++)
+		got = lr_read_file_at(AT_FDCWD, path, text, sizeof(text));
+	if (got == -ENOENT || got == -ESRCH)
+		return 0;
+	if (got < 0)
+		return lr_fail(err, (int)-got, "list the children of process %d", pid);
+	for (char *at = text; *n < lr_seed_count(s, LR_SEED_PROCESS); at = end) {
+		pid_t child = (pid_t)strtol(at, &end, 10);
+		if (end == at)
+			return 0;
+		uint32_t index = index_of(s, child);
+		if (index != LR_SEED_NONE)
+			v[(*n)++] = (struct found){child, index};
+	}
+	return 0;
+}
+
+/* Without recursion: programs that run by now could bear one that is deeper than our stack. */
+int lr_resume_clean_all(const struct lr_seed *seed, pid_t root, const struct lr_resume_left *left,
+			struct lr_err *err)
+{
+	LR_CLEANUP_FREE struct found *v =
+		calloc(lr_seed_count(seed, LR_SEED_PROCESS), sizeof(struct found));
+	size_t n = 1;
+	int r = 0;
+
+	if (!v)
+		return lr_fail(err, ENOMEM, "take the restorer away");
+	v[0] = (struct found){root, 0};
+	for (size_t i = 0; r >= 0 && i < n; i++) {
+		const struct lr_resume_left *l = &left[v[i].index];
+		/* Those that it bears meanwhile are not the seed's. */
+		r = add_children(seed, v[i].pid, v, &n, err);
+		if (r >= 0 && l->size)
+			r = lr_resume_clean(v[i].pid, l,
+					    lr_seed_process(seed, v[i].index)->dumpable == 1, err);
+	}
+	return r;
+}

@@ -1,0 +1,293 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* resume: open files are made once, for all processes; each then takes those it had, by number. */
+#define LR_ROOM "resume"
+#include <errno.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/epoll.h>
+#include <sys/eventfd.h>
+#include <sys/inotify.h>
+#include <sys/ioctl.h>
+#include <sys/socket.h>
+#include <sys/syscall.h>
+#include <sys/timerfd.h>
+#include <unistd.h>
+
+#include "src/base/fd.h"
+#include "src/base/str.h"
+#include "src/resume/resuming.h"
+#include "src/sys/syscalls.h"
+
+#ifndef TFD_IOC_SET_TICKS
+#define TFD_IOC_SET_TICKS _IOW('T', 0, uint64_t)
+#endif
+
+typedef int open_kind(struct lr_resume *r, const struct lr_seed_file *f, struct lr_err *err);
+
+static int open_regular(struct lr_resume *r, const struct lr_seed_file *f, struct lr_err *err)
+{
+	const char *path = lr_seed_text(r->seed, f->path);
+
+	/* openat2(2) is strict about what it does not know, or O_PATH does not take. */
+	const int known = O_ACCMODE | O_APPEND | O_DIRECT | O_DIRECTORY | O_DSYNC | O_NOATIME |
+			  O_NOFOLLOW | O_PATH | O_SYNC;
+	const int of_path = O_PATH | O_DIRECTORY | O_NOFOLLOW;
+	int fd = resume_open_path(path, (int)f->flags & (f->flags & O_PATH ? of_path : known));
+	if (fd < 0)
+		return lr_fail(err, errno, "open %s, which the seed had open", path);
+	if (!(f->flags & O_PATH) && f->pos && lseek(fd, (off_t)f->pos, SEEK_SET) < 0) {
+		int rc = lr_fail(err, errno, "go to where the seed was in %s", path);
+		lr_close(fd);
+		return rc;
+	}
+	return fd;
+}
+
+static int open_stdio(struct lr_resume *r, const struct lr_seed_file *f, struct lr_err *err)
+{
+	int from = r->opts.stdio[f->args[0]];
+	int fd = from >= 0 ? fcntl(from, F_DUPFD_CLOEXEC, 3)
+			   : lr_open("/dev/null", O_RDWR | O_CLOEXEC);
+
+	return fd < 0 ? lr_fail(err, errno, "attach standard input and output") : fd;
+}
+
+static int open_eventfd(struct lr_resume *r, const struct lr_seed_file *f, struct lr_err *err)
+{
+	int flags = EFD_CLOEXEC | (f->args[1] ? EFD_SEMAPHORE : 0);
+
+	(void)r;
+	int fd = eventfd(0, flags);
+	if (fd >= 0 && f->args[0] && write(fd, &f->args[0], sizeof(uint64_t)) < 0)
+		fd = lr_close(fd);
+	return fd < 0 ? lr_fail(err, errno, "make an eventfd") : fd;
+}
+
+static struct timespec span(uint64_t ns)
+{
+	return (struct timespec){(time_t)(ns / 1000000000), (long)(ns % 1000000000)};
+}
+
+static int open_timerfd(struct lr_resume *r, const struct lr_seed_file *f, struct lr_err *err)
+{
+	/* One whose expiry has not been read yet begins again when it is. */
+	const uint64_t left = f->args[3] ? f->args[3] : f->args[4];
+	const struct itimerspec when = {span(f->args[4]), span(left)};
+
+	(void)r;
+	int fd = timerfd_create((int)f->args[0], TFD_CLOEXEC);
+	if (fd < 0)
+		return lr_fail(err, errno, "make a timerfd");
+	/* What it says is what is left, whatever the time was given as. */
+	if (left && timerfd_settime(fd, 0, &when, NULL) < 0) {
+		int rc = lr_fail(err, errno, "set a timerfd");
+		lr_close(fd);
+		return rc;
+	}
+	if (f->args[1] && ioctl(fd, TFD_IOC_SET_TICKS, &f->args[1]) < 0) {
+		int rc = lr_fail(err, errno, "set the ticks of a timerfd");
+		lr_close(fd);
+		return rc;
+	}
+	return fd;
+}
+
+static int open_signalfd(struct lr_resume *r, const struct lr_seed_file *f, struct lr_err *err)
+{
+	(void)r;
+	int fd = (int)syscall(SYS_signalfd4, -1, &f->args[0], sizeof(uint64_t), O_CLOEXEC);
+	return fd < 0 ? lr_fail(err, errno, "make a signalfd") : fd;
+}
+
+static int open_epoll(struct lr_resume *r, const struct lr_seed_file *f, struct lr_err *err)
+{
+	(void)r;
+	(void)f;
+	int fd = epoll_create1(EPOLL_CLOEXEC);
+	return fd < 0 ? lr_fail(err, errno, "make an epoll") : fd;
+}
+
+static int open_inotify(struct lr_resume *r, const struct lr_seed_file *f, struct lr_err *err)
+{
+	(void)r;
+	(void)f;
+	int fd = inotify_init1(IN_CLOEXEC);
+	return fd < 0 ? lr_fail(err, errno, "make an inotify") : fd;
+}
+
+static int open_memfd(struct lr_resume *r, const struct lr_seed_file *f, struct lr_err *err)
+{
+	char path[48];
+
+	/* An open file of its own, with its own place in it. An image may have files in /proc. */
+	snprintf(path, sizeof(path), "%sself/fd/%d", r->proc < 0 ? "/proc/" : "",
+		 r->objects[f->object]);
+	int fd = openat(r->proc, path, ((int)f->flags & O_ACCMODE) | O_CLOEXEC);
+	if (fd >= 0 && lseek(fd, (off_t)f->pos, SEEK_SET) < 0)
+		fd = lr_close(fd);
+	return fd < 0 ? lr_fail(err, errno, "open shared memory again") : fd;
+}
+
+static open_kind *const kinds[] = {
+	[LR_SEED_REGULAR] = open_regular,   [LR_SEED_STDIO] = open_stdio,
+	[LR_SEED_EVENTFD] = open_eventfd,   [LR_SEED_TIMERFD] = open_timerfd,
+	[LR_SEED_SIGNALFD] = open_signalfd, [LR_SEED_EPOLL] = open_epoll,
+	[LR_SEED_INOTIFY] = open_inotify,   [LR_SEED_MEMFD_FILE] = open_memfd,
+};
+
+/* ---- pipes and pairs ------------------------------------------------------------------------- */
+
+struct ends {
+	int fd[2];
+};
+
+static int fill_pipe(const struct lr_resume *r, const struct lr_seed_channel *c, struct ends *e,
+		     struct lr_err *err)
+{
+	if (c->capacity)
+		fcntl(e->fd[1], F_SETPIPE_SZ, c->capacity);
+	fcntl(e->fd[1], F_SETFL, O_NONBLOCK);
+	ssize_t n = lr_write_full(e->fd[1], lr_seed_data(r->seed, &c->data[0]), c->data[0].length);
+	fcntl(e->fd[1], F_SETFL, 0);
+	return n == (ssize_t)c->data[0].length ? 0 : lr_fail(err, (int)-n, "fill a pipe");
+}
+
+/* What end k has yet to read comes from the other one. */
+static int fill_socket(const struct lr_resume *r, const struct lr_seed_channel *c, struct ends *e,
+		       struct lr_err *err)
+{
+	for (unsigned k = 0; k < 2; k++) {
+		const uint8_t *at = lr_seed_data(r->seed, &c->data[k]);
+		uint64_t left = c->data[k].length;
+		while (left) {
+			uint32_t length;
+			memcpy(&length, at, sizeof(length));
+			at += sizeof(length);
+			if (send(e->fd[!k], at, length, MSG_DONTWAIT) != (ssize_t)length)
+				return lr_fail(err, errno ? errno : EIO, "fill a pair of sockets");
+			at += length;
+			left -= sizeof(length) + length;
+		}
+	}
+	return 0;
+}
+
+static int open_channel(const struct lr_resume *r, uint32_t i, uint32_t kind, uint64_t type,
+			struct ends *e, struct lr_err *err)
+{
+	const struct lr_seed_channel *c = lr_seed_channel(r->seed, i);
+	bool pipe = kind == LR_SEED_PIPE;
+
+	if (e->fd[0] >= 0 || e->fd[1] >= 0)
+		return 0;
+	if (pipe ? pipe2(e->fd, O_CLOEXEC) < 0
+		 : socketpair(AF_UNIX, (int)type | SOCK_CLOEXEC, 0, e->fd) < 0)
+		return lr_fail(err, errno, "make a %s", pipe ? "pipe" : "pair of sockets");
+	return pipe ? fill_pipe(r, c, e, err) : fill_socket(r, c, e, err);
+}
+
+/* An end that two files share is opened for both of them. */
+static int take_end(struct ends *e, const struct lr_seed_file *f, struct lr_err *err)
+{
+	unsigned end =
+		f->kind == LR_SEED_PIPE ? (f->flags & O_ACCMODE) == O_WRONLY : (unsigned)f->args[0];
+	int fd = fcntl(e->fd[end], F_DUPFD_CLOEXEC, 3);
+
+	return fd < 0 ? lr_fail(err, errno, "open an end of a pipe") : fd;
+}
+
+/* ---- all ------------------------------------------------------------------------------------- */
+
+#define STATUS_FLAGS (O_APPEND | O_NONBLOCK | O_DIRECT | O_NOATIME)
+
+static int open_one(struct lr_resume *r, uint32_t i, struct ends *ends, struct lr_err *err)
+{
+	const struct lr_seed_file *f = lr_seed_file(r->seed, i);
+	bool channel = f->channel != LR_SEED_NONE;
+	int rc = channel ? open_channel(r, f->channel, f->kind, f->args[1], &ends[f->channel], err)
+			 : 0;
+
+	if (rc < 0)
+		return rc;
+	int fd = channel ? take_end(&ends[f->channel], f, err) : kinds[f->kind](r, f, err);
+	if (fd < 0)
+		return fd;
+	r->files[i] = resume_keep(r, fd, err);
+	if (r->files[i] >= 0 && f->kind != LR_SEED_STDIO && !(f->flags & O_PATH))
+		fcntl(r->files[i], F_SETFL, (int)f->flags & STATUS_FLAGS);
+	return r->files[i];
+}
+
+int resume_open_files(struct lr_resume *r, struct lr_err *err)
+{
+	uint32_t n = lr_seed_count(r->seed, LR_SEED_CHANNEL);
+	struct ends *ends = lr_new_n(r->a, n + 1, struct ends);
+	int rc = ends ? 0 : lr_fail(err, ENOMEM, "open files");
+
+	for (uint32_t i = 0; rc >= 0 && i < n; i++)
+		ends[i] = (struct ends){{LR_NOFD, LR_NOFD}};
+	for (uint32_t i = 0; rc >= 0 && i < lr_seed_count(r->seed, LR_SEED_FILE); i++)
+		rc = open_one(r, i, ends, err);
+	/* An end that nobody had is closed, as it was. */
+	for (uint32_t i = 0; ends && i < n; i++)
+		for (int k = 0; k < 2; k++)
+			ends[i].fd[k] = lr_close(ends[i].fd[k]);
+	return rc < 0 ? rc : 0;
+}
+
+/* Watches go by number and file, so whoever has both under the right numbers adds them. */
+static int add_watches(const struct lr_resume *r, const struct lr_seed_process *p,
+		       const struct lr_seed_fd *epoll, struct lr_err *err)
+{
+	const struct lr_seed_file *f = lr_seed_file(r->seed, epoll->file);
+
+	for (uint32_t i = 0; i < f->watches.count; i++) {
+		const struct lr_seed_watch *w = lr_seed_watch(r->seed, f->watches.first + i);
+		struct epoll_event e = {.events = w->mask, .data.u64 = w->data};
+		for (uint32_t k = 0; k < p->fds.count; k++) {
+			const struct lr_seed_fd *fd = lr_seed_fd(r->seed, p->fds.first + k);
+			if (fd->number != w->number || fd->file != w->file)
+				continue;
+			if (epoll_ctl((int)epoll->number, EPOLL_CTL_ADD, (int)w->number, &e) < 0 &&
+			    errno != EEXIST)
+				return lr_fail(err, errno, "watch descriptor %u", w->number);
+		}
+	}
+	return 0;
+}
+
+/* What the seed's process does not have may be ours: it must not have that. */
+static int close_gaps(const struct lr_resume *r, const struct lr_seed_process *p,
+		      struct lr_err *err)
+{
+	unsigned next = 0;
+	int rc = 0;
+
+	for (uint32_t i = 0; rc >= 0 && i < p->fds.count; i++) {
+		unsigned number = lr_seed_fd(r->seed, p->fds.first + i)->number;
+		if (number > next)
+			rc = lr_close_range(next, number - 1, 0);
+		next = number + 1;
+	}
+	if (rc >= 0 && next < (unsigned)r->base)
+		rc = lr_close_range(next, (unsigned)r->base - 1, 0);
+	return rc < 0 ? lr_fail(err, -rc, "close what the seed's process does not have") : 0;
+}
+
+int resume_take_fds(struct lr_resume *r, const struct lr_seed_process *p, struct lr_err *err)
+{
+	int rc = close_gaps(r, p, err);
+
+	for (uint32_t i = 0; rc >= 0 && i < p->fds.count; i++) {
+		const struct lr_seed_fd *fd = lr_seed_fd(r->seed, p->fds.first + i);
+		if (dup3(r->files[fd->file], (int)fd->number, fd->cloexec ? O_CLOEXEC : 0) < 0)
+			return lr_fail(err, errno, "open descriptor %u", fd->number);
+	}
+	for (uint32_t i = 0; rc >= 0 && i < p->fds.count; i++)
+		if (lr_seed_file(r->seed, lr_seed_fd(r->seed, p->fds.first + i)->file)->kind ==
+		    LR_SEED_EPOLL)
+			rc = add_watches(r, p, lr_seed_fd(r->seed, p->fds.first + i), err);
+	return rc;
+}

@@ -1,0 +1,77 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* resume: memory that comes when it is touched: userfaultfd(2), whose descriptor goes to whoever
+ * has the pages. */
+#define LR_ROOM "resume"
+#include <errno.h>
+#include <fcntl.h>
+#include <linux/userfaultfd.h>
+#include <string.h>
+#include <sys/ioctl.h>
+#include <sys/socket.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+
+#include "src/base/fd.h"
+#include "src/resume/resuming.h"
+
+/* What a program does to memory that has not come yet has to be known to whoever fills it. */
+#define FEATURES                                                                                   \
+	(UFFD_FEATURE_EVENT_FORK | UFFD_FEATURE_EVENT_REMAP | UFFD_FEATURE_EVENT_REMOVE |          \
+	 UFFD_FEATURE_EVENT_UNMAP)
+
+static int hand_over(const struct one *x, struct lr_err *err)
+{
+	struct lr_resume_lazy what = {.index = x->index};
+	struct iovec iov = {&what, sizeof(what)};
+	union {
+		struct cmsghdr h;
+		char room[CMSG_SPACE(sizeof(int))];
+	} control = {0};
+	struct msghdr m = {.msg_iov = &iov,
+			   .msg_iovlen = 1,
+			   .msg_control = &control,
+			   .msg_controllen = sizeof(control.room)};
+
+	control.h = (struct cmsghdr){.cmsg_len = CMSG_LEN(sizeof(int)),
+				     .cmsg_level = SOL_SOCKET,
+				     .cmsg_type = SCM_RIGHTS};
+	memcpy(CMSG_DATA(&control.h), &x->uffd, sizeof(int));
+	return sendmsg(x->r->lazy, &m, MSG_NOSIGNAL) == (ssize_t)sizeof(what)
+		       ? 0
+		       : lr_fail(err, errno, "hand the memory over to the page server");
+}
+
+int lazy_begin(struct one *x, struct lr_err *err)
+{
+	struct uffdio_api api = {.api = UFFD_API, .features = FEATURES};
+
+	x->uffd = LR_NOFD;
+	if (x->r->lazy < 0)
+		return 0;
+	int fd = (int)syscall(SYS_userfaultfd, O_CLOEXEC | O_NONBLOCK);
+	if (fd < 0) {
+		lr_fail(err, errno, "open userfaultfd");
+		return lr_err_hint(err, "CAP_SYS_PTRACE is needed, or eager pages");
+	}
+	if (ioctl(fd, UFFDIO_API, &api) < 0) {
+		int r = lr_fail(err, errno, "ask userfaultfd for events");
+		lr_close(fd);
+		return r;
+	}
+	x->uffd = resume_keep(x->r, fd, err);
+	return x->uffd < 0 ? x->uffd : hand_over(x, err);
+}
+
+bool lazy_is(const struct one *x, const struct lr_seed_vma *v)
+{
+	return x->uffd >= 0 && lr_seed_may_wait(v);
+}
+
+void lazy_plan(struct one *x, struct lr_resume_ops *ops, const struct lr_seed_vma *v)
+{
+	const struct uffdio_register r = {.range = {v->start, v->end - v->start},
+					  .mode = UFFDIO_REGISTER_MODE_MISSING};
+
+	image_op(ops, SYS_ioctl, 0, (uint64_t)x->uffd, UFFDIO_REGISTER,
+		 image_put(&x->image, &r, sizeof(r)), 0, 0, 0);
+}

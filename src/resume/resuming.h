@@ -1,0 +1,79 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* resume: what the room's files share. */
+#ifndef LR_RESUME_RESUMING_H
+#define LR_RESUME_RESUMING_H
+
+#include "src/resume/image.h"
+#include "src/resume/resume.h"
+
+/* Ours: kept open, at numbers that no process of the seed uses. */
+struct lr_resume {
+	struct lr_resume_opts opts;
+	const struct lr_seed *seed;
+	struct lr_arena *a;
+	int base; /* the first of those numbers */
+	int pages, report, lazy, proc;
+	uint64_t open_files[2]; /* the limit of them (soft, hard) that is not ours */
+	int *files, *objects, *backings, *exes;
+	uint64_t *tmpfs; /* devices of those that were filled */
+	size_t n_tmpfs;
+};
+
+/* The kernel's own pages in our memory, in order: vvar and its like, then the vDSO. */
+#define OWN_SPECIALS 8
+struct own_range {
+	uint64_t start, end;
+	bool special, vdso;
+};
+struct own_memory {
+	struct own_range *v;
+	size_t n;
+};
+
+/* One process in the making. */
+struct one {
+	struct lr_resume *r;
+	const struct lr_seed *seed;
+	const struct lr_seed_process *p;
+	const struct lr_seed_mm *mm;
+	uint32_t index;
+	struct own_memory own;
+	struct image image;
+	uint64_t park, park_size; /* behind the image */
+	uint64_t head;
+	int uffd; /* LR_NOFD: pages are read into place */
+};
+
+/* host.c */
+int resume_check_host(const struct lr_seed *s, struct lr_err *err);
+/* open.c: descriptors to numbers from base on. */
+int resume_keep(struct lr_resume *r, int fd, struct lr_err *err); /* takes fd; its new number */
+/* A file by the path that the kernel gave it, in which are no links: whoever has put one there since
+ * must not have us open something else. Does not wait for what a FIFO would. -1 with errno. */
+int resume_open_path(const char *path, int flags);
+/* files.c */
+int resume_open_files(struct lr_resume *r, struct lr_err *err);
+int resume_take_fds(struct lr_resume *r, const struct lr_seed_process *p, struct lr_err *err);
+/* objects.c: shared memory and mapped files. */
+int resume_open_objects(struct lr_resume *r, struct lr_err *err);
+int resume_open_backings(struct lr_resume *r, struct lr_err *err);
+/* tmpfs.c */
+int resume_fill_tmpfs(struct lr_resume *r, struct lr_err *err);
+bool resume_is_in_tmpfs(const struct lr_resume *r, uint64_t device);
+/* layout.c */
+/* proc: a procfs, or LR_NOFD for /proc. */
+int own_memory_read(int proc, struct lr_arena *a, struct own_memory *ret, struct lr_err *err);
+/* An address where `size` bytes are free now, and in the process to be. 0: nowhere. Pure. */
+uint64_t layout_hole(const struct own_memory *own, const struct lr_seed *s,
+		     const struct lr_seed_mm *mm, uint64_t size);
+/* clean.c: as the innermost pid namespace has it; 0: it is gone. */
+uint32_t resume_inner_pid(pid_t pid);
+/* lazy.c */
+int lazy_begin(struct one *x, struct lr_err *err);
+bool lazy_is(const struct one *x, const struct lr_seed_vma *v);
+void lazy_plan(struct one *x, struct lr_resume_ops *ops, const struct lr_seed_vma *v);
+/* memory.c, threads.c: the calls that make them. */
+int plan_memory(struct one *x, struct lr_resume_ops *ops, struct lr_err *err);
+int plan_threads(struct one *x, struct lr_resume_ops *ops, struct lr_err *err);
+
+#endif

@@ -1,0 +1,327 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * resume: what was in the container's own tmpfs, into those of the new container.
+ *
+ * A seed may say anything, and what is here already may be an image's. So every directory is opened
+ * below the tmpfs's root, without links and without leaving it, and names are made in there alone.
+ */
+#define LR_ROOM "resume"
+#include <dirent.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <linux/magic.h>
+#include <linux/openat2.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <sys/vfs.h>
+#include <sys/xattr.h>
+#include <unistd.h>
+
+#include "src/base/fd.h"
+#include "src/base/str.h"
+#include "src/resume/resuming.h"
+#include "src/sys/path.h"
+#include "src/sys/syscalls.h"
+
+struct filling {
+	struct lr_resume *r;
+	const char *path;
+	int root, dir; /* dir: of the node `in`; LR_NOFD: none yet */
+	uint32_t in;
+	uint8_t *buffer; /* BATCH bytes */
+};
+
+#define BATCH (256 * (size_t)LR_SEED_PAGE)
+
+static int failed(const struct filling *x, int code, const char *name, struct lr_err *err)
+{
+	lr_fail(err, code, "make \"%s\" in the tmpfs %s again", name, x->path);
+	if (code == ENOSPC || code == EDQUOT)
+		return lr_err_hint(err, "it is smaller than what the seed has in it: its size= in "
+					"config.json");
+	return code == EROFS ? lr_err_hint(err, "it is read-only in config.json") : -code;
+}
+
+/* ---- what is there already ------------------------------------------------------------------- */
+
+static int clear(const struct filling *x, int dir, unsigned depth, struct lr_err *err);
+
+static bool is_in_the_way(int code)
+{
+	/* What the bundle has mounted there stays. */
+	return code != EBUSY && code != EXDEV && code != ENOTEMPTY;
+}
+
+static int clear_entry(const struct filling *x, int dir, const char *name, unsigned depth,
+		       struct lr_err *err)
+{
+	struct stat st;
+	int r = 0;
+
+	if (fstatat(dir, name, &st, AT_SYMLINK_NOFOLLOW) < 0)
+		return lr_fail(err, errno, "look at \"%s\" in the tmpfs %s", name, x->path);
+	if (S_ISDIR(st.st_mode)) {
+		LR_CLEANUP_FD int sub = lr_open_beneath(dir, name, O_RDONLY | O_DIRECTORY);
+		if (sub == -EXDEV)
+			return 0;
+		r = sub < 0 ? lr_fail(err, -sub, "open \"%s\" in the tmpfs %s", name, x->path)
+			    : clear(x, sub, depth + 1, err);
+	}
+	if (r >= 0 && unlinkat(dir, name, S_ISDIR(st.st_mode) ? AT_REMOVEDIR : 0) < 0 &&
+	    is_in_the_way(errno))
+		return failed(x, errno, name, err);
+	return r;
+}
+
+/* What `tmpcopyup` has put there may not have been there any more. */
+static int clear(const struct filling *x, int dir, unsigned depth, struct lr_err *err)
+{
+	int r = 0, fd = lr_open_beneath(dir, ".", O_RDONLY | O_DIRECTORY);
+	LR_CLEANUP_DIR DIR *d = fd < 0 ? NULL : fdopendir(fd);
+
+	if (!d) {
+		r = lr_fail(err, fd < 0 ? -fd : errno, "list the tmpfs %s", x->path);
+		lr_close(fd);
+		return r;
+	}
+	if (depth > LR_SEED_DEPTH)
+		return lr_refuse(err, ELOOP, "the tmpfs %s has directories deeper than %u", x->path,
+				 LR_SEED_DEPTH);
+	for (struct dirent *e; errno = 0, r >= 0 && (e = readdir(d));)
+		if (!lr_streq(e->d_name, ".") && !lr_streq(e->d_name, ".."))
+			r = clear_entry(x, dirfd(d), e->d_name, depth, err);
+	return r >= 0 && errno ? lr_fail(err, errno, "list the tmpfs %s", x->path) : r;
+}
+
+/* ---- one node -------------------------------------------------------------------------------- */
+
+static struct timespec time_of(int64_t ns)
+{
+	int64_t s = ns / 1000000000, rest = ns % 1000000000;
+
+	return (struct timespec){(time_t)(s - (rest < 0)),
+				 (long)(rest < 0 ? rest + 1000000000 : rest)};
+}
+
+/* Owner before mode, as the kernel takes set-id bits away with the former. */
+static int set_meta(const struct filling *x, const struct lr_seed_node *n, int fd)
+{
+	const struct timespec times[2] = {time_of(n->atime), time_of(n->mtime)};
+	const uint8_t *at = lr_seed_data(x->r->seed, &n->attributes);
+	uint64_t left = n->attributes.length;
+	struct lr_seed_attribute_at a;
+
+	if (fchown(fd, n->uid, n->gid) < 0 || fchmod(fd, n->mode & 07777) < 0)
+		return -errno;
+	while (lr_seed_next_attribute(&at, &left, &a))
+		if (fsetxattr(fd, a.name, a.value, a.size, 0) < 0)
+			return -errno;
+	return futimens(fd, times) < 0 ? -errno : 0;
+}
+
+/* Of what can't be opened. */
+static int set_meta_at(const struct filling *x, const struct lr_seed_node *n, const char *name)
+{
+	const struct timespec times[2] = {time_of(n->atime), time_of(n->mtime)};
+
+	if (fchownat(x->dir, name, n->uid, n->gid, AT_SYMLINK_NOFOLLOW) < 0)
+		return -errno;
+	/* A link has no mode of its own. */
+	if (!S_ISLNK(n->mode) && fchmodat(x->dir, name, n->mode & 07777, 0) < 0)
+		return -errno;
+	return utimensat(x->dir, name, times, AT_SYMLINK_NOFOLLOW) < 0 ? -errno : 0;
+}
+
+static int fill_file(const struct filling *x, const struct lr_seed_node *n, int fd)
+{
+	if (ftruncate(fd, (off_t)n->size) < 0)
+		return -errno;
+	for (uint32_t i = 0; i < n->runs.count; i++) {
+		const struct lr_seed_run *run = lr_seed_run(x->r->seed, n->runs.first + i);
+		uint64_t size = run->pages * LR_SEED_PAGE;
+		/* The last page was whole. */
+		if (size > n->size - run->start)
+			size = n->size - run->start;
+		for (uint64_t done = 0; done < size;) {
+			size_t some = size - done < BATCH ? (size_t)(size - done) : BATCH;
+			if (pread(x->r->pages, x->buffer, some, (off_t)(run->at + done)) !=
+			    (ssize_t)some)
+				return errno ? -errno : -ENODATA;
+			ssize_t put = pwrite(fd, x->buffer, some, (off_t)(run->start + done));
+			if (put <= 0)
+				return put < 0 ? -errno : -ENOSPC;
+			done += (uint64_t)put;
+		}
+	}
+	return 0;
+}
+
+static int make_file(const struct filling *x, const struct lr_seed_node *n, const char *name)
+{
+	LR_CLEANUP_FD int fd =
+		openat(x->dir, name, O_RDWR | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, 0600);
+	int r = fd < 0 ? -errno : fill_file(x, n, fd);
+
+	return r < 0 ? r : set_meta(x, n, fd);
+}
+
+/* Of a file in the same tmpfs, whatever its name has become. */
+static int make_name(const struct filling *x, const struct lr_seed_node *n, const char *name)
+{
+	char path[LR_SEED_PATH + 1];
+
+	lr_seed_node_path(x->r->seed, n->same, path);
+	LR_CLEANUP_FD int fd = lr_open_beneath(x->root, path, O_PATH);
+	return fd < 0 ? fd : linkat(fd, "", x->dir, name, AT_EMPTY_PATH) < 0 ? -errno : 0;
+}
+
+/* Its owner and times come last: what is made in it would change them. */
+static int make_directory(const struct filling *x, const char *name)
+{
+	struct stat st;
+
+	if (mkdirat(x->dir, name, 0700) == 0)
+		return 0;
+	/* Where something is mounted below. */
+	if (errno != EEXIST || fstatat(x->dir, name, &st, AT_SYMLINK_NOFOLLOW) < 0)
+		return -errno;
+	return S_ISDIR(st.st_mode) ? 0 : -EEXIST;
+}
+
+static int make(const struct filling *x, const struct lr_seed_node *n, const char *name)
+{
+	if (S_ISDIR(n->mode))
+		return make_directory(x, name);
+	if (unlinkat(x->dir, name, 0) < 0 && errno != ENOENT)
+		return errno == EBUSY ? 0 : -errno; /* The bundle's own is mounted there. */
+	if (n->same != LR_SEED_NONE)
+		return make_name(x, n, name);
+	if (S_ISREG(n->mode))
+		return make_file(x, n, name);
+	int r = S_ISLNK(n->mode) ? symlinkat(lr_seed_text(x->r->seed, n->target), x->dir, name)
+				 : mknodat(x->dir, name, (n->mode & S_IFMT) | 0600, 0);
+	return r < 0 ? -errno : set_meta_at(x, n, name);
+}
+
+/* ---- all of it ------------------------------------------------------------------------------- */
+
+static int enter(struct filling *x, uint32_t node)
+{
+	char path[LR_SEED_PATH + 1];
+
+	if (x->dir >= 0 && x->in == node)
+		return 0;
+	x->dir = lr_close(x->dir);
+	lr_seed_node_path(x->r->seed, node, path);
+	x->dir = lr_open_beneath(x->root, *path ? path : ".", O_RDONLY | O_DIRECTORY);
+	x->in = node;
+	return x->dir < 0 ? x->dir : 0;
+}
+
+static int make_all(struct filling *x, const struct lr_seed_range *nodes, struct lr_err *err)
+{
+	const struct lr_seed *s = x->r->seed;
+	int r = 0;
+
+	for (uint32_t i = 1; i < nodes->count; i++) {
+		const struct lr_seed_node *n = lr_seed_node(s, nodes->first + i);
+		const char *name = lr_seed_text(s, n->name);
+		r = enter(x, n->parent);
+		/* Something of the bundle's is mounted on the directory that it was in. */
+		if (r == -EXDEV)
+			continue;
+		if (r >= 0)
+			r = make(x, n, name);
+		if (r < 0)
+			return failed(x, -r, name, err);
+	}
+	for (uint32_t i = nodes->count; i-- > 0;) {
+		const struct lr_seed_node *n = lr_seed_node(s, nodes->first + i);
+		if (!S_ISDIR(n->mode))
+			continue;
+		r = enter(x, nodes->first + i);
+		if (r >= 0)
+			r = set_meta(x, n, x->dir);
+		if (r < 0 && r != -EXDEV)
+			return failed(x, -r, lr_seed_text(s, n->name), err);
+	}
+	return 0;
+}
+
+/* Whatever the plan says: an image may have led a mount elsewhere. */
+static int open_root(const char *path, struct lr_err *err)
+{
+	const struct open_how how = {.flags = O_RDONLY | O_DIRECTORY | O_CLOEXEC,
+				     .resolve = RESOLVE_NO_MAGICLINKS};
+	struct statfs fs;
+	struct statx st;
+	int fd = lr_openat2(AT_FDCWD, path, &how);
+
+	if (fd < 0 || fstatfs(fd, &fs) < 0 ||
+	    lr_statx(fd, "", AT_EMPTY_PATH, STATX_BASIC_STATS, &st) < 0) {
+		lr_close(fd);
+		return lr_fail(err, fd < 0 ? -fd : errno, "open the tmpfs %s", path);
+	}
+	if (fs.f_type == TMPFS_MAGIC && st.stx_attributes & STATX_ATTR_MOUNT_ROOT)
+		return fd;
+	lr_close(fd);
+	return lr_refuse(err, ENOTSUP, "%s is no tmpfs of the container's own", path);
+}
+
+static int note_device(struct lr_resume *r, int fd, struct lr_err *err)
+{
+	struct stat st;
+	uint64_t *v = lr_grow(r->a, r->tmpfs, r->n_tmpfs, sizeof(*v));
+
+	if (!v || fstat(fd, &st) < 0)
+		return lr_fail(err, v ? errno : ENOMEM, "look at a tmpfs");
+	r->tmpfs = v;
+	v[r->n_tmpfs++] = st.st_dev;
+	return 0;
+}
+
+static int fill(struct lr_resume *r, const struct lr_seed_tmpfs *t, struct lr_err *err)
+{
+	struct filling x = {.r = r, .path = lr_seed_text(r->seed, t->path), .dir = LR_NOFD};
+
+	if (!r->opts.has_tmpfs || !r->opts.has_tmpfs(r->opts.arg, x.path))
+		return t->nodes.count == 1 ? 0
+					   : lr_refuse(err, ENOTSUP,
+						       "the seed has files in the tmpfs %s, and "
+						       "there is none",
+						       x.path);
+	LR_CLEANUP_FD int root = open_root(x.path, err);
+	if (root < 0)
+		return root;
+	LR_CLEANUP_FREE uint8_t *buffer = malloc(BATCH);
+	x.root = root;
+	x.buffer = buffer;
+	int rc = buffer ? note_device(r, root, err) : lr_fail(err, ENOMEM, "fill a tmpfs");
+	/* What the runtime has made in /dev is in no seed. */
+	if (rc >= 0 && !lr_streq(x.path, "/dev"))
+		rc = clear(&x, root, 0, err);
+	if (rc >= 0)
+		rc = make_all(&x, &t->nodes, err);
+	x.dir = lr_close(x.dir);
+	return rc;
+}
+
+int resume_fill_tmpfs(struct lr_resume *r, struct lr_err *err)
+{
+	const mode_t mask = umask(0);
+	int rc = 0;
+
+	for (uint32_t i = 0; rc >= 0 && i < lr_seed_count(r->seed, LR_SEED_TMPFS); i++)
+		rc = fill(r, lr_seed_tmpfs(r->seed, i), err);
+	umask(mask);
+	return rc;
+}
+
+bool resume_is_in_tmpfs(const struct lr_resume *r, uint64_t device)
+{
+	for (size_t i = 0; i < r->n_tmpfs; i++)
+		if (r->tmpfs[i] == device)
+			return true;
+	return false;
+}

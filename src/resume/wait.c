@@ -1,0 +1,145 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* resume: the caller's side, until all processes are in place. */
+#define LR_ROOM "resume"
+#include <errno.h>
+#include <fcntl.h>
+#include <poll.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/socket.h>
+
+#include "src/base/fd.h"
+#include "src/base/str.h"
+#include "src/resume/blob.h"
+#include "src/resume/resume.h"
+#include "src/resume/resuming.h"
+#include "src/sys/proc.h"
+
+_Static_assert(BLOB_FAILED == LR_RESUME_FAILED, "what the restorer ends with");
+
+static int explain(const struct lr_seed *s, const struct blob_report *b, const char *text,
+		   struct lr_err *err)
+{
+	unsigned pid = b->index < lr_seed_count(s, LR_SEED_PROCESS)
+			       ? lr_seed_process(s, b->index)->pid
+			       : 0;
+	int code = b->error ? (int)b->error : EPROTO;
+
+	if (b->nr == INT32_MAX)
+		return lr_refuse(err, code, "process %u: %s", pid, text);
+	return lr_fail(err, code,
+		       "process %u: step %llu of thread %u, system call %d (0x%llx, 0x%llx)", pid,
+		       (unsigned long long)b->op, b->which, b->nr, (unsigned long long)b->a[0],
+		       (unsigned long long)b->a[1]);
+}
+
+/* ---- who has ended --------------------------------------------------------------------------- */
+
+/* Of the seed's processes those that live below that one. */
+static void note_living(const struct lr_seed *s, pid_t pid, bool *lives)
+{
+	char path[64], text[16384], *end;
+	struct lr_proc_stat st;
+
+	if (lr_proc_stat(pid, &st) < 0 || st.state == 'Z' || st.state == 'X')
+		return;
+	const uint32_t inner = resume_inner_pid(pid);
+	for (uint32_t i = 0; i < lr_seed_count(s, LR_SEED_PROCESS); i++)
+		lives[i] = lives[i] || lr_seed_process(s, i)->pid == inner;
+	snprintf(path, sizeof(path), "/proc/%d/task/%d/children", pid, pid);
+	if (lr_read_file_at(AT_FDCWD, path, text, sizeof(text)) < 0)
+		return;
+	for (char *at = text;; at = end) {
+		pid_t child = (pid_t)strtol(at, &end, 10);
+		if (end == at)
+			return;
+		note_living(s, child, lives);
+	}
+}
+
+/* A process is made by its parent before that one is in place. The others never learn of its end: they
+ * wait for us, and hold the socket that we listen to. */
+static int check_living(const struct lr_seed *s, pid_t root, const struct lr_resume_left *left,
+			struct lr_err *err)
+{
+	const uint32_t n = lr_seed_count(s, LR_SEED_PROCESS);
+	LR_CLEANUP_FREE bool *lives = calloc(n, sizeof(*lives));
+
+	if (!lives)
+		return 0; /* the next time */
+	note_living(s, root, lives);
+	for (uint32_t i = 1; i < n; i++) {
+		const struct lr_seed_process *p = lr_seed_process(s, i);
+		if (lives[i] || left[i].size || p->flags & LR_SEED_ZOMBIE || !left[p->parent].size)
+			continue;
+		lr_refuse(err, ESRCH, "process %u ended before it was in place", p->pid);
+		return lr_err_hint(err, "was it killed, as for want of memory? see dmesg");
+	}
+	return 0;
+}
+
+/* ---- all of them ----------------------------------------------------------------------------- */
+
+#define LOOK_MS 200
+
+/* 1: there is something to hear. */
+static int listen_to(int report, struct lr_err *err)
+{
+	struct pollfd p = {.fd = report, .events = POLLIN};
+	int r = poll(&p, 1, LOOK_MS);
+
+	return r < 0 && errno != EINTR ? lr_fail(err, errno, "wait for the processes") : r > 0;
+}
+
+static int gather(const struct lr_seed *s, pid_t root, int report, uint32_t n,
+		  struct lr_resume_left *left, struct lr_err *err)
+{
+	char bytes[sizeof(struct blob_report) + 512];
+	struct blob_report b;
+
+	for (uint32_t i = 0; i < n; i++) {
+		unsigned missed = 0;
+		int r;
+		/* Twice: a look may fail, and who ended may have said why. */
+		while ((r = listen_to(report, err)) == 0)
+			if (check_living(s, root, left, err) < 0 && ++missed == 2)
+				return -ESRCH;
+		if (r < 0)
+			return r;
+		ssize_t got = recv(report, bytes, sizeof(bytes) - 1, 0);
+		if (got < 0 && errno == EINTR) {
+			i--;
+			continue;
+		}
+		if (got < (ssize_t)sizeof(b))
+			return lr_fail(err, got < 0 ? errno : ECHILD,
+				       "a process ended before it was in place");
+		bytes[got] = 0;
+		memcpy(&b, bytes, sizeof(b));
+		if (b.error || b.nr)
+			return explain(s, &b, bytes + sizeof(b), err);
+		if (b.index < lr_seed_count(s, LR_SEED_PROCESS))
+			left[b.index] = (struct lr_resume_left){b.a[0], b.a[1]};
+	}
+	return 0;
+}
+
+int lr_resume_wait(const struct lr_seed *seed, pid_t root, int report, int (*ready)(void *arg),
+		   void *arg, struct lr_resume_left *left, struct lr_err *err)
+{
+	uint32_t n = 0;
+
+	for (uint32_t i = 0; i < lr_seed_count(seed, LR_SEED_PROCESS); i++)
+		n += !(lr_seed_process(seed, i)->flags & LR_SEED_ZOMBIE);
+	int r = gather(seed, root, report, n, left, err);
+	if (r >= 0 && ready)
+		r = ready(arg) < 0 ? lr_refuse(err, ECANCELED, "it was not to go on") : 0;
+	/* One word for all: if we are killed here, either each of them goes, or none. It wakes one; the
+	 * others wake as nothing will come after it. */
+	if (r >= 0 && send(report, "g", 1, MSG_NOSIGNAL) != 1)
+		r = lr_fail(err, errno, "let the processes go");
+	if (r >= 0 && shutdown(report, SHUT_WR) < 0)
+		r = lr_fail(err, errno, "let the processes go");
+	return r;
+}
