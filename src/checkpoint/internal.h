@@ -183,4 +183,34 @@ int lr_checkpoint_config_file(const struct oci_config *config, const char **ret,
 
 extern const struct lr_checkpoint_engine lr_checkpoint_criu;
 
+/* ---- fork.c -------------------------------------------------------------------------------- */
+
+extern const struct lr_checkpoint_engine lr_checkpoint_fork;
+
+/* Pure: no option of another engine's. */
+int lr_checkpoint_fork_opts(const struct lr_checkpoint_opts *o, struct lr_err *err) LR_MUST_CHECK;
+/* Pure: what of config.json a seed can't carry. Returns how many reasons. */
+#define LR_FORK_REASONS 8
+size_t lr_checkpoint_fork_config(const struct oci_config *c, const char *why[LR_FORK_REASONS]);
+/* Into memory of ours: what is checked is what is used. */
+int lr_checkpoint_read_descriptor(int fd, struct lr_arena *a, void **ret, uint64_t *size,
+				  struct lr_err *err) LR_MUST_CHECK;
+
+/* ---- remote.c ------------------------------------------------------------------------------ */
+
+/* A seed on its way to lean-forkd: the two files, in memory. lr_gift_end also after a failure. */
+struct lr_gift {
+	const struct lr_checkpoint_opts *opts;
+	int sock, descriptor, pages;
+	bool asked; /* it may be with the daemon, whatever was answered */
+};
+int lr_gift_begin(const struct lr_checkpoint_opts *o, struct lr_gift *g,
+		  struct lr_err *err) LR_MUST_CHECK;
+int lr_gift_give(void *gift, struct lr_err *err); /* lr_capture.written */
+void lr_gift_end(struct lr_gift *g, bool failed);
+
+/* For lr_checkpoint_engine.open. */
+int lr_checkpoint_fetch(const struct lr_checkpoint_opts *o, struct lr_arena *a,
+			struct lr_init_seed *ret, struct lr_err *err) LR_MUST_CHECK;
+
 #endif

@@ -30,6 +30,7 @@ static int create_opts(const struct lr_cli_args *args, struct lr_create_opts *o,
 		.detach = lr_cli_flag(args, LR_OPT_DETACH),
 		.keep = lr_cli_flag(args, LR_OPT_KEEP),
 		.no_subreaper = lr_cli_flag(args, LR_OPT_NO_SUBREAPER),
+		.open_seed = lr_lifecycle_open_seed,
 	};
 	if (!lr_selfexe_is_hidden()) {
 		o->hide = lr_cli_hide_now;

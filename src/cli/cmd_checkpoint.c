@@ -2,12 +2,19 @@
 /* cli: checkpoint and restore. */
 #define LR_ROOM ""
 #include <errno.h>
+#include <inttypes.h>
 #include <limits.h>
 #include <signal.h>
+#include <stdio.h>
+#include <string.h>
 
 #include "src/base/fd.h"
+#include "src/base/log.h"
+#include "src/base/str.h"
 #include "src/checkpoint/checkpoint.h"
+#include "src/cli/buf.h"
 #include "src/cli/commands.h"
+#include "src/cli/number.h"
 #include "src/cli/runtime.h"
 
 static int checkpoint_opts(const struct lr_cli_args *args, struct lr_arena *a,
@@ -19,8 +26,10 @@ static int checkpoint_opts(const struct lr_cli_args *args, struct lr_arena *a,
 	if (status_fd > INT_MAX)
 		return lr_refuse(err, EINVAL, "--status-fd=%lld: no descriptor has that number",
 				 (long long)status_fd);
+	const char *fetch = lr_cli_str(args, LR_OPT_FETCH);
 	int r = lr_cli_list(args, LR_OPT_EMPTY_NS, a, &empty, NULL, err);
 	*o = (struct lr_checkpoint_opts){
+		.engine = lr_cli_str(args, LR_OPT_ENGINE),
 		.image_path = lr_cli_str(args, LR_OPT_IMAGE_PATH),
 		.work_path = lr_cli_str(args, LR_OPT_WORK_PATH),
 		.parent_path = lr_cli_str(args, LR_OPT_PARENT_PATH),
@@ -32,7 +41,16 @@ static int checkpoint_opts(const struct lr_cli_args *args, struct lr_arena *a,
 		.criu = lr_cli_str(args, LR_OPT_CRIU),
 		.empty_ns = empty,
 		.status_fd = status_fd < 0 ? LR_NOFD : (int)status_fd,
+		.forkd = lr_cli_str(args, LR_OPT_FORKD),
+		.lease = (uint64_t)lr_cli_num(args, LR_OPT_LEASE, 0),
+		.tmpfs_bytes = lr_cli_num(args, LR_OPT_TMPFS_BYTES, LR_CHECKPOINT_TMPFS_BYTES),
+		.tmpfs_files = lr_cli_num(args, LR_OPT_TMPFS_FILES, LR_CHECKPOINT_TMPFS_FILES),
+		.tmpfs_bound = lr_cli_str(args, LR_OPT_TMPFS_BYTES) ||
+			       lr_cli_str(args, LR_OPT_TMPFS_FILES),
+		.prefetch = fetch && lr_streq(fetch, "prefetch"),
+		.eager = fetch && lr_streq(fetch, "eager"),
 		.leave_running = lr_cli_flag(args, LR_OPT_LEAVE_RUNNING),
+		.stop = lr_cli_flag(args, LR_OPT_STOP),
 		.pre_dump = lr_cli_flag(args, LR_OPT_PRE_DUMP),
 		.tcp_established = lr_cli_flag(args, LR_OPT_TCP_ESTABLISHED),
 		.tcp_close = lr_cli_flag(args, LR_OPT_TCP_CLOSE),
@@ -47,16 +65,98 @@ static int checkpoint_opts(const struct lr_cli_args *args, struct lr_arena *a,
 	return r;
 }
 
+/* Bare: without an end. */
+static int when_ready(const struct lr_cli_args *args, struct lr_checkpoint_opts *o,
+		      struct lr_err *err)
+{
+	const char *time = lr_cli_str(args, LR_OPT_WHEN_READY);
+	int64_t ms = 0;
+
+	if (!time)
+		return 0;
+	if (*time && lr_cli_parse_duration(time, &ms) < 0)
+		return lr_refuse(err, EINVAL, "--when-ready=%.64s is no time: 500ms, 5s, 1m30s",
+				 time);
+	o->when_ready = true;
+	o->ready_ms = (uint64_t)ms;
+	return 0;
+}
+
+/* The only one that can. */
+static void choose_engine(struct lr_checkpoint_opts *o)
+{
+	if (!o->engine && (o->ticket || o->ticket_from))
+		o->engine = "fork";
+}
+
+static int print_ticket(const char *ticket, struct lr_err *err)
+{
+	char line[LR_TICKET_TEXT + 1];
+	int n = snprintf(line, sizeof(line), "%s\n", ticket);
+
+	return lr_cli_print(line, (size_t)n, err);
+}
+
 int lr_cmd_checkpoint(const struct lr_cli_args *args, struct lr_err *err)
 {
 	LR_CLEANUP_ARENA struct lr_arena *a = lr_arena_new();
 	struct lr_cli_runtime run;
+	char ticket[LR_TICKET_TEXT] = "";
 	struct lr_checkpoint_opts o;
 
 	int r = lr_cli_runtime(args, &run, err);
 	if (r == 0)
 		r = checkpoint_opts(args, a, &o, err);
-	return r < 0 ? r : lr_lifecycle_checkpoint(&run.rt, lr_cli_id(args), &o, err);
+	if (r >= 0)
+		r = when_ready(args, &o, err);
+	if (r < 0)
+		return r;
+	if (lr_cli_flag(args, LR_OPT_REMOTE)) {
+		o.ticket = ticket;
+		o.tell = print_ticket;
+	}
+	choose_engine(&o);
+	return lr_lifecycle_checkpoint(&run.rt, lr_cli_id(args), &o, err);
+}
+
+#define MOST_AT_ONCE 10000
+#define ID_ROOM      1100 /* more than an id may have: what is cut off is refused */
+
+static void undo(const struct lr_runtime *rt, const char *base, int64_t n)
+{
+	char id[ID_ROOM], line[1200];
+	struct lr_err why = {0};
+
+	for (int64_t i = 1; i <= n; i++) {
+		snprintf(id, sizeof(id), "%s-%" PRId64, base, i);
+		if (lr_lifecycle_delete(rt, id, true, &why) < 0)
+			lr_warn("delete %s: %s", id, lr_err_format(&why, line, sizeof(line)));
+	}
+}
+
+/* All, or none. */
+static int restore_many(const struct lr_runtime *rt, const struct lr_create_opts *create,
+			const struct lr_checkpoint_opts *o, int64_t n, struct lr_err *err)
+{
+	char id[ID_ROOM];
+	struct lr_create_opts one = *create;
+	int status, r = 0;
+
+	if (n < 1 || n > MOST_AT_ONCE)
+		return lr_refuse(err, EINVAL, "--count: 1 to %d", MOST_AT_ONCE);
+	if (!create->detach || create->pid_file)
+		return lr_refuse(err, EINVAL,
+				 create->detach ? "--count does not go with --pid-file"
+						: "--count goes with --detach");
+	one.id = id;
+	one.more = true;
+	for (int64_t i = 1; r >= 0 && i <= n; i++) {
+		snprintf(id, sizeof(id), "%s-%" PRId64, create->id, i);
+		r = lr_lifecycle_restore(rt, &one, o, &status, err);
+		if (r < 0)
+			undo(rt, create->id, i - 1);
+	}
+	return r;
 }
 
 int lr_cmd_restore(const struct lr_cli_args *args, struct lr_err *err)
@@ -81,8 +181,12 @@ int lr_cmd_restore(const struct lr_cli_args *args, struct lr_err *err)
 		r = checkpoint_opts(args, a, &o, err);
 	if (r < 0)
 		return r;
+	o.ticket_from = lr_cli_str(args, LR_OPT_REMOTE);
+	choose_engine(&o);
 	if (create.detach)
 		signal(SIGPIPE, SIG_IGN);
+	if (lr_cli_str(args, LR_OPT_NUMBER))
+		return restore_many(&run.rt, &create, &o, lr_cli_num(args, LR_OPT_NUMBER, 1), err);
 	r = lr_lifecycle_restore(&run.rt, &create, &o, &status, err);
 	return r < 0 ? r : status;
 }

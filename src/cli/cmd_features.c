@@ -29,10 +29,11 @@ static const struct oci_strv hooks = STRV("prestart", "createRuntime", "createCo
 
 /* Annotations that change what the runtime does. One that ends in a dot stands for all that begin
  * with it. */
-static const struct oci_strv unsafe_annotations = STRV(
-	"org.lean-runtime.bounding", "org.lean-runtime.cgroup", "org.lean-runtime.image",
-	"org.lean-runtime.mounts", "org.lean-runtime.network", "org.lean-runtime.profile",
-	"org.lean-runtime.rootfs", "org.lean-runtime.tmpfs", "org.systemd.property.", "run.oci.");
+static const struct oci_strv unsafe_annotations =
+	STRV("org.lean-runtime.bounding", "org.lean-runtime.cgroup", "org.lean-runtime.image",
+	     "org.lean-runtime.mounts", "org.lean-runtime.network", "org.lean-runtime.profile",
+	     "org.lean-runtime.rootfs", "org.lean-runtime.tmpfs", "org.lean.seed",
+	     "org.lean.seed.fetch", "org.systemd.property.", "run.oci.");
 
 static struct oci_strv list(const char *const *v)
 {

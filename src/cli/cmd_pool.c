@@ -69,7 +69,7 @@ static int status(const struct lr_cli_args *args, const struct lr_runtime *rt, s
 static int warm(const struct lr_cli_args *args, const struct lr_runtime *rt, struct lr_err *err)
 {
 	const struct lr_create_opts o = {.bundle = lr_cli_str(args, LR_OPT_BUNDLE)};
-	int64_t n = lr_cli_num(args, LR_OPT_COUNT_OF_SLOTS, 1);
+	int64_t n = lr_cli_num(args, LR_OPT_NUMBER, 1);
 
 	if (n < 1 || n > MOST_AT_ONCE)
 		return lr_refuse(err, EINVAL, "--count: 1 to %d", MOST_AT_ONCE);

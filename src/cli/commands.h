@@ -22,6 +22,7 @@ int lr_cmd_kill(const struct lr_cli_args *args, struct lr_err *err);
 int lr_cmd_list(const struct lr_cli_args *args, struct lr_err *err);
 int lr_cmd_mounts(const struct lr_cli_args *args, struct lr_err *err);
 int lr_cmd_pause(const struct lr_cli_args *args, struct lr_err *err);
+int lr_cmd_seed(const struct lr_cli_args *args, struct lr_err *err);
 int lr_cmd_pool(const struct lr_cli_args *args, struct lr_err *err);
 int lr_cmd_ps(const struct lr_cli_args *args, struct lr_err *err);
 int lr_cmd_restore(const struct lr_cli_args *args, struct lr_err *err);

@@ -21,6 +21,8 @@ int lr_cli_runtime(const struct lr_cli_args *args, struct lr_cli_runtime *ret, s
 		.manager = LR_CGROUP_CGROUPFS,
 		.rootless = rootless[lr_cli_rootless(args)],
 		.lean = lr_cli_lean(args),
+		.seed_dir = lr_cli_str(args, LR_OPT_SEED_DIR),
+		.seed_forkd = lr_cli_str(args, LR_OPT_SEED_FORKD),
 		.euid = lr_cli_euid(),
 	};
 	if (manager && lr_streq(manager, "systemd"))

@@ -57,14 +57,23 @@ const struct lr_cli_verb lr_cli_verbs[] = {
 	{ VERB(DELETE, "delete", lr_cmd_delete), OPERANDS(1, 1, ID, "CONTAINER"), .fail = 1,
 	  .summary = "remove a stopped container and what it held" },
 	{ VERB(CHECKPOINT, "checkpoint", lr_cmd_checkpoint), OPERANDS(1, 1, ID, "CONTAINER"), .fail = 1,
-	  .summary = "save the state of a running container to disk, by criu",
-	  .about = "The container is deleted when it is saved, unless --leave-running or --pre-dump is given.\n"
-		   "Without --image-path, the images go to the directory `checkpoint`. Nobody else may be able to\n"
-		   "write to it." },
+	  .summary = "save the state of a running container",
+	  .about = "The container is deleted when it is saved, unless --leave-running or --pre-dump is given; with\n"
+		   "--engine=fork it runs on, unless --stop is. Without --image-path, the images go to the directory\n"
+		   "`checkpoint`. Nobody else may be able to write to it. With --remote nothing is written to a disk:\n"
+		   "lean-forkd(8) holds the container's state for other hosts, and whoever has the ticket that is\n"
+		   "printed may continue it." },
 	{ VERB(RESTORE, "restore", lr_cmd_restore), OPERANDS(1, 1, NEW_ID, "CONTAINER"), .hidden = LR_HIDDEN_FIRST,
 	  .fail = 1, .summary = "continue a container that was saved",
 	  .about = "CONTAINER is the name it gets, which may be another one. Its root, bind mounts, cgroup, limits\n"
-		   "and hooks are those of --bundle; its processes are those of --image-path." },
+		   "and hooks are those of --bundle; its processes are those of --image-path, or of --remote, whose\n"
+		   "memory comes by this host's lean-forkd(8)." },
+	{ VERB(SEED, "seed", lr_cmd_seed), OPERANDS(1, 2, NONE, "list|inspect|extend|rm [SEED]"), .fail = 1,
+	  .summary = "the seeds that lean-forkd holds, and what is in one",
+	  .about = "list shows those of this host's lean-forkd(8). inspect SEED shows one by its id; what is in one,\n"
+		   "where SEED is a ticket (or file:PATH, env:NAME) or the directory of checkpoint --engine=fork.\n"
+		   "extend ID begins its lease anew, or with --lease one of that length. rm ID revokes it: nobody\n"
+		   "gets memory of it any more." },
 	{ VERB(POOL, "pool", lr_cmd_pool), OPERANDS(1, 1, NONE, "status|warm|drain"), .fail = 1,
 	  .summary = "what the lean profile keeps ready for containers",
 	  .about = "status lists it: slots that are free, used, or lost by a runtime that was killed.\n"

@@ -25,6 +25,7 @@ void lr_init_child_close(struct lr_init_child *c)
 	c->pidfd = lr_close(c->pidfd);
 	c->sync = lr_close(c->sync);
 	c->go = lr_close(c->go);
+	c->report = lr_close(c->report);
 }
 
 void lr_init_abort(struct lr_init_child *c)
@@ -109,6 +110,7 @@ static int bear_in_memory(struct lr_bearing *b, struct lr_init_child *ret, struc
 				      .pidfd = b->clone->pidfd,
 				      .sync = report[0],
 				      .go = go[1],
+				      .report = LR_NOFD,
 				      .alone = true};
 	lr_init_child_knows(ret, c->process);
 	if (ret->program)
@@ -165,7 +167,8 @@ static int bear_apart(struct lr_bearing *b, struct lr_init_child *ret, struct lr
 	*ret = (struct lr_init_child){.pid = pid < 0 ? 0 : pid,
 				      .pidfd = pid < 0 ? LR_NOFD : b->clone->pidfd,
 				      .sync = sv[0],
-				      .go = LR_NOFD};
+				      .go = LR_NOFD,
+				      .report = LR_NOFD};
 	lr_init_child_knows(ret, c->process);
 	r = pid < 0 ? pid : b->between ? take_sister(b, ret, err) : 0;
 	if (r < 0)

@@ -180,6 +180,20 @@ static int ascending(const void *a, const void *b)
 	return *(const int *)a - *(const int *)b;
 }
 
+int lr_process_close_from(unsigned first, int *keep, size_t n, struct lr_err *err)
+{
+	int r = 0;
+
+	qsort(keep, n, sizeof(keep[0]), ascending);
+	for (size_t i = 0; r >= 0 && i < n; i++) {
+		if (keep[i] < (int)first)
+			continue;
+		r = close_from_to(first, (unsigned)keep[i] - 1, err);
+		first = (unsigned)keep[i] + 1;
+	}
+	return r < 0 ? r : close_from_to(first, ~0U, err);
+}
+
 /* The caller may have left gaps in what it passes on. What is close-on-exec in there is ours. */
 static void close_own_among(unsigned end, const int *keep, size_t n)
 {
@@ -204,22 +218,14 @@ static int close_rest(const struct lr_init_process *p, struct lr_becoming *b, st
 	lr_debug("process: closing the host's descriptors; what follows is wait, then program %s",
 		 b->program);
 	int keep[] = {b->sync,     b->go,       b->answer,
-		      b->hooks[0], b->hooks[1], p->stub_argv ? p->stub : LR_NOFD},
-	    r = 0;
+		      b->hooks[0], b->hooks[1], p->stub_argv ? p->stub : LR_NOFD};
 	unsigned first = 3 + (unsigned)p->preserve_fds;
 
 	if (!b->shared)
 		lr_log_set_sink(NULL, NULL);
 	b->procfd = LR_NOFD;
-	qsort(keep, LR_ARRAY_SIZE(keep), sizeof(keep[0]), ascending);
 	close_own_among(first, keep, LR_ARRAY_SIZE(keep));
-	for (size_t i = 0; r >= 0 && i < LR_ARRAY_SIZE(keep); i++) {
-		if (keep[i] < (int)first)
-			continue;
-		r = close_from_to(first, (unsigned)keep[i] - 1, err);
-		first = (unsigned)keep[i] + 1;
-	}
-	return r < 0 ? r : close_from_to(first, ~0U, err);
+	return lr_process_close_from(first, keep, LR_ARRAY_SIZE(keep), err);
 }
 
 /* The caller's descriptors may have the numbers 0 to 2, so all are moved away before the first is

@@ -246,10 +246,25 @@ static int end_on_signals(struct lr_err *err)
 	return 0;
 }
 
+/* That waits for `start`. */
+static int wait_as_seed(struct lr_err *err)
+{
+	sigset_t none;
+
+	sigemptyset(&none);
+	int r = end_on_signals(err);
+	if (r >= 0 && sigprocmask(SIG_SETMASK, &none, NULL) < 0)
+		r = lr_fail(err, errno, "unblock signals");
+	return r;
+}
+
 static int stage_process(struct lr_child *c, struct lr_err *err)
 {
 	int r = 0;
 
+	/* To put memory and threads in place takes rights. */
+	if (c->process->seed)
+		return c->becoming.go < 0 ? 0 : wait_as_seed(err);
 	/* No parent will say START, and the record's descriptor is closed with the others in a
 	 * moment. */
 	if (c->shared && c->shared->record && c->becoming.go < 0)
@@ -336,8 +351,10 @@ static const struct {
 	{"protect", {I, 0, I}, lr_stage_protect}, /* the last to look up paths of the container's */
 	{"pivot", {I, 0, I}, lr_stage_pivot},
 	/* in the container, with less and less rights */
+	{"files", {I, 0, 0}, lr_stage_files},          /* that a seed had open */
 	{"process", {I | M, 0, I | M}, stage_process}, /* limits, ids, capabilities */
 	{"wait", {I | M, 0, I | M}, stage_wait},       /* created */
+	{"seed", {I, 0, 0}, lr_stage_seed}, /* keeps its rights up to its own last steps */
 	{"program", {I | M, 0, I | M}, stage_program},
 };
 

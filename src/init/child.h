@@ -11,6 +11,7 @@
 #include <stdint.h>
 
 #include "src/init/init.h"
+#include "src/init/seed.h"
 #include "src/init/sync.h"
 
 enum lr_who {
@@ -26,6 +27,7 @@ enum lr_who {
 enum lr_part { LR_PART_WHOLE, LR_PART_BETWEEN, LR_PART_SISTER };
 
 struct lr_child;
+struct lr_resume;
 
 struct lr_medium {
 	/* Waits until the parent has done `step`; *value (may be NULL): what it has to say. */
@@ -51,6 +53,7 @@ struct lr_child {
 	bool in_cgroup;              /* born in the v2 cgroup, or moved there by the parent */
 	bool joined;                 /* in all its cgroups */
 	pid_t host_pid;              /* for hooks; 0 until told */
+	struct lr_resume *resume;    /* of a seed: with its files open */
 	/* In the caller's memory; see shared.h. */
 	struct lr_init_shared *shared; /* NULL: a process of its own */
 	pid_t pid;                     /* as the parent sees it; there before the child runs */
@@ -70,6 +73,9 @@ lr_stage lr_stage_namespaces, lr_stage_names, lr_stage_root, lr_stage_mounts, lr
 	lr_stage_sysctl, lr_stage_hooks, lr_stage_finish, lr_stage_protect, lr_stage_pivot;
 int lr_child_join_cgroup(void *child, struct lr_err *err) LR_MUST_CHECK;
 int lr_child_start_hooks(struct lr_child *c, struct lr_err *err) LR_MUST_CHECK;
+
+/* seed.c: the files that a seed had open; to become it */
+lr_stage lr_stage_files, lr_stage_seed;
 
 /* entering.c: a container that is there */
 lr_stage lr_stage_enter, lr_stage_visit;
@@ -106,6 +112,11 @@ struct lr_bearing {
 /* The one place that clones: in our memory, if child->shared says so and it is possible here,
  * otherwise with a memory of its own. On failure no process is left. */
 int lr_bear(struct lr_bearing *b, struct lr_init_child *ret, struct lr_err *err) LR_MUST_CHECK;
+
+/* seed.c: the socket between restorer and parent; lr_init_start of a child that continues one. */
+int lr_seed_pair(struct lr_init_seed *s, struct lr_err *err) LR_MUST_CHECK;
+int lr_seed_attend(const struct lr_init_plan *p, struct lr_err *err) LR_MUST_CHECK;
+int lr_seed_start(struct lr_init_child *c, struct lr_err *err) LR_MUST_CHECK;
 
 /* What lr_init_start needs to know. */
 void lr_init_child_knows(struct lr_init_child *c, const struct lr_init_process *p);

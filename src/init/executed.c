@@ -120,6 +120,8 @@ int lr_init_start(struct lr_init_child *c, struct lr_err *err)
 {
 	if (c->runs)
 		return 0;
+	if (c->seed)
+		return lr_seed_start(c, err);
 	if (!c->alone)
 		return start_apart(c, err);
 	/* The page waits. If it has died meanwhile, nobody reads this, which is found out below.

@@ -78,10 +78,12 @@ struct lr_init_child {
 	bool runs;           /* and its program was executed */
 	bool check;          /* lr_init_start asks whether it died instead */
 	bool filtered;       /* a seccomp filter may be why */
+	const struct lr_init_seed *seed; /* that it continues; NULL: none */
+	int report;                      /* where the seed's restorer tells */
 };
 #define LR_INIT_CHILD_NONE                                                                         \
 	{                                                                                          \
-		.pidfd = LR_NOFD, .sync = LR_NOFD, .go = LR_NOFD                                   \
+		.pidfd = LR_NOFD, .sync = LR_NOFD, .go = LR_NOFD, .report = LR_NOFD                \
 	}
 
 /* Whether the child may be in our memory. It has to do everything up to its program, or up to a

@@ -25,6 +25,8 @@
 #include "src/tty/tty.h"
 #include "src/user/user.h"
 
+struct lr_init_seed;
+
 /* Compiled before clone; the child only reads it, but for env (HOME), stub_argv and lsm. */
 struct lr_init_process {
 	const char *const *argv; /* NULL-terminated; argv[0] is the program; NULL: it only waits */
@@ -61,6 +63,7 @@ struct lr_init_process {
 	/* The page waits for lr_init_start: the parent has something to do that needs the process,
 	 * and has to be done before its program runs. */
 	bool held;
+	struct lr_init_seed *seed; /* what it continues, in place of argv (seed.h); NULL: nothing */
 };
 
 /* The child's own state while it becomes the process. */
@@ -107,6 +110,9 @@ int lr_process_keyring(const struct lr_init_process *p, int procfd,
 /* Everything up to the filter and the program, in the container's root. Finds b->program. */
 int lr_process_become(struct lr_init_process *p, struct lr_becoming *b,
 		      struct lr_err *err) LR_MUST_CHECK;
+
+/* Closes all descriptors from `first` on but those of `keep`, which it sorts. */
+int lr_process_close_from(unsigned first, int *keep, size_t n, struct lr_err *err) LR_MUST_CHECK;
 
 /* A filter with notifications is loaded before READY, because its agent needs the runtime.
  * No-op for other filters. */

@@ -19,7 +19,7 @@ bool lr_init_alone(const struct lr_init_plan *p)
 	       (p->go < 0 || p->process.stub_argv) && !lr_mount_writes_contents(p->tree.mounts) &&
 	       !lr_child_waits_mapped(p) && !lr_child_sends_rooted(p) && p->process.console < 0 &&
 	       !(p->hooks && p->hooks->start_container.n) &&
-	       !(p->process.seccomp && p->process.seccomp->notify);
+	       !(p->process.seccomp && p->process.seccomp->notify) && !p->process.seed;
 }
 
 /* Namespaces that clone makes; a cgroup namespace is made later, by the child in its cgroup; a time
@@ -130,6 +130,16 @@ static int spawn_direct(struct lr_init_plan *p, struct newborn *n, struct lr_ns_
 	return back;
 }
 
+/* Only the child may have the child's end, or we would not see that it dies. */
+static void take_report(struct lr_init_seed *s, struct lr_init_child *c)
+{
+	if (!s)
+		return;
+	s->report[1] = lr_close(s->report[1]);
+	c->seed = s;
+	c->report = s->report[0];
+}
+
 int lr_init_spawn(struct lr_init_plan *p, struct lr_init_child *ret, struct lr_err *err)
 {
 	struct lr_init_child c = LR_INIT_CHILD_NONE;
@@ -139,7 +149,9 @@ int lr_init_spawn(struct lr_init_plan *p, struct lr_init_child *ret, struct lr_e
 	 * of our own file is let go (sys/selfexe.h). */
 	if (!(p->ns.create & CLONE_NEWPID))
 		lr_selfexe_let_go();
-	int r = lr_ns_open(&p->ns, &ns, err);
+	int r = p->process.seed ? lr_seed_pair(p->process.seed, err) : 0;
+	if (r >= 0)
+		r = lr_ns_open(&p->ns, &ns, err);
 	if (r < 0)
 		return r;
 	struct newborn *n = conceive(p, &ns);
@@ -148,6 +160,7 @@ int lr_init_spawn(struct lr_init_plan *p, struct lr_init_child *ret, struct lr_e
 	else
 		r = p->ns.staged ? spawn_between(p, n, &c, err) : spawn_direct(p, n, &ns, &c, err);
 	lr_ns_close(&ns);
+	take_report(p->process.seed, &c);
 	if (r < 0)
 		return r;
 	lr_debug("init: process %d", c.pid);
@@ -232,6 +245,9 @@ int lr_init_attend(struct lr_init_plan *p, struct lr_init_child *c, struct lr_er
 		st.pid = c->pid;
 		r = lr_init_pass_listener(p->process.seccomp, &st, c, p->arena, err);
 	}
+	/* After create, `start` does that. */
+	if (r >= 0 && p->go < 0)
+		r = lr_seed_attend(p, err);
 	if (r >= 0 && p->go >= 0)
 		r = lr_sync_tell(c->sync, LR_STEP_RECORDED, 0, err);
 	if (r < 0 || p->go < 0)

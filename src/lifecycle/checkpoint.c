@@ -6,11 +6,14 @@
 #include <errno.h>
 #include <signal.h>
 
+#include "src/base/clock.h"
+#include "src/base/fd.h"
 #include "src/base/log.h"
 #include "src/base/str.h"
 #include "src/lifecycle/compile.h"
 #include "src/lifecycle/notify.h"
 #include "src/sys/proc.h"
+#include "src/sys/syscalls.h"
 
 static int check(const struct lr_runtime *rt, const struct lr_existing *c, struct lr_err *err)
 {
@@ -19,7 +22,7 @@ static int check(const struct lr_runtime *rt, const struct lr_existing *c, struc
 				 lr_status_name(c->status));
 	if (lr_is_rootless(rt)) {
 		lr_refuse(err, EPERM, "cannot checkpoint a rootless container");
-		return lr_err_hint(err, "criu needs root in the host's user namespace");
+		return lr_err_hint(err, "it takes root in the host's user namespace");
 	}
 	/* What it has written to its root may be nowhere in the bundle. */
 	if (c->record.lean_slot || c->record.lean_net) {
@@ -58,11 +61,12 @@ static int run_engine(const struct lr_existing *c, const struct lr_checkpoint_op
 	struct lr_checkpoint_job job = {
 		.opts = o,
 		.pid = c->record.pid,
+		.paused = c->status == LR_PAUSED,
 		.freezer = freezer(&c->cgroup),
 		.notify = lr_strf(a, "%s/%s/" LR_NOTIFY_DIR, c->store.path, c->record.id),
 	};
 	const char *path;
-	bool lives_on = o->leave_running || o->pre_dump;
+	bool lives_on = lr_checkpoint_lives_on(engine, o);
 
 	if (!job.notify)
 		return lr_fail(err, ENOMEM, "checkpoint");
@@ -88,25 +92,43 @@ static int run_engine(const struct lr_existing *c, const struct lr_checkpoint_op
 	return r;
 }
 
-int lr_lifecycle_checkpoint(const struct lr_runtime *rt, const char *id,
-			    const struct lr_checkpoint_opts *o, struct lr_err *err)
+/* Without its lock, so that it can be killed and deleted meanwhile. */
+static int await(const struct lr_runtime *rt, const char *id, uint64_t end, struct lr_err *err)
 {
 	LR_CLEANUP_ARENA struct lr_arena *a = lr_arena_new();
 	LR_CLEANUP_EXISTING struct lr_existing c = LR_EXISTING_NONE;
-	const struct lr_checkpoint_engine *engine;
 
-	/* A manager that goes away must not end criu's work in the middle. */
-	signal(SIGPIPE, SIG_IGN);
-	int r = lr_checkpoint_check(o, err);
+	int r = lr_container_open(rt, id, false, a, &c, err);
 	if (r >= 0)
-		r = lr_checkpoint_engine(NULL, &engine, err);
-	if (r >= 0)
-		r = lr_container_open(rt, id, true, a, &c, err);
+		r = check(rt, &c, err);
+	if (r >= 0 && c.status == LR_PAUSED)
+		r = lr_refuse(err, EBUSY, "a paused container does not become ready");
+	if (r < 0)
+		return r;
+	LR_CLEANUP_FD int pidfd = lr_pidfd_open(c.record.pid, 0);
+	if (pidfd < 0 && pidfd != -ESRCH)
+		return lr_fail(err, -pidfd, "look at the container");
+	/* Its number was not another's when that was opened. */
+	r = pidfd < 0 ? 0 : lr_proc_alive(c.record.pid, c.record.start_time);
+	if (r < 0)
+		return lr_fail(err, -r, "look at the container");
+	if (r == 0)
+		return lr_refuse(err, ECHILD, "the container has ended before it was ready");
+	return lr_checkpoint_await(c.record.pid, pidfd, end, err);
+}
+
+static int save(const struct lr_runtime *rt, const char *id, const struct lr_checkpoint_opts *o,
+		const struct lr_checkpoint_engine *engine, struct lr_err *err)
+{
+	LR_CLEANUP_ARENA struct lr_arena *a = lr_arena_new();
+	LR_CLEANUP_EXISTING struct lr_existing c = LR_EXISTING_NONE;
+
+	int r = lr_container_open(rt, id, true, a, &c, err);
 	if (r >= 0)
 		r = check(rt, &c, err);
 	if (r >= 0)
 		r = run_engine(&c, o, engine, a, err);
-	if (r < 0 || o->leave_running || o->pre_dump)
+	if (r < 0 || lr_checkpoint_lives_on(engine, o))
 		return r;
 	lr_debug("checkpoint: %s is in the images, and ends here", id);
 	/* As runc and crun: what is in the images is not in the store any more. */
@@ -114,5 +136,27 @@ int lr_lifecycle_checkpoint(const struct lr_runtime *rt, const char *id,
 	if (r < 0)
 		lr_err_hint(err,
 			    "the container is saved: delete --force removes what is left of it");
+	return r;
+}
+
+int lr_lifecycle_checkpoint(const struct lr_runtime *rt, const char *id,
+			    const struct lr_checkpoint_opts *o, struct lr_err *err)
+{
+	const struct lr_checkpoint_engine *engine = NULL;
+	const uint64_t end = o->ready_ms ? (uint64_t)lr_now_ms() + o->ready_ms : 0;
+
+	/* A manager that goes away must not end criu's work in the middle. */
+	signal(SIGPIPE, SIG_IGN);
+	int r = lr_checkpoint_check(o, err);
+	if (r >= 0)
+		r = lr_checkpoint_engine(o->engine, &engine, err);
+	if (r < 0)
+		return r;
+	/* Between the two it may have given up waiting. */
+	do {
+		r = o->when_ready ? await(rt, id, end, err) : 0;
+		if (r >= 0)
+			r = save(rt, id, o, engine, err);
+	} while (o->when_ready && r == -ENOMSG);
 	return r;
 }

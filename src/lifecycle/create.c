@@ -17,7 +17,9 @@
 #include "src/base/fd.h"
 #include "src/base/log.h"
 #include "src/base/str.h"
+#include "src/init/seed.h"
 #include "src/lifecycle/notify.h"
+#include "src/lifecycle/seeded.h"
 #include "src/sys/proc.h"
 #include "src/tty/tty.h"
 
@@ -32,6 +34,7 @@ void lr_birth_close(struct lr_birth *b)
 	b->c.init.go = lr_close(b->c.init.go);
 	b->c.init.answer = lr_close(b->c.init.answer);
 	b->stub = lr_close(b->stub);
+	lr_init_seed_close(&b->seed);
 	lr_store_unlock(&b->entry);
 	if (!b->given)
 		lr_store_close(&b->store);
@@ -288,6 +291,8 @@ static int spawn(struct lr_birth *b, struct lr_arena *a, struct lr_err *err)
 	int r = lr_init_spawn(p, &b->child, err);
 	/* Only the child keeps its end, so that we see it close. */
 	p->process.console = lr_close(p->process.console);
+	/* Nor is its mount namespace kept, or a mount of it busy, while it runs. */
+	lr_tree_close(&p->tree);
 	if (r >= 0 && !b->child.alone)
 		r = lr_birth_record_pid(b, b->child.pid, NULL, err);
 	if (r >= 0)
@@ -353,7 +358,9 @@ static const char *pidfd_receiver(const struct lr_create_opts *o, const struct o
 static int hide(struct lr_birth *b, const struct lr_create_opts *o, const struct oci_config *c,
 		struct lr_err *err)
 {
-	const struct lr_hide_caller who = {.hidden = !o->hide};
+	/* What continues a seed executes nothing, so no page comes between. */
+	const struct lr_hide_caller who = {
+		.hidden = !o->hide, .wants = lr_seeded(c) ? LR_HIDE_MOUNT : LR_HIDE_NEEDLESS};
 
 	b->hide = lr_hide(&who, o->two_phase ? LR_HIDE_CREATE : LR_HIDE_RUN, c, err);
 	return b->hide == LR_HIDE_MOUNT ? o->hide(o->hide_arg, err) : 0;
@@ -373,6 +380,35 @@ static int open_stub(struct lr_birth *b, const struct lr_create_opts *o, struct 
 	if (b->stub < 0)
 		return o->hide(o->hide_arg, err);
 	return lr_process_stub(b->c.config->process, b->stub, a, &b->c.init.process, err);
+}
+
+/* Nothing can be prepared for it: what it has is the seed's. */
+static int open_seed(struct lr_birth *b, struct lr_create_opts *o, struct lr_arena *a,
+		     struct lr_err *err)
+{
+	const struct oci_config *c = o->given ? o->given->config : o->read_config;
+
+	if (!lr_seeded(c))
+		return 0;
+	if (o->given) {
+		lr_refuse(err, EOPNOTSUPP, "a library does not continue seeds");
+		return lr_err_at(err, "annotations[\"" LR_SEEDED_ANNOTATION "\"]");
+	}
+	if (!o->open_seed)
+		return 0;
+	o->seed = &b->seed;
+	b->rt.lean = NULL;
+	return o->open_seed(&b->rt, c, a, &b->seed, err);
+}
+
+static int plan_seed(struct lr_birth *b, struct lr_init_seed *seed, struct lr_err *err)
+{
+	b->c.init.process.seed = seed;
+	if (b->c.config->process->terminal) {
+		lr_refuse(err, ENOTSUP, "a seed is not continued with a terminal");
+		return lr_err_at(err, "process.terminal");
+	}
+	return lr_init_seed_check(&b->c.init, &seed->seed, err);
 }
 
 int lr_birth_plan(const struct lr_runtime *rt, const struct lr_create_opts *o, struct lr_arena *a,
@@ -395,9 +431,13 @@ int lr_birth_plan(const struct lr_runtime *rt, const struct lr_create_opts *o, s
 	if (r >= 0 && !o->given)
 		r = hide(b, o, opts.read_config, err);
 	if (r >= 0)
+		r = open_seed(b, &opts, a, err);
+	if (r >= 0)
 		r = lr_compile(&b->rt, &opts, b->store.path, a, &b->c, err);
 	if (r >= 0)
 		r = get_seccomp(b, a, err);
+	if (r >= 0 && opts.seed)
+		r = plan_seed(b, opts.seed, err);
 	if (r >= 0)
 		r = open_stub(b, o, a, err);
 	if (r >= 0)
@@ -457,12 +497,16 @@ static int poststart(struct lr_birth *b, struct lr_arena *a, struct lr_err *err)
 int lr_birth_start(struct lr_birth *b, const struct lr_create_opts *o, struct lr_arena *a,
 		   struct lr_err *err)
 {
-	int r = b->child.runs ? 0 : record_started(b, err);
+	/* Nobody is sent into a container before its seed's processes have only their own rights. */
+	const bool late = b->c.init.process.seed;
+	int r = b->child.runs || late ? 0 : record_started(b, err);
 
 	if (r >= 0)
 		r = lr_birth_hand_out(o, &b->c.config->annotations, &b->child, err);
 	if (r >= 0)
 		r = lr_init_start(&b->child, err);
+	if (r >= 0 && late)
+		r = record_started(b, err);
 	if (r >= 0)
 		lr_debug("run: the program runs");
 	return r < 0 ? r : poststart(b, a, err);
@@ -481,6 +525,17 @@ int lr_birth_hand_out(const struct lr_create_opts *o, const struct oci_map *anno
 	return r;
 }
 
+static int record_created(struct lr_birth *b, struct lr_arena *a, struct lr_err *err)
+{
+	const struct lr_init_seed *seed = b->c.init.process.seed;
+
+	b->c.record.flags &= ~(uint32_t)LR_RECORD_CREATING;
+	if (!seed)
+		return lr_store_update(&b->entry, &b->c.record, err);
+	lr_seeded_record(seed, b->c.config, &b->c.record);
+	return lr_store_write(&b->entry, &b->c.record, b->c.kept, b->c.kept_len, a, err);
+}
+
 int lr_lifecycle_create(const struct lr_runtime *rt, const struct lr_create_opts *o,
 			struct lr_err *err)
 {
@@ -492,8 +547,7 @@ int lr_lifecycle_create(const struct lr_runtime *rt, const struct lr_create_opts
 	opts.two_phase = true;
 	int r = lr_birth(rt, &opts, LR_BIRTH_CREATE, a, &b, err);
 	if (r >= 0) {
-		b.c.record.flags &= ~(uint32_t)LR_RECORD_CREATING;
-		r = lr_store_update(&b.entry, &b.c.record, err);
+		r = record_created(&b, a, err);
 		if (r >= 0)
 			r = lr_birth_hand_out(o, &b.c.config->annotations, &b.child, err);
 		if (r < 0)

@@ -4,6 +4,7 @@
 #ifndef LR_LIFECYCLE_CREATE_H
 #define LR_LIFECYCLE_CREATE_H
 
+#include "src/init/seed.h"
 #include "src/lifecycle/compile.h"
 #include "src/lifecycle/hide.h"
 #include "src/tty/tty.h"
@@ -23,6 +24,7 @@ struct lr_birth {
 	struct lr_init_child child;
 	const struct lr_given *given;
 	struct lr_init_shared shared;
+	struct lr_init_seed seed; /* of config.json's annotation */
 	enum lr_hide hide;
 	bool hands_out; /* lr_birth_hand_out has something to do */
 	int stub;       /* the page; LR_NOFD: none */
@@ -31,7 +33,8 @@ struct lr_birth {
 #define LR_BIRTH_NONE                                                                              \
 	{                                                                                          \
 		.store = {.fd = -EBADF}, .entry = LR_ENTRY_NONE, .child = LR_INIT_CHILD_NONE,      \
-		.stub = -EBADF, .console = -EBADF, .c.hold = LR_LEAN_HOLD_NONE, .c.init = {        \
+		.stub = -EBADF, .console = -EBADF, .seed = LR_INIT_SEED_NONE,                      \
+		.c.hold = LR_LEAN_HOLD_NONE, .c.init = {                                           \
 			.go = -EBADF,                                                              \
 			.answer = -EBADF,                                                          \
 			.process.console = -EBADF,                                                 \

@@ -33,6 +33,12 @@ struct exec {
 
 static int check_status(const struct exec *e, const struct lr_exec_opts *o, struct lr_err *err)
 {
+	/* Until its processes run, its first one has all rights, and is looked at by nobody. That ends
+	 * with `start`, and not with what the status is told by: it may be frozen, or be told to go on
+	 * and still be at it. */
+	if (e->c.record.seed_report && e->c.status != LR_STOPPED)
+		return lr_refuse(err, EAGAIN,
+				 "cannot exec in a container that waits to continue its seed");
 	switch (e->c.status) {
 	case LR_STOPPED:
 		return lr_refuse(err, ESRCH, "cannot exec in a stopped container");

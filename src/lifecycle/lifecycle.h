@@ -32,6 +32,8 @@ struct lr_runtime {
 	int rootless;                   /* --rootless: 1 yes, 0 no, -1 find out */
 	uid_t euid;                     /* who calls */
 	const char *lean;               /* the lean profile, as lr_lean_profile takes it; or NULL */
+	const char *seed_dir;           /* what annotations may name (seeded.h); NULL: nothing */
+	const char *seed_forkd;         /* lean-forkd's socket for that; NULL: the usual one */
 };
 
 struct lr_create_opts {
@@ -50,6 +52,12 @@ struct lr_create_opts {
 	bool detach;
 	bool keep; /* do not delete when the process is gone */
 	bool no_subreaper;
+	bool more;                 /* others are born next: nothing of this one stays open */
+	struct lr_init_seed *seed; /* what is continued in place of process.args; NULL: nothing */
+	/* lr_lifecycle_open_seed, or NULL where an annotation does not name a seed. A pointer, so
+	 * that liblean is not linked with it. */
+	int (*open_seed)(const struct lr_runtime *rt, const struct oci_config *c,
+			 struct lr_arena *a, struct lr_init_seed *ret, struct lr_err *err);
 	/* Called where our file has to be hidden, before anything is made: executes our program
 	 * again, hidden (sys/selfexe.h), or says why it cannot. NULL: our file is hidden
 	 * already. */
@@ -62,6 +70,11 @@ struct lr_create_opts {
 	const struct oci_config *read_config;
 };
 
+/* For lr_create_opts: what config.json's annotation names (docs/remote-fork.md). The caller closes
+ * its descriptors, also after a failure. */
+int lr_lifecycle_open_seed(const struct lr_runtime *rt, const struct oci_config *c,
+			   struct lr_arena *a, struct lr_init_seed *ret,
+			   struct lr_err *err) LR_MUST_CHECK;
 int lr_lifecycle_create(const struct lr_runtime *rt, const struct lr_create_opts *o,
 			struct lr_err *err) LR_MUST_CHECK;
 /* create + start; unless detached also waits, and deletes. *status: for exit(3): 0..255. */

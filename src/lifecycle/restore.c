@@ -261,14 +261,31 @@ static int check(const struct lr_runtime *rt, struct lr_err *err)
 	if (!lr_is_rootless(rt))
 		return 0;
 	lr_refuse(err, EPERM, "cannot restore a container as rootless");
-	return lr_err_hint(err, "criu needs root in the host's user namespace");
+	return lr_err_hint(err, "it takes root in the host's user namespace");
+}
+
+/* An engine whose containers are born as any other, but for what they continue. */
+static int run_seed(const struct lr_runtime *rt, const struct lr_create_opts *o,
+		    const struct lr_checkpoint_engine *engine,
+		    const struct lr_checkpoint_opts *opts, struct lr_arena *a, int *status,
+		    struct lr_err *err)
+{
+	struct lr_create_opts create = *o;
+	struct lr_init_seed seed;
+
+	create.seed = &seed;
+	int r = engine->open(opts, a, &seed, err);
+	if (r >= 0)
+		r = lr_lifecycle_run(rt, &create, status, err);
+	lr_init_seed_close(&seed);
+	return r;
 }
 
 static int restore(const struct lr_runtime *given, const struct lr_create_opts *o,
 		   const struct lr_checkpoint_opts *opts, struct lr_tty_signals *signals,
 		   struct lr_birth *b, struct lr_arena *a, int *status, struct lr_err *err)
 {
-	const struct lr_checkpoint_engine *engine;
+	const struct lr_checkpoint_engine *engine = NULL;
 	struct restoring x = {.b = b, .o = o, .a = a};
 	struct lr_runtime rt = *given;
 
@@ -276,9 +293,11 @@ static int restore(const struct lr_runtime *given, const struct lr_create_opts *
 	rt.lean = NULL;
 	int r = lr_checkpoint_check(opts, err);
 	if (r >= 0)
-		r = lr_checkpoint_engine(NULL, &engine, err);
+		r = lr_checkpoint_engine(opts->engine, &engine, err);
 	if (r >= 0)
 		r = check(&rt, err);
+	if (r >= 0 && engine->open)
+		return run_seed(&rt, o, engine, opts, a, status, err);
 	if (r >= 0)
 		r = lr_birth_plan(&rt, o, a, b, err);
 	if (r >= 0 && !o->detach)
@@ -302,7 +321,7 @@ int lr_lifecycle_restore(const struct lr_runtime *rt, const struct lr_create_opt
 	struct lr_birth b = LR_BIRTH_NONE;
 
 	int r = restore(rt, o, opts, &signals, &b, a, status, err);
-	if (r >= 0)
+	if (r >= 0 && !o->more)
 		return r;
 	lr_birth_close(&b);
 	lr_tty_signals_close(&signals);

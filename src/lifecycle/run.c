@@ -133,8 +133,8 @@ int lr_lifecycle_run(const struct lr_runtime *rt, const struct lr_create_opts *o
 	int r = run(rt, o, &signals, &b, a, status, err);
 	/* The runtime ends next, and its descriptors with it; no late signal may change the status
 	 * that it ends with. But after an error it still has to write the message, which may take
-	 * time. */
-	if (r >= 0)
+	 * time; and whoever bears others has to have room for them. */
+	if (r >= 0 && !o->more)
 		return r;
 	lr_birth_close(&b);
 	lr_tty_signals_close(&signals);

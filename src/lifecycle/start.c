@@ -13,7 +13,9 @@
 #include "src/init/sync.h"
 #include "src/lifecycle/compile.h"
 #include "src/lifecycle/notify.h"
+#include "src/lifecycle/seeded.h"
 #include "src/sys/proc.h"
+#include "src/sys/syscalls.h"
 
 static int check_status(const struct lr_existing *c, struct lr_err *err)
 {
@@ -30,25 +32,69 @@ static int check_status(const struct lr_existing *c, struct lr_err *err)
 	}
 }
 
-/* Returns when the program runs, or with the error that init reports. */
+static int tell(const struct lr_entry *e, struct lr_store_fifos *f, struct lr_err *err)
+{
+	int r = lr_store_fifos_open(e, f);
+	if (r < 0)
+		return lr_fail(err, -r, "reach the container's init");
+	if (write(f->go, "", 1) != 1)
+		r = lr_fail(err, errno, "tell init to start");
+	lr_store_fifos_remove(e);
+	if (r < 0)
+		lr_store_fifos_close(f);
+	return r;
+}
+
 static int let_go(const struct lr_existing *c, struct lr_err *err)
 {
-	const struct lr_entry *e = &c->entry;
 	char program[LR_SYNC_PROGRAM_SIZE] = "";
 	struct lr_store_fifos f;
 
-	int r = lr_store_fifos_open(e, &f);
+	int r = tell(&c->entry, &f, err);
 	if (r < 0)
-		return lr_fail(err, -r, "reach the container's init");
-	if (write(f.go, "", 1) != 1)
-		r = lr_fail(err, errno, "tell init to start");
-	lr_store_fifos_remove(e);
-	if (r >= 0)
-		r = lr_sync_wait_exec(f.answer, c->record.pid, c->record.start_time, program, err);
+		return r;
+	r = lr_sync_wait_exec(f.answer, c->record.pid, c->record.start_time, program, err);
 	lr_store_fifos_close(&f);
+	return r < 0 ? r
+		     : lr_init_check_executed(c->record.pid, c->record.start_time,
+					      program[0] ? program : NULL, c->record.has_seccomp,
+					      err);
+}
+
+/* What it had for `start` is gone; and others may be sent in now. */
+static int record_seed_runs(struct lr_existing *c, struct lr_arena *a, struct lr_err *err)
+{
+	c->record.seed_report = c->record.seed_descriptor = c->record.seed_lazy = 0;
+	c->record.flags |= LR_RECORD_STARTED;
+	return lr_store_write(&c->entry, &c->record, c->config_text, c->config_len, a, err);
+}
+
+static int let_seed_go(struct lr_existing *c, struct lr_arena *a, struct lr_err *err)
+{
+	struct lr_seeded_start s;
+	struct lr_store_fifos f;
+
+	int r = lr_seeded_take(c, a, &s, err);
 	if (r >= 0)
-		r = lr_init_check_executed(c->record.pid, c->record.start_time,
-					   program[0] ? program : NULL, c->record.has_seccomp, err);
+		r = tell(&c->entry, &f, err);
+	if (r >= 0) {
+		r = lr_seeded_go(c, &s, lr_take_fd(&f.answer), err);
+		lr_store_fifos_close(&f);
+	}
+	if (r >= 0) {
+		r = record_seed_runs(c, a, err);
+		if (r < 0)
+			(void)lr_pidfd_send_signal(s.pidfd, SIGKILL);
+	}
+	lr_seeded_start_close(&s);
+	return r;
+}
+
+/* Returns when the program runs, or with the error that init reports. */
+static int go(struct lr_existing *c, struct lr_arena *a, struct lr_err *err)
+{
+	int r = c->record.seed_report ? let_seed_go(c, a, err) : let_go(c, err);
+
 	if (r >= 0)
 		lr_debug("start: the program runs");
 	return r;
@@ -88,7 +134,7 @@ int lr_lifecycle_start(const struct lr_runtime *rt, const char *id, struct lr_er
 	}
 	LR_CLEANUP_FD int pidfd =
 		notify >= 0 ? lr_proc_pidfd(c.record.pid, c.record.start_time) : LR_NOFD;
-	r = let_go(&c, err);
+	r = go(&c, a, err);
 	if (r < 0)
 		return r;
 	r = run_poststart(&c, a, err);

@@ -70,7 +70,11 @@ struct lr_record {
 	int32_t rdt_made;        /* what src/rdt made (LR_RDT_MADE_*), for its removal */
 	uint32_t hooks; /* LR_RECORD_POSTSTART, LR_RECORD_POSTSTOP: decode config for them */
 	bool has_seccomp;
-	bool notify;           /* NOTIFY_SOCKET is passed on */
+	bool notify; /* NOTIFY_SOCKET is passed on */
+	/* A container that continues a seed, until it is started: descriptors of its first process
+	 * by which `start` finds the seed and its restorer. 0: none. */
+	int32_t seed_report, seed_descriptor, seed_lazy;
+	bool seed_prefetch;
 	const char *lean_slot; /* what it has of the lean profile; NULL: nothing */
 	const char *lean_net;
 	bool lean_cgroup; /* its cgroup is the slot's */

@@ -132,3 +132,26 @@ FILTER='{"defaultAction": "SCMP_ACT_ALLOW", "syscalls": [{"names": ["mkdir"], "a
 	traced exec "$ID" true
 	as_written exec
 }
+
+# A seed's program goes on until it is killed.
+traced_restore() {
+	traced restore --engine fork --detach --image-path "$PWD/seed" -b "$BUNDLE" "$ID" &
+	local tracer=$!
+	wait_for_status running "$ID"
+	wait_until eval 'grep -q "^State:.S" "/proc/$(pid_of)/status" && [ "$(readlink "/proc/$(pid_of)/exe")" = /bin/busybox ]'
+	rt kill "$ID" KILL
+	wait "$tracer"
+	rt delete --force "$ID"
+}
+
+@test "birth: restore, which continues a seed: another user, with a filter, with and without no-new-privileges" {
+	cfg --argjson f "$FILTER" '.process.args = ["sleep", "300"] | .process.user = {uid: 1000, gid: 1000} | .process.capabilities = {}
+		| .process.noNewPrivileges = false | .linux.seccomp = $f'
+	rt_bg run --detach -b "$BUNDLE" "$ID"
+	rt_bg checkpoint --engine fork --stop --image-path "$PWD/seed" "$ID"
+	traced_restore
+	as_written restore-user-filter
+	cfg '.process.noNewPrivileges = true'
+	traced_restore
+	as_written restore-user-filter-nnp
+}

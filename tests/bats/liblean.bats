@@ -103,10 +103,11 @@ start_host() { # [PROFILE]
 	assert_hasnt "$output" " seccomp_"
 }
 
-@test "liblean: what the header declares is exported, and nothing else" {
-	local header declared exported pages
-	header=$(find "$INSTALLED" -name lean.h)
-	declared=$(sed -n 's/^[a-z].*\b\(lean_[a-z_]*\)(.*/\1/p' "$header" | sort)
+@test "liblean: what the headers declare is exported, and nothing else" {
+	local headers declared exported pages
+	headers=$(find "$INSTALLED" -path '*/include/lean/*.h')
+	# shellcheck disable=SC2086 # one word each
+	declared=$(sed -n 's/^[a-z].*\b\(lean_[a-z_]*\)(.*/\1/p' $headers | sort)
 	exported=$(nm -D --defined-only "$LIBDIR/liblean.so" | sed -n 's/.* T \([^@]*\).*/\1/p' | sort)
 	assert_eq "$exported" "$declared"
 	assert_eq "$(nm -g --defined-only "$LIBDIR/liblean.a" | sed -n 's/.* [TDBR] //p' | sort)" "$declared"

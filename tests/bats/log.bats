@@ -131,10 +131,10 @@ logged() {
 	local all stage
 	all=$(jq -r .msg "$LOGF")
 	for stage in compiled recorded "cgroup /$ID" "seccomp: " "init: process" signals cgroup procfs mapped early user hidden namespaces names root mounts \
-		joined devices sysctl terminal hooks finish protect pivot process "wait, then program /bin/sleep" "hook: createRuntime" "mounts[0]: proc on /proc" "is ready"; do
+		joined devices sysctl terminal hooks finish protect pivot files process "wait, then program /bin/sleep" "hook: createRuntime" "mounts[0]: proc on /proc" "is ready"; do
 		assert_has "$all" "$stage"
 	done
-	assert_eq "$(grep -c '^init: stage' <<<"$all")" 20 # two more come when the log is closed
+	assert_eq "$(grep -c '^init: stage' <<<"$all")" 21 # three more come when the log is closed
 	rm "$LOGF"
 	debug start "$ID"
 	assert_has "$(jq -r .msg "$LOGF")" "start: the program runs"

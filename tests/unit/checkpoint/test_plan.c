@@ -464,3 +464,117 @@ TEST(options_that_no_engine_can_keep_are_refused)
 	CHECK_STR(e->name, "criu");
 	CHECK_INT(lr_checkpoint_engine("magic", &e, &err), -EINVAL);
 }
+
+static int check_remote(const struct lr_checkpoint_opts *o, const char *why)
+{
+	struct lr_err err = {0};
+	int r = lr_checkpoint_check(o, &err);
+
+	if (why)
+		CHECK_HAS(err.msg, why);
+	return r;
+}
+
+TEST(what_goes_with_remote_and_what_does_not)
+{
+	char ticket[LR_TICKET_TEXT] = "";
+	struct lr_checkpoint_opts o = {
+		.status_fd = LR_NOFD, .engine = "fork", .ticket = ticket, .lease = 5};
+
+	CHECK_INT(check_remote(&o, NULL), 0);
+	o.image_path = "x";
+	CHECK_INT(check_remote(&o, "--image-path"), -EINVAL);
+	o.image_path = NULL;
+	o.engine = "criu";
+	CHECK_INT(check_remote(&o, "--engine=fork"), -EINVAL);
+	o.engine = NULL;
+	CHECK_INT(check_remote(&o, "--engine=fork"), -EINVAL);
+	o = (struct lr_checkpoint_opts){.status_fd = LR_NOFD, .lease = 5};
+	CHECK_INT(check_remote(&o, "--lease goes with --remote"), -EINVAL);
+	o = (struct lr_checkpoint_opts){.status_fd = LR_NOFD, .forkd = "x"};
+	CHECK_INT(check_remote(&o, "--forkd goes with --remote"), -EINVAL);
+	o = (struct lr_checkpoint_opts){.status_fd = LR_NOFD, .prefetch = true};
+	CHECK_INT(check_remote(&o, "--fetch goes with --remote"), -EINVAL);
+	o.engine = "fork";
+	o.ticket_from = "file:x";
+	CHECK_INT(check_remote(&o, NULL), 0);
+}
+
+/* Every option of criu's, one at a time; and none. */
+TEST(the_engine_fork_takes_no_option_of_another)
+{
+	static const char *const some[] = {"network", NULL};
+	const struct lr_checkpoint_opts cases[] = {
+		{.status_fd = LR_NOFD, .work_path = "x"},
+		{.status_fd = LR_NOFD, .parent_path = "x"},
+		{.status_fd = LR_NOFD, .page_server = "x"},
+		{.status_fd = LR_NOFD, .cgroups = "x"},
+		{.status_fd = LR_NOFD, .network_lock = "x"},
+		{.status_fd = LR_NOFD, .lsm_profile = "x"},
+		{.status_fd = LR_NOFD, .lsm_mount_context = "x"},
+		{.status_fd = LR_NOFD, .empty_ns = some},
+		{.status_fd = 3},
+		{.status_fd = LR_NOFD, .pre_dump = true},
+		{.status_fd = LR_NOFD, .tcp_established = true},
+		{.status_fd = LR_NOFD, .tcp_close = true},
+		{.status_fd = LR_NOFD, .tcp_skip_in_flight = true},
+		{.status_fd = LR_NOFD, .ext_unix_sk = true},
+		{.status_fd = LR_NOFD, .shell_job = true},
+		{.status_fd = LR_NOFD, .file_locks = true},
+		{.status_fd = LR_NOFD, .auto_dedup = true},
+		{.status_fd = LR_NOFD, .lazy_pages = true},
+		{.status_fd = LR_NOFD, .link_remap = true},
+	};
+	const struct lr_checkpoint_opts own = {
+		.status_fd = LR_NOFD, .image_path = "x", .stop = true, .leave_running = true};
+	struct lr_err err = {0};
+
+	for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
+		CHECK_INT(lr_checkpoint_fork_opts(&cases[i], &err), -EINVAL);
+		CHECK_HAS(err.msg, "goes with --engine=criu");
+	}
+	CHECK_INT(lr_checkpoint_fork_opts(&own, &err), 0);
+}
+
+static void why_not(const struct oci_config *c, size_t n, const char *first)
+{
+	const char *why[LR_FORK_REASONS];
+
+	REQUIRE(lr_checkpoint_fork_config(c, why) == n);
+	CHECK_HAS(why[0], first);
+}
+
+/* docs/remote-fork.md, "Refused": each of it for itself, and all together. */
+TEST(what_of_a_config_no_seed_carries)
+{
+	struct oci_namespace own[] = {{.type = "pid"}, {.type = "mount"}};
+	struct oci_seccomp filter = {.listener_path = "/run/agent"};
+	struct oci_linux l = {.namespaces = {.v = own, .n = 2}};
+	struct oci_process p = {0};
+	struct oci_config c = {.linux_ = &l, .process = &p};
+	const char *why[LR_FORK_REASONS];
+
+	CHECK_INT(lr_checkpoint_fork_config(&c, why), 0);
+	own[0].path = "/proc/1/ns/pid";
+	why_not(&c, 1, "no pid namespace");
+	own[0].path = NULL;
+	for (int joined = 0; joined < 2; joined++) {
+		own[1] = (struct oci_namespace){.type = "user", .path = joined ? "/x" : NULL};
+		why_not(&c, 1, "a user namespace");
+		own[1] = (struct oci_namespace){.type = "time", .path = joined ? "/x" : NULL};
+		why_not(&c, 1, "a time namespace");
+	}
+	own[1] = (struct oci_namespace){.type = "mount"};
+	p = (struct oci_process){.terminal = true};
+	why_not(&c, 1, "a terminal");
+	p = (struct oci_process){.apparmor_profile = "x"};
+	why_not(&c, 1, "a label");
+	p = (struct oci_process){.selinux_label = "x"};
+	why_not(&c, 1, "a label");
+	p = (struct oci_process){0};
+	l.seccomp = &filter;
+	why_not(&c, 1, "an agent");
+	p.terminal = true;
+	own[0].path = "/x";
+	why_not(&c, 3, "no pid namespace");
+}

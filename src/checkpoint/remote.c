@@ -1,0 +1,284 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * checkpoint: seeds that go to this host's lean-forkd, and come from another host by it.
+ *
+ * On their way out they are two files in memory. On their way in, the file of pages has only what
+ * must be there before a process is; the rest comes when it is touched, from the daemon.
+ */
+#define LR_ROOM "checkpoint"
+#include <errno.h>
+#include <fcntl.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <unistd.h>
+
+#include "src/base/fd.h"
+#include "src/base/log.h"
+#include "src/checkpoint/internal.h"
+#include "src/forkctl/forkctl.h"
+#include "src/sys/syscalls.h"
+
+#ifdef __x86_64__
+#include "src/resume/resume.h"
+
+#ifndef MFD_ALLOW_SEALING
+#define MFD_ALLOW_SEALING 2U
+#endif
+
+#define AROUND 16 /* pages that come with one that is touched */
+
+static int connect_daemon(const struct lr_checkpoint_opts *o, struct lr_err *err)
+{
+	return lr_forkctl_connect(o->forkd ? o->forkd : LR_FORKCTL_SOCKET, err);
+}
+
+static int make_memory(const char *name, struct lr_err *err)
+{
+	int fd = lr_memfd_create(name, MFD_CLOEXEC | MFD_ALLOW_SEALING);
+
+	return fd < 0 ? lr_fail(err, -fd, "make a file in memory") : fd;
+}
+
+/* ---- away ------------------------------------------------------------------------------------ */
+
+int lr_gift_begin(const struct lr_checkpoint_opts *o, struct lr_gift *g, struct lr_err *err)
+{
+	*g = (struct lr_gift){.opts = o, .sock = LR_NOFD, .descriptor = LR_NOFD, .pages = LR_NOFD};
+	/* A daemon that is not there is found before the container is touched. */
+	int r = g->sock = connect_daemon(o, err);
+	if (r >= 0)
+		r = g->descriptor = make_memory("descriptor", err);
+	if (r >= 0)
+		r = g->pages = make_memory("pages", err);
+	return r < 0 ? r : 0;
+}
+
+int lr_gift_give(void *gift, struct lr_err *err)
+{
+	struct lr_gift *g = gift;
+	const int all = F_SEAL_SEAL | F_SEAL_SHRINK | F_SEAL_GROW | F_SEAL_WRITE;
+
+	if (fcntl(g->descriptor, F_ADD_SEALS, all) < 0 || fcntl(g->pages, F_ADD_SEALS, all) < 0)
+		return lr_fail(err, errno, "seal the seed");
+	g->asked = true;
+	int r = lr_forkctl_add(g->sock, NULL, g->descriptor, g->pages, g->opts->lease,
+			       g->opts->ticket, err);
+	/* Before a container ends that is nowhere else: whoever has no ticket has nothing. */
+	return r >= 0 && g->opts->tell ? g->opts->tell(g->opts->ticket, err) : r;
+}
+
+/* Nobody can have the ticket of a checkpoint that failed; nor have we, if its answer was lost. */
+static void take_back(const struct lr_gift *g)
+{
+	struct lr_seed_header h;
+	char line[1200];
+	struct lr_err why = {0};
+
+	if (pread(g->descriptor, &h, sizeof(h), 0) != (ssize_t)sizeof(h))
+		return;
+	int r = lr_forkctl_remove(g->sock, h.id, &why);
+	if (r < 0 && g->opts->ticket[0])
+		lr_warn("the seed is left with lean-forkd: %s",
+			lr_err_format(&why, line, sizeof(line)));
+	g->opts->ticket[0] = 0;
+}
+
+void lr_gift_end(struct lr_gift *g, bool failed)
+{
+	if (failed && g->asked)
+		take_back(g);
+	g->sock = lr_close(g->sock);
+	g->descriptor = lr_close(g->descriptor);
+	g->pages = lr_close(g->pages);
+}
+
+/* ---- here ------------------------------------------------------------------------------------ */
+
+/* What the birth needs of it (struct lr_init_seed). */
+struct coming {
+	struct lr_init_seed *seed;
+	uint8_t id[LR_WIRE_ID];
+	uint32_t flags;
+	/* of the question that is being put together */
+	struct lr_wire_range ranges[LR_WIRE_RANGES];
+	size_t n;
+	uint64_t asked; /* pages */
+};
+
+static int ask(struct coming *x, struct lr_err *err)
+{
+	size_t n = x->n;
+
+	x->n = 0;
+	x->asked = 0;
+	return n ? lr_forkctl_bring(x->seed->lazy, x->id, x->ranges, n, x->seed->pages, err) : 0;
+}
+
+static int bring(void *arg, const struct lr_seed_run *run, struct lr_err *err)
+{
+	const uint64_t most = LR_WIRE_CHUNK / LR_WIRE_PAGE;
+	struct coming *x = arg;
+	int r = 0;
+
+	for (uint64_t done = 0; r >= 0 && done < run->pages;) {
+		if (x->n == LR_WIRE_RANGES || x->asked == most)
+			r = ask(x, err);
+		uint64_t n = run->pages - done;
+		if (n > most - x->asked)
+			n = most - x->asked;
+		x->ranges[x->n++] =
+			(struct lr_wire_range){run->at + done * LR_WIRE_PAGE, (uint32_t)n};
+		x->asked += n;
+		done += n;
+	}
+	return r;
+}
+
+static int bring_all(struct coming *x, struct lr_err *err)
+{
+	const struct lr_seed *s = &x->seed->seed;
+	int r = 0;
+
+	for (uint32_t i = 0; r >= 0 && i < lr_seed_count(s, LR_SEED_RUN); i++)
+		r = bring(x, lr_seed_run(s, i), err);
+	return r;
+}
+
+/* As long as the seed's, with its header, and else only what can't come later, or all. */
+static int make_pages(struct coming *x, bool all, struct lr_err *err)
+{
+	const struct lr_seed_header *h = x->seed->seed.header;
+	struct lr_seed_pages_header head;
+
+	int r = x->seed->pages = make_memory("pages", err);
+	if (r < 0)
+		return r;
+	lr_seed_pages_header(h, &head);
+	if (ftruncate(x->seed->pages, (off_t)h->pages) < 0 ||
+	    pwrite(x->seed->pages, &head, sizeof(head), 0) != (ssize_t)sizeof(head))
+		return lr_fail(err, errno, "make the file of pages");
+	r = all ? bring_all(x, err) : lr_resume_eager(&x->seed->seed, bring, x, err);
+	return r < 0 ? r : ask(x, err);
+}
+
+static int attend(void *arg, int cgroup, struct lr_err *err)
+{
+	const struct coming *x = arg;
+
+	return lr_forkctl_serve(x->seed->lazy, x->id, cgroup, AROUND, x->flags, err);
+}
+
+/* All processes are there, and none of the program's own instructions has run. */
+static int ready(void *arg, struct lr_err *err)
+{
+	struct coming *x = arg;
+	const struct lr_seed *s = &x->seed->seed;
+	uint32_t n = 0;
+
+	for (uint32_t i = 0; i < lr_seed_count(s, LR_SEED_PROCESS); i++)
+		n += !(lr_seed_process(s, i)->flags & LR_SEED_ZOMBIE);
+	int r = lr_forkctl_ready(x->seed->lazy, n, err);
+	/* We may stay as long as the container runs. */
+	x->seed->lazy = lr_close(x->seed->lazy);
+	x->seed->pages = lr_close(x->seed->pages);
+	return r;
+}
+
+static int read_seed(struct coming *x, int descriptor, struct lr_arena *a, struct lr_err *err)
+{
+	struct lr_init_seed *seed = x->seed;
+	void *bytes = NULL;
+	uint64_t size = 0;
+
+	int r = lr_checkpoint_read_descriptor(descriptor, a, &bytes, &size, err);
+	if (r >= 0)
+		r = lr_seed_open(bytes, size, UINT64_MAX, &seed->seed, err);
+	if (r >= 0 && memcmp(seed->seed.header->id, x->id, sizeof(x->id)) != 0)
+		r = lr_refuse(err, EPROTO, "lean-forkd gives another seed");
+	return r;
+}
+
+static uint32_t flags_of(bool prefetch)
+{
+	return prefetch ? LR_WIRE_PREFETCH : 0;
+}
+
+static void comes(struct coming *x)
+{
+	x->seed->attend = attend;
+	x->seed->ready = ready;
+	x->seed->arg = x;
+}
+
+int lr_checkpoint_fetch(const struct lr_checkpoint_opts *o, struct lr_arena *a,
+			struct lr_init_seed *ret, struct lr_err *err)
+{
+	struct coming *x = lr_new(a, struct coming);
+	char ticket[LR_TICKET_TEXT];
+
+	if (!x)
+		return lr_fail(err, ENOMEM, "fetch the seed");
+	*x = (struct coming){.seed = ret, .flags = flags_of(o->prefetch)};
+	int r = lr_forkctl_ticket(o->ticket_from, ticket, err);
+	if (r >= 0)
+		r = ret->lazy = connect_daemon(o, err);
+	if (r >= 0)
+		r = lr_forkctl_fetch(ret->lazy, ticket, &ret->descriptor, x->id, err);
+	if (r >= 0)
+		r = read_seed(x, ret->descriptor, a, err);
+	if (r >= 0)
+		r = make_pages(x, o->eager, err);
+	if (r < 0)
+		return r;
+	/* It needs nobody any more: its pages are in a file, as those of a seed on a disk. */
+	if (o->eager)
+		ret->lazy = lr_close(ret->lazy);
+	else
+		comes(x);
+	return 0;
+}
+
+int lr_checkpoint_reopen(int descriptor, int lazy, bool prefetch, struct lr_arena *a,
+			 struct lr_init_seed *ret, struct lr_err *err)
+{
+	struct coming *x = lr_new(a, struct coming);
+	void *bytes = NULL;
+	uint64_t size = 0;
+
+	*ret = LR_INIT_SEED_NONE;
+	if (!x)
+		return lr_fail(err, ENOMEM, "open the seed again");
+	int r = lr_checkpoint_read_descriptor(descriptor, a, &bytes, &size, err);
+	if (r >= 0)
+		r = lr_seed_open(bytes, size, UINT64_MAX, &ret->seed, err);
+	if (r < 0)
+		return r;
+	ret->descriptor = descriptor;
+	ret->lazy = lazy;
+	*x = (struct coming){.seed = ret, .flags = flags_of(prefetch)};
+	memcpy(x->id, ret->seed.header->id, sizeof(x->id));
+	if (lazy >= 0)
+		comes(x);
+	return 0;
+}
+#else
+int lr_checkpoint_reopen(int descriptor, int lazy, bool prefetch, struct lr_arena *a,
+			 struct lr_init_seed *ret, struct lr_err *err)
+{
+	(void)descriptor;
+	(void)lazy;
+	(void)prefetch;
+	(void)a;
+	(void)ret;
+	return lr_refuse(err, ENOTSUP, "seeds are of x86-64");
+}
+
+int lr_checkpoint_fetch(const struct lr_checkpoint_opts *o, struct lr_arena *a,
+			struct lr_init_seed *ret, struct lr_err *err)
+{
+	(void)o;
+	(void)a;
+	(void)ret;
+	return lr_refuse(err, ENOTSUP, "seeds are of x86-64");
+}
+#endif
