@@ -1,0 +1,358 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* forkd: see held.h. */
+#define LR_ROOM "forkd"
+#include "src/forkd/held.h"
+
+#include <errno.h>
+#include <pthread.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "src/base/clock.h"
+#include "src/base/fd.h"
+#include "src/forkd/forkd.h"
+#include "src/forkd/link.h"
+#include "src/seed/seed.h"
+
+static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
+static struct held *table[HELD_MAX];
+
+/* ---- files -------------------------------------------------------------------------------- */
+
+static int whole_file(int fd, uint64_t most, uint8_t **ret, uint64_t *size, struct lr_err *err)
+{
+	struct stat st;
+
+	if (fstat(fd, &st) < 0)
+		return lr_fail(err, errno, "look at the descriptor");
+	if (!S_ISREG(st.st_mode) || st.st_size < (off_t)sizeof(struct lr_seed_header))
+		return lr_refuse(err, EPROTO, "this is not the descriptor of a seed");
+	if ((uint64_t)st.st_size > most)
+		return lr_refuse(err, EFBIG, "the descriptor has %lld bytes; %llu are the most",
+				 (long long)st.st_size, (unsigned long long)most);
+	uint8_t *bytes = malloc((size_t)st.st_size);
+	if (!bytes)
+		return lr_fail(err, ENOMEM, "read the descriptor");
+	for (off_t at = 0; at < st.st_size;) {
+		ssize_t n = pread(fd, bytes + at, (size_t)(st.st_size - at), at);
+		if (n <= 0) {
+			free(bytes);
+			return lr_fail(err, n < 0 ? errno : EIO, "read the descriptor");
+		}
+		at += n;
+	}
+	*ret = bytes;
+	*size = (uint64_t)st.st_size;
+	return 0;
+}
+
+static int check(struct held *h, struct lr_err *err)
+{
+	struct lr_seed_pages_header head;
+	struct lr_seed s;
+	struct stat st;
+
+	if (fstat(h->fd, &st) < 0 || !S_ISREG(st.st_mode))
+		return lr_refuse(err, EINVAL, "the pages are in no regular file");
+	int r = lr_seed_open(h->descriptor, h->length, (uint64_t)st.st_size, &s, err);
+	if (r < 0)
+		return r;
+	if (pread(h->fd, &head, sizeof(head), 0) != (ssize_t)sizeof(head))
+		return lr_refuse(err, EIO, "the file of pages can't be read");
+	r = lr_seed_check_pages(&s, &head, sizeof(head), err);
+	if (r < 0)
+		return r;
+	h->pages = s.header->pages;
+	memcpy(h->id, s.header->id, sizeof(h->id));
+	return 0;
+}
+
+static void drop(struct held *h)
+{
+	lr_close(h->fd);
+	free(h->descriptor);
+	link_forget(h->secret, sizeof(h->secret));
+	free(h);
+}
+
+/* What is not needed to say why it ended. */
+static void shrink(struct held *h)
+{
+	h->fd = lr_close(h->fd);
+	free(h->descriptor);
+	h->descriptor = NULL;
+}
+
+/* ---- the table ---------------------------------------------------------------------------- */
+
+static struct held **find(const uint8_t id[LR_WIRE_ID])
+{
+	for (size_t i = 0; i < HELD_MAX; i++)
+		if (table[i] && memcmp(table[i]->id, id, LR_WIRE_ID) == 0)
+			return &table[i];
+	return NULL;
+}
+
+/* Another one has its place. Whoever asks for it, without having proved anything, may still look at
+ * it. */
+static void replace(struct held *h)
+{
+	if (h->users)
+		h->replaced = true;
+	else
+		drop(h);
+}
+
+/* A free place, or that of the one that ended first. */
+static struct held **place(void)
+{
+	struct held **oldest = NULL;
+
+	for (size_t i = 0; i < HELD_MAX; i++) {
+		if (!table[i])
+			return &table[i];
+		if (table[i]->ended && (!oldest || table[i]->until < (*oldest)->until))
+			oldest = &table[i];
+	}
+	return oldest;
+}
+
+static int keep(struct held *h, struct lr_err *err)
+{
+	int r = 0;
+
+	pthread_mutex_lock(&lock);
+	struct held **at = find(h->id);
+	if (at && !(*at)->ended)
+		r = lr_refuse(err, EEXIST, "this seed is held already");
+	if (r == 0 && !at)
+		at = place();
+	if (r == 0 && !at)
+		r = lr_refuse(err, ENOSPC, "%d seeds are held already", HELD_MAX);
+	if (r == 0) {
+		if (*at)
+			replace(*at);
+		*at = h;
+	}
+	pthread_mutex_unlock(&lock);
+	return r;
+}
+
+int held_add(int descriptor, int pages, uint64_t lease, struct held **ret, struct lr_err *err)
+{
+	struct held *h = calloc(1, sizeof(*h));
+
+	if (!h)
+		return lr_fail(err, ENOMEM, "hold the seed");
+	h->users = 1;
+	h->lease = lease;
+	h->until = lr_now_ms() + (int64_t)lease;
+	h->fd = fcntl(pages, F_DUPFD_CLOEXEC, 0);
+	int r = h->fd < 0 ? lr_fail(err, errno, "keep the file of pages") : 0;
+	if (r == 0)
+		r = whole_file(descriptor, forkd_config.descriptor, &h->descriptor, &h->length,
+			       err);
+	if (r == 0)
+		r = check(h, err);
+	if (r == 0 && link_random(h->secret, sizeof(h->secret)) < 0)
+		r = lr_refuse(err, EIO, "no random bytes for a secret");
+	if (r == 0)
+		r = keep(h, err);
+	if (r < 0) {
+		drop(h);
+		return r;
+	}
+	*ret = h;
+	return 0;
+}
+
+/* Whose it is, and who else may write there. */
+static int trust(int fd, const char *what, struct lr_err *err)
+{
+	struct stat st;
+
+	if (fstat(fd, &st) < 0)
+		return lr_fail(err, errno, "look at the seed's %s", what);
+	if ((st.st_uid && st.st_uid != geteuid()) || (st.st_mode & (S_IWGRP | S_IWOTH)))
+		return lr_refuse(err, EPERM, "others may write the seed's %s", what);
+	return 0;
+}
+
+static int open_trusted(int dir, const char *name, int flags, struct lr_err *err)
+{
+	LR_CLEANUP_FD int fd = openat(dir, name, flags | O_RDONLY | O_CLOEXEC | O_NOFOLLOW);
+
+	if (fd < 0)
+		return lr_fail(err, errno, "open the seed's %s", name);
+	int r = trust(fd, name, err);
+	return r < 0 ? r : lr_take_fd(&fd);
+}
+
+int held_add_directory(const char *path, uint64_t lease, struct held **ret, struct lr_err *err)
+{
+	LR_CLEANUP_FD int dir = lr_open(path, O_DIRECTORY | O_RDONLY | O_CLOEXEC);
+
+	if (dir < 0)
+		return lr_fail(err, errno, "open the seed's directory %s", path);
+	int r = trust(dir, "directory", err);
+	if (r < 0)
+		return r;
+	LR_CLEANUP_FD int descriptor = open_trusted(dir, "descriptor", O_NONBLOCK, err);
+	if (descriptor < 0)
+		return descriptor;
+	LR_CLEANUP_FD int pages = open_trusted(dir, "pages", O_NONBLOCK, err);
+	return pages < 0 ? pages : held_add(descriptor, pages, lease, ret, err);
+}
+
+/* ---- use ---------------------------------------------------------------------------------- */
+
+struct held *held_get(const uint8_t id[LR_WIRE_ID])
+{
+	pthread_mutex_lock(&lock);
+	struct held **at = find(id);
+	struct held *h = at ? *at : NULL;
+	if (h)
+		h->users++;
+	pthread_mutex_unlock(&lock);
+	return h;
+}
+
+void held_put(struct held *h)
+{
+	if (!h)
+		return;
+	pthread_mutex_lock(&lock);
+	if (--h->users == 0 && h->replaced)
+		drop(h);
+	pthread_mutex_unlock(&lock);
+}
+
+enum lr_wire_code held_read(struct held *h)
+{
+	pthread_mutex_lock(&lock);
+	enum lr_wire_code ended = h->ended;
+	if (!ended) {
+		h->readers++;
+		h->until = lr_now_ms() + (int64_t)h->lease;
+	}
+	pthread_mutex_unlock(&lock);
+	return ended;
+}
+
+void held_unread(struct held *h)
+{
+	pthread_mutex_lock(&lock);
+	if (--h->readers == 0 && h->ended)
+		shrink(h);
+	pthread_mutex_unlock(&lock);
+}
+
+void held_use(struct held *h)
+{
+	pthread_mutex_lock(&lock);
+	if (!h->ended)
+		h->until = lr_now_ms() + (int64_t)h->lease;
+	pthread_mutex_unlock(&lock);
+}
+
+static uint64_t left(const struct held *h)
+{
+	int64_t ms = h->ended ? 0 : h->until - lr_now_ms();
+
+	return ms > 0 ? (uint64_t)ms : 0;
+}
+
+uint64_t held_left(const struct held *h)
+{
+	pthread_mutex_lock(&lock);
+	uint64_t r = left(h);
+	pthread_mutex_unlock(&lock);
+	return r;
+}
+
+static void finish(struct held *h, enum lr_wire_code why)
+{
+	h->ended = why;
+	if (!h->readers)
+		shrink(h);
+}
+
+int held_revoke(const uint8_t id[LR_WIRE_ID])
+{
+	int r = -ENOENT;
+
+	pthread_mutex_lock(&lock);
+	struct held **at = find(id);
+	if (at && !(*at)->ended) {
+		finish(*at, LR_WIRE_REVOKED);
+		r = 0;
+	}
+	pthread_mutex_unlock(&lock);
+	return r;
+}
+
+int held_extend(const uint8_t id[LR_WIRE_ID], uint64_t lease)
+{
+	int r = -ENOENT;
+
+	pthread_mutex_lock(&lock);
+	struct held **at = find(id);
+	if (at && !(*at)->ended) {
+		(*at)->lease = lease;
+		(*at)->until = lr_now_ms() + (int64_t)lease;
+		r = 0;
+	}
+	pthread_mutex_unlock(&lock);
+	return r;
+}
+
+void held_expire(void)
+{
+	const int64_t now = lr_now_ms();
+
+	pthread_mutex_lock(&lock);
+	for (size_t i = 0; i < HELD_MAX; i++)
+		if (table[i] && !table[i]->ended && table[i]->until <= now)
+			finish(table[i], LR_WIRE_EXPIRED);
+	pthread_mutex_unlock(&lock);
+}
+
+size_t held_count(void)
+{
+	size_t n = 0;
+
+	pthread_mutex_lock(&lock);
+	for (size_t i = 0; i < HELD_MAX; i++)
+		n += table[i] && !table[i]->ended;
+	pthread_mutex_unlock(&lock);
+	return n;
+}
+
+static void tell(const struct held *h, struct lr_wire_seed *ret)
+{
+	*ret = (struct lr_wire_seed){.users = h->readers,
+				     .ended = h->ended,
+				     .length = h->length,
+				     .pages = h->pages,
+				     .lease = left(h),
+				     .sent = h->sent};
+	memcpy(ret->id, h->id, sizeof(ret->id));
+}
+
+uint32_t held_list(const uint8_t *id, uint32_t skip, struct lr_wire_msg *m)
+{
+	uint32_t all = 0;
+
+	m->n = 0;
+	pthread_mutex_lock(&lock);
+	for (size_t i = 0; i < HELD_MAX; i++) {
+		if (!table[i] || (id && memcmp(table[i]->id, id, LR_WIRE_ID) != 0))
+			continue;
+		if (all++ >= skip && m->n < LR_WIRE_SEEDS)
+			tell(table[i], &m->seeds[m->n++]);
+	}
+	pthread_mutex_unlock(&lock);
+	return all;
+}

@@ -1,0 +1,54 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * forkd: the seeds that this host holds, their secrets and leases. A lease runs from the last use.
+ * One that ended is remembered for a while by its secret alone, so that who asks is told why, and
+ * can believe it.
+ */
+#ifndef LR_FORKD_HELD_H
+#define LR_FORKD_HELD_H
+
+#include <stdatomic.h>
+#include <stdbool.h>
+
+#include "src/base/err.h"
+#include "src/wire/wire.h"
+
+#define HELD_MAX 1024 /* with those that ended */
+
+struct held {
+	uint8_t id[LR_WIRE_ID], secret[LR_WIRE_SECRET];
+	atomic_uint ended; /* enum lr_wire_code */
+	atomic_ullong sent;
+	unsigned users;         /* who has a pointer; under the table's lock */
+	unsigned readers;       /* who may read: the files stay for them */
+	bool replaced;          /* not in the table any more */
+	uint64_t lease;         /* ms */
+	int64_t until;          /* of lr_now_ms */
+	uint64_t length, pages; /* bytes */
+	uint8_t *descriptor;
+	int fd; /* the file of pages */
+};
+
+/* Takes neither descriptor. -EEXIST: it is here already. Both files are checked. */
+int held_add(int descriptor, int pages, uint64_t lease, struct held **ret, struct lr_err *err);
+/* The two files of a directory; nobody but root or us may be able to write there. */
+int held_add_directory(const char *path, uint64_t lease, struct held **ret, struct lr_err *err);
+/* NULL: unknown. To be given back. */
+struct held *held_get(const uint8_t id[LR_WIRE_ID]);
+void held_put(struct held *h);
+/* Of who has proved that it has the secret: only for these descriptor and pages are kept after the
+ * end. 0, or why it ended. */
+enum lr_wire_code held_read(struct held *h);
+void held_unread(struct held *h);
+void held_use(struct held *h); /* the lease begins again */
+uint64_t held_left(const struct held *h);
+
+/* -ENOENT */
+int held_extend(const uint8_t id[LR_WIRE_ID], uint64_t lease);
+int held_revoke(const uint8_t id[LR_WIRE_ID]);
+void held_expire(void); /* now and then */
+size_t held_count(void);
+/* Those from `skip` on, or the one with the id. Returns how many there are in all. */
+uint32_t held_list(const uint8_t *id, uint32_t skip, struct lr_wire_msg *m);
+
+#endif

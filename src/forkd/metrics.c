@@ -1,0 +1,70 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* forkd: figures in Prometheus' text format, to whoever connects. */
+#define LR_ROOM "forkd"
+#include <errno.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
+#include "src/base/str.h"
+#include "src/forkd/forkd.h"
+#include "src/forkd/held.h"
+
+struct forkd_counts forkd_counts;
+
+static const struct {
+	const char *name, *type, *help;
+	atomic_ullong *value;
+} metrics[] = {
+	{"connections_total", "counter", "Connections of other hosts.", &forkd_counts.connections},
+	{"refused_total", "counter", "Connections that were not let in.", &forkd_counts.refused},
+	{"handshakes_failed_total", "counter", "Peers that did not prove a secret.",
+	 &forkd_counts.handshakes_failed},
+	{"malformed_total", "counter", "Messages that were none.", &forkd_counts.malformed},
+	{"sent_bytes_total", "counter", "Bytes of seeds sent.", &forkd_counts.bytes_sent},
+	{"reads_total", "counter", "Questions for pages answered.", &forkd_counts.reads},
+	{"fetched_bytes_total", "counter", "Bytes of seeds fetched.", &forkd_counts.bytes_fetched},
+	{"cached_bytes", "gauge", "Pages kept for children.", &forkd_counts.cached},
+	{"children", "gauge", "Processes whose memory is coming.", &forkd_counts.children},
+	{"children_ended_total", "counter", "Processes ended for memory that can't come.",
+	 &forkd_counts.children_ended},
+	{"children_complete_total", "counter", "Processes whose memory has come.",
+	 &forkd_counts.children_done},
+	{"faults_total", "counter", "Faults served.", &forkd_counts.faults},
+	{"filled_pages_total", "counter", "Pages put into children.", &forkd_counts.pages_filled},
+	{"prefetched_pages_total", "counter", "Pages brought before anybody touched them.",
+	 &forkd_counts.pages_prefetched},
+	{"events_total", "counter", "Changes of children's memory.", &forkd_counts.events},
+	{"connects_total", "counter", "Connections to other hosts.", &forkd_counts.connects},
+	{"keepers_total", "counter", "Keepers started.", &forkd_counts.keepers},
+};
+
+static size_t write_all(char *out, size_t size)
+{
+	size_t n = (size_t)snprintf(out, size,
+				    "# HELP lean_forkd_seeds Seeds held.\n"
+				    "# TYPE lean_forkd_seeds gauge\nlean_forkd_seeds %zu\n",
+				    held_count());
+
+	for (size_t i = 0; i < LR_ARRAY_SIZE(metrics) && n < size; i++)
+		n += (size_t)snprintf(out + n, size - n,
+				      "# HELP lean_forkd_%s %s\n# TYPE lean_forkd_%s %s\n"
+				      "lean_forkd_%s %llu\n",
+				      metrics[i].name, metrics[i].help, metrics[i].name,
+				      metrics[i].type, metrics[i].name,
+				      (unsigned long long)*metrics[i].value);
+	return n < size ? n : size - 1;
+}
+
+/* Never waits: what doesn't fit into the socket's buffer, which is larger, is nobody's. */
+void metrics_accept(int listener)
+{
+	char text[8192];
+	int sock = forkd_accept(listener, NULL, NULL, SOCK_NONBLOCK);
+
+	if (sock < 0)
+		return;
+	send(sock, text, write_all(text, sizeof(text)), MSG_NOSIGNAL);
+	close(sock);
+}
