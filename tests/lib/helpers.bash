@@ -325,7 +325,7 @@ left_mounts() {
 # The root may keep what is the runtime's, not a container's: lock files and caches, dot-named.
 left_state() {
 	find "$ROOT" -mindepth 1 -maxdepth 1 ! -name '.*' 2>/dev/null
-	find /run /tmp -maxdepth 2 -name "*$TAG*" 2>/dev/null
+	find /run /tmp -maxdepth 2 -name "*$TAG*" 2>/dev/null || true # somebody else's directory goes meanwhile
 }
 
 whats_left() {

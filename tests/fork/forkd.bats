@@ -1,0 +1,96 @@
+#!/usr/bin/env bats
+# SPDX-License-Identifier: Apache-2.0
+# lean-forkd under attack: parts of tests/forkd/run, for SECURITY.md, whose rows name tests of bats.
+
+load ../lib/helpers.bash
+
+setup() {
+	needs_root
+	lean_only "a daemon"
+	build=$(realpath "$(dirname "$LEAN_RUNTIME")/../..")
+	[ -x "$build/src/forkd/lean-forkd" ] || build=$build-lib
+	[ -x "$build/src/forkd/lean-forkd" ] || skip "lean-forkd is not built" # no OpenSSL
+}
+
+# Each line was said, and to be right.
+part() { # PART LINE...
+	local line
+	run timeout 200 "$BATS_TEST_DIRNAME/../forkd/run" "$build" "$1"
+	for line in "${@:2}"; do
+		grep -q "^ok [0-9]* - $line\$" <<<"$output" || fail "$output"
+	done
+}
+
+@test "forkd: more threads wait for pages than anybody counts, and one discards some" {
+	part crowded 'more threads wait for pages than anybody counts, and one discards some'
+}
+
+@test "forkd: a child that forks more often than there are descriptors is ended, with all its forks" {
+	part few 'a child that forks more often than the daemon has descriptors is ended'
+}
+
+@test "forkd: memory that grows where the program had a file is zeros" {
+	part grown 'memory that grows where the program had a file is zeros'
+}
+
+@test "forkd: a program parts its memory, maps over it or locks it before it has come" {
+	part changed 'memory that is changed before it has come: changed' 'memory that is changed before it has come: split' \
+		'memory that is changed before it has come: parted'
+}
+
+@test "forkd: a keeper that could not be started is started later" {
+	command -v strace >/dev/null || skip "strace is not installed"
+	part keepers 'a keeper that could not be started is started later'
+}
+
+@test "forkd: kill -9 of the daemon: its children end, and see no zeros" {
+	part deaths 'kill -9 of the daemon: its children end, and see no zeros' \
+		'which ends the children of a daemon that was started before it'
+}
+
+@test "forkd: standard descriptors that were closed are no connection and no file" {
+	part bare 'standard descriptors that were closed are no connection and no file'
+}
+
+@test "forkd: pages and processes of a seed are for the connection that showed its ticket" {
+	part fakes 'local socket: pages of a seed without its ticket' 'local socket: and processes of it' \
+		'local socket: with the ticket, pages come'
+}
+
+@test "forkd: descriptors that are not what they should be" {
+	part fakes 'local socket: a seed in files without seals' 'local socket: sealed, it is held' \
+		'local socket: a directory that is no cgroup' 'local socket: nothing was written there' \
+		'local socket: a FIFO in place of a userfaultfd' 'local socket: one without events in place of a userfaultfd'
+}
+
+@test "forkd: another user of the host gets nothing by the socket, whatever its mode" {
+	part fakes 'local socket: another user gets nothing'
+}
+
+@test "forkd: another seed with the id of ours, fetched first, is not ours" {
+	part twins 'another seed with the id of ours, fetched first, is not ours' 'and can be told from it'
+}
+
+@test "forkd: a ticket in a file of somebody else, and a daemon of somebody else" {
+	part owners "a ticket in a file of somebody else is refused" 'a daemon of somebody else gets no ticket'
+}
+
+@test "forkd: who proves nothing keeps nobody out, and no memory" {
+	part strangers 'who proves nothing keeps nobody out' 'nor the pages of a seed that was revoked' 'nor its name'
+}
+
+@test "forkd: pages without a proof, by a proof that was heard, or by another secret" {
+	part hostile 'hostile peer: a wrong secret is refused' 'hostile peer: pages without a proof' \
+		'hostile peer: a proof that was heard before proves nothing' 'hostile peer: a ticket lets in'
+}
+
+@test "forkd: an answer to another question, or one that is too short, is nobody's page" {
+	part servers 'a host that is wrong each third time, and a child that sees nothing of it: the tag of another question' \
+		'a host that is wrong each third time, and a child that sees nothing of it: a byte less' \
+		'a host that is wrong each third time, and a child that sees nothing of it: honest'
+}
+
+@test "forkd: a wrong secret, and a ticket without TLS, get nothing" {
+	part answers 'a wrong secret is none' 'a ticket that others may read is refused'
+	part hostile 'a daemon without --plain takes no such ticket'
+}

@@ -1,0 +1,220 @@
+#!/usr/bin/env bats
+# SPDX-License-Identifier: Apache-2.0
+# checkpoint and restore with --engine=fork: containers and seeds that mean harm.
+
+load ../lib/helpers.bash
+load seeds.bash
+
+setup() {
+	seeds_setup
+	hostile=$(dirname "$LEAN_RUNTIME")/../../tests/fork/fork-hostile
+	[ -x "$hostile" ] || skip "fork-hostile is not built" # not x86-64
+	cp "$hostile" "$R/bin/hostile"
+	SEEDTOOL=$(dirname "$hostile")/seedtool
+}
+teardown() {
+	common_teardown
+}
+
+# The files stay: a program may have had them open just then.
+goes_round() {
+	: >"$R/n"
+	wait_until eval '[ -s "$R/n" ]'
+}
+
+# What it says; the file is empty for an instant when it writes.
+out() {
+	local text
+	for _ in $(seq 1000); do
+		text=$(cat "$R/out" 2>/dev/null) && [ -n "$text" ] && break
+	done
+	echo "$text"
+}
+
+# start VERB [ARGUMENT...]
+start() {
+	cfg --arg a "$*" '.process.args = ["/bin/hostile"] + ($a | split(" "))'
+	rt_bg run --detach --bundle "$BUNDLE" "$ID"
+	goes_round
+}
+
+seed() { # [OPTION...]
+	timeout 20 "$LEAN_RUNTIME" --root "$ROOT" checkpoint --engine fork --image-path "$IMG" "$@" "$ID" </dev/null
+}
+
+grow() {
+	timeout 20 "$LEAN_RUNTIME" --root "$ROOT" restore --engine fork --detach --image-path "$IMG" --bundle "$BUNDLE" "$ID" </dev/null >grow.out 2>&1 3>&-
+}
+
+@test "fork: a working directory that became a link leads nowhere: descriptors of the host's are open then (CVE-2024-21626)" {
+	mkdir -p "$R/w/x"
+	start stays /w/x
+	assert_eq "$(out)" /w/x
+	seed --stop
+	rmdir "$R/w/x"
+	for fd in $(seq 3 40); do
+		ln -sfn "/proc/self/fd/$fd" "$R/w/x"
+		run grow
+		[ "$status" -ne 0 ] || fail "$fd: it is in $(goes_round; out)"
+		assert_has "$(cat grow.out)" "chdir to /w/x"
+	done
+	rm "$R/w/x"
+	mkdir "$R/w/x"
+	: >"$R/out"
+	grow
+	assert_eq "$(out)" /w/x
+}
+
+@test "fork: what a file shows only to who opened it with more rights, a seed's process does not see either" {
+	grep -q -v "^0000000000000000" /proc/kallsyms || skip "this kernel shows its addresses to nobody"
+	start reads /proc/kallsyms
+	assert_match "$(out)" '^0000000000000000 '
+	seed --stop
+	: >"$R/out"
+	grow
+	assert_match "$(out)" '^0000000000000000 '
+}
+
+@test "fork: no file is opened for a seed that the process of config.json could not open" {
+	echo secret >"$R/secret"
+	chmod 600 "$R/secret"
+	start reads /secret
+	seed --stop
+	: >"$R/out"
+	grow
+	assert_eq "$(out)" secret
+	rt delete --force "$ID"
+	# A forged one of an ordinary user, who has it open.
+	chmod 777 "$R"
+	chmod 666 "$R/n" "$R/out"
+	cfg '.process.user = {uid: 1000, gid: 1000} | .process.capabilities = {} | .process.noNewPrivileges = true'
+	for m in uids gids; do
+		"$SEEDTOOL" forge "$IMG" creds 0 "$m" 1000
+	done
+	for m in permitted effective inheritable ambient bounding; do
+		"$SEEDTOOL" forge "$IMG" creds 0 "$m" 0
+	done
+	: >"$R/out"
+	run grow
+	[ "$status" -ne 0 ] || fail "it has it open: $(out)"
+	assert_has "$(cat grow.out)" "open /secret, which the seed had open: permission denied"
+	chmod 644 "$R/secret"
+	grow
+	assert_eq "$(out)" secret
+}
+
+@test "fork: priorities that its process could not have are refused to a forged seed" {
+	start reads /n
+	seed --stop
+	cp -a "$IMG" plain
+	"$SEEDTOOL" forge "$IMG" threads 0 policy 1
+	"$SEEDTOOL" forge "$IMG" threads 0 priority 50
+	run grow
+	[ "$status" -ne 0 ] || fail "its priority: $(chrt -p "$(pid_of)")"
+	rm -rf "$IMG"
+	cp -a plain "$IMG"
+	"$SEEDTOOL" forge "$IMG" threads 0 nice 0xffffffec
+	run grow
+	[ "$status" -ne 0 ] || fail "its niceness: $(ps -o ni= -p "$(pid_of)")"
+	rm -rf "$IMG"
+	cp -a plain "$IMG"
+	# One that it may have.
+	"$SEEDTOOL" forge "$IMG" threads 0 nice 3
+	grow
+	assert_eq "$(ps -o ni= -p "$(pid_of)" | tr -d ' ')" 3
+}
+
+FILTER='{"defaultAction": "SCMP_ACT_ALLOW", "syscalls": [{"names": ["mkdir"], "action": "SCMP_ACT_ERRNO", "errnoRet": 38}]}'
+
+# Without a filter in its way, it would make the directory /broken.
+@test "fork: who changes the code that a process is made to run gets past no filter, and keeps nobody" {
+	cfg --argjson f "$FILTER" '.linux.seccomp = $f'
+	start code
+	for _ in 1 2 3; do
+		code=0
+		seed || code=$?
+		[ ! -e "$R/broken" ] || fail "it made a call that its filter refuses"
+		[ "$code" -ne 124 ] || fail "it never ends"
+	done
+	[ -e "$R/fought" ] || fail "it has not seen the code"
+}
+
+@test "fork: nor does who changes it when its seed is continued" {
+	cfg --argjson f "$FILTER" '.linux.seccomp = $f'
+	start code
+	seed --stop
+	rm -f "$R/fought"
+	for _ in 1 2 3; do
+		code=0
+		grow || code=$?
+		[ ! -e "$R/broken" ] || fail "it made a call that its filter refuses"
+		[ "$code" -ne 124 ] || fail "it never ends"
+		rt delete --force "$ID"
+	done
+	[ -e "$R/fought" ] || fail "it has not seen the code"
+}
+
+@test "fork: a named pipe that is called as shared memory is a named pipe, and keeps nobody waiting" {
+	start fifo
+	code=0
+	seed 2>refused || code=$?
+	assert_eq "$code" 1
+	assert_has "$(cat refused)" "a named pipe or socket (/memfd:)"
+	goes_round
+}
+
+@test "fork: a process with more that cannot be carried than anybody reads takes no memory for it" {
+	cfg '.process.rlimits = [{type: "RLIMIT_NOFILE", soft: 4000, hard: 4000}]'
+	start many 3000
+	code=0
+	(
+		ulimit -v 200000
+		seed
+	) 2>refused || code=$?
+	assert_eq "$code" 1
+	assert_has "$(cat refused)" "a socket that is not of a pair"
+	assert_has "$(cat refused)" "and more"
+	assert_hasnt "$(cat refused)" "memory"
+	[ "$(wc -l <refused)" -lt 1000 ]
+}
+
+@test "fork: a descriptor that a process has sent itself is found, and not taken" {
+	command -v strace >/dev/null || skip "strace is not installed"
+	start flight
+	code=0
+	LR_TEST_TAG=$TAG timeout 60 strace -o calls -e trace=recvmsg "$LEAN_RUNTIME" --root "$ROOT" checkpoint --engine fork --image-path "$IMG" "$ID" </dev/null 2>refused 3>&- || code=$?
+	assert_eq "$code" 1
+	assert_has "$(cat refused)" "descriptors that wait in a pair of sockets"
+	assert_has "$(cat calls)" MSG_CTRUNC
+	assert_hasnt "$(cat calls)" SCM_RIGHTS
+	goes_round
+}
+
+@test "fork: who has had a file of an unfinished seed open does not read the next one; what others have left is refused" {
+	start reads /n
+	mkdir -m 700 "$IMG"
+	for f in pages.new descriptor.new; do
+		: >"$IMG/$f"
+		chmod 644 "$IMG/$f"
+	done
+	exec 8<"$IMG/pages.new" 9<"$IMG/descriptor.new"
+	seed --stop
+	assert_eq "$(wc -c <&8) $(wc -c <&9)" "0 0"
+	exec 8<&- 9<&-
+	for f in pages descriptor; do
+		chmod 666 "$IMG/$f"
+		run grow
+		[ "$status" -eq 1 ]
+		assert_has "$(cat grow.out)" "$f, in"
+		chmod 600 "$IMG/$f"
+		mv "$IMG/$f" kept
+		mkfifo -m 600 "$IMG/$f"
+		run grow
+		[ "$status" -eq 1 ]
+		assert_has "$(cat grow.out)" "$f is a link, or no file"
+		rm "$IMG/$f"
+		mv kept "$IMG/$f"
+	done
+	grow
+	goes_round
+}

@@ -1,0 +1,189 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * hostile VERB [ARGUMENT...]: programs that mean harm to whoever makes a seed of them, or continues
+ * it. Each tells in /n how often it went round; static, for a container with nothing else in it.
+ *
+ *	reads FILE	has it open, and writes what it says now to /out
+ *	stays DIR	is there, and writes to /out where the kernel says that it is
+ *	code		a thread overwrites what somebody puts at the end of its vDSO by a call that
+ *			its filter refuses, and says in /fought that it does
+ *	fifo		has a named pipe open whose name is that of shared memory
+ *	flight		has sent itself a descriptor
+ *	many N		has that many sockets open
+ */
+#include <elf.h>
+#include <fcntl.h>
+#include <pthread.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/auxv.h>
+#include <sys/socket.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+static void put(const char *path, const char *text)
+{
+	int fd = open(path, O_WRONLY | O_CREAT | O_TRUNC, 0666);
+
+	if (fd >= 0 && write(fd, text, strlen(text)) < 0)
+		_exit(3);
+	close(fd);
+}
+
+static void round_went(void)
+{
+	static unsigned n;
+	char text[16];
+
+	snprintf(text, sizeof(text), "%u\n", ++n);
+	put("/n", text);
+	usleep(10000);
+}
+
+_Noreturn static void reads(const char *path)
+{
+	int fd = open(path, O_RDONLY);
+	char text[129];
+
+	for (;;) {
+		ssize_t n = fd < 0 ? -1 : pread(fd, text, sizeof(text) - 1, 0);
+		text[n > 0 ? n : 0] = 0;
+		put("/out", text);
+		round_went();
+	}
+}
+
+static int stays(const char *path)
+{
+	char text[4096];
+
+	if (chdir(path) < 0)
+		return 1;
+	for (;;) {
+		ssize_t n = readlink("/proc/self/cwd", text, sizeof(text) - 1);
+		text[n > 0 ? n : 0] = 0;
+		put("/out", text);
+		round_went();
+	}
+}
+
+/* ---- code ------------------------------------------------------------------------------------ */
+
+/* mkdir("/broken", 0777), and no more. */
+static const unsigned char shell[] = {
+	0x48, 0x8d, 0x3d, 0x15, 0,   0,   0, /* lea path(%rip), %rdi */
+	0xbe, 0xff, 0x01, 0,    0,           /* mov $0777, %esi */
+	0xb8, 83,   0,    0,    0,           /* mov $SYS_mkdir, %eax */
+	0x0f, 0x05,                          /* syscall */
+	0x90, 0x90, 0x90, 0x90,              /* nop */
+	0xf3, 0x90,                          /* pause */
+	0xeb, 0xfc,                          /* jmp to it */
+	0x90,                                /* nop */
+	'/',  'b',  'r',  'o',  'k', 'e', 'n', 0,
+};
+
+/* Where nothing of the vDSO is any more, by its own tables. */
+static unsigned char *end_of_vdso(void)
+{
+	unsigned char *vdso = (unsigned char *)getauxval(AT_SYSINFO_EHDR);
+	const Elf64_Ehdr *h = (const void *)vdso;
+	const Elf64_Phdr *p = (const void *)(vdso + h->e_phoff);
+	size_t end = h->e_shoff + (size_t)h->e_shnum * h->e_shentsize;
+
+	for (unsigned i = 0; i < h->e_phnum; i++)
+		if (p[i].p_offset + p[i].p_filesz > end)
+			end = p[i].p_offset + p[i].p_filesz;
+	return vdso + ((end + 15) & ~(size_t)15);
+}
+
+/* By a file, as the kernel may have sealed the vDSO. */
+_Noreturn static void *fight(void *arg)
+{
+	const volatile unsigned char *at = arg;
+	int mem = open("/proc/self/mem", O_RDWR);
+	unsigned seen = 0;
+
+	for (;;) {
+		if (!*at || *at == shell[0])
+			continue;
+		if (pwrite(mem, shell, sizeof(shell), (off_t)(size_t)at) < 0)
+			_exit(3);
+		if (!seen++)
+			put("/fought", "");
+	}
+}
+
+static int code(void)
+{
+	pthread_t t;
+
+	if (pthread_create(&t, NULL, fight, end_of_vdso()) != 0)
+		return 1;
+	for (;;)
+		round_went();
+}
+
+/* ---- descriptors ----------------------------------------------------------------------------- */
+
+static int fifo(void)
+{
+	if (mkfifo("/memfd:", 0666) < 0 || open("/memfd:", O_RDONLY | O_NONBLOCK) < 0)
+		return 1;
+	for (;;)
+		round_went();
+}
+
+/* A descriptor in a message that nobody has read. */
+static int flight(void)
+{
+	int pair[2];
+	char byte = 0;
+	struct iovec iov = {&byte, 1};
+	union {
+		struct cmsghdr h;
+		char room[CMSG_SPACE(sizeof(int))];
+	} control = {.h = {.cmsg_len = CMSG_LEN(sizeof(int)),
+			   .cmsg_level = SOL_SOCKET,
+			   .cmsg_type = SCM_RIGHTS}};
+	struct msghdr m = {.msg_iov = &iov,
+			   .msg_iovlen = 1,
+			   .msg_control = &control,
+			   .msg_controllen = sizeof(control.room)};
+
+	if (socketpair(AF_UNIX, SOCK_STREAM, 0, pair) < 0)
+		return 1;
+	memcpy(CMSG_DATA(&control.h), &pair[0], sizeof(int));
+	if (sendmsg(pair[1], &m, 0) != 1)
+		return 1;
+	for (;;)
+		round_went();
+}
+
+static int many(unsigned n)
+{
+	for (unsigned i = 0; i < n; i++)
+		if (socket(AF_INET, SOCK_DGRAM, 0) < 0)
+			return 1;
+	for (;;)
+		round_went();
+}
+
+int main(int argc, char **argv)
+{
+	const char *verb = argc > 1 ? argv[1] : "", *arg = argc > 2 ? argv[2] : "";
+
+	if (strcmp(verb, "reads") == 0)
+		reads(arg);
+	if (strcmp(verb, "stays") == 0)
+		return stays(arg);
+	if (strcmp(verb, "code") == 0)
+		return code();
+	if (strcmp(verb, "fifo") == 0)
+		return fifo();
+	if (strcmp(verb, "flight") == 0)
+		return flight();
+	if (strcmp(verb, "many") == 0)
+		return many((unsigned)atoi(arg));
+	return 2;
+}

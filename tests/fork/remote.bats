@@ -1,0 +1,435 @@
+#!/usr/bin/env bats
+# SPDX-License-Identifier: Apache-2.0
+# checkpoint and restore with --remote: a container becomes a seed of this host's lean-forkd, and others continue
+# it by that of another host. Hosts are network namespaces here.
+
+load ../lib/helpers.bash
+load seeds.bash
+load hosts.bash
+
+@test "remote: a counter goes on, on another host, and its parent runs on" {
+	start
+	seed
+	at=$(count)
+	moves
+	[ ! -e checkpoint ] # nothing is on a disk
+	assert_has "$(ask a list)" "$id held"
+	other_host
+	grow --pid-file "$PWD/pid"
+	came_there
+	assert_eq "$(status_of "$CHILD")" running
+	assert_eq "$(cat pid)" "$(pid_of "$CHILD")"
+	assert_has "$(cat "/proc/$(pid_of "$CHILD")/cgroup")" "/$CHILD"
+	[ "$(metric faults_total)" -gt 0 ] # its memory came when it was touched
+	moves # the parent
+	[ "$at" -gt 20 ]
+	assert_eq "$(rt exec "$CHILD" /bin/readlink /proc/1/exe)" /bin/counter
+	assert_hasnt "$(cat "/proc/$(pid_of "$CHILD")/maps")" rwxp
+}
+
+@test "remote: python with threads, its memory compared, on demand and ahead" {
+	python 24
+	start
+	seed --lease=1h
+	other_host
+	grow
+	came_there
+	assert_match "$(grep Threads "/proc/$(pid_of "$CHILD")/status")" '4$'
+	[ "$(metric prefetched_pages_total)" -eq 0 ]
+	# All of the memory has been looked at.
+	wait_until eval '[ "$(count "$THERE/rootfs/n")" -gt 450 ]'
+	nothing_bad
+	rt delete --force "$CHILD"
+	echo 1 >"$THERE/rootfs/n"
+	grow --fetch=prefetch
+	came_there
+	wait_until eval '[ "$(metric children_complete_total)" -eq 1 ]'
+	# Now it needs nobody: neither the seed nor its daemon.
+	ask a rm "$id"
+	kill -9 "$b"
+	sleep 0.3
+	moves "$THERE/rootfs/n"
+	nothing_bad
+	moves # the parent
+}
+
+# What would end a child whose memory is still coming.
+@test "remote: --fetch=eager: the daemon dies as soon as it runs, and the child has all it needs" {
+	python 24
+	start
+	seed
+	other_host
+	grow --fetch=eager
+	kill -9 "$b"
+	ask a rm "$id"
+	came_there
+	wait_until eval '[ "$(count "$THERE/rootfs/n")" -gt 450 ]'
+	nothing_bad
+	# All of it is its own: it can become a seed itself.
+	daemon $B b
+	rt_bg checkpoint --engine=fork --image-path "$PWD/again" "$CHILD"
+	moves
+}
+
+@test "remote: what is in a tmpfs goes to the other host" {
+	sh_cfg 'i=0; echo here >/dev/shm/f; head -c 3000000 /bin/counter >/dev/shm/g; md5sum </dev/shm/g >/sum
+		while [ -e /dev/shm/f ]; do i=$((i + 1)); echo $i >/n; sleep 0.01; done'
+	start
+	seed
+	other_host
+	grow
+	came_there
+	assert_eq "$(rt exec "$CHILD" /bin/cat /dev/shm/f)" here
+	assert_eq "$(rt exec "$CHILD" /bin/sh -c 'md5sum </dev/shm/g')" "$(cat "$BUNDLE/rootfs/sum")"
+}
+
+@test "remote: a killed daemon: its child ends, and sees no zeros" {
+	python 64
+	start
+	seed
+	other_host
+	for pause in 0 0.1 0.4; do
+		grow
+		wait_until eval '[ "$(metric children)" -eq 1 ]'
+		sleep "$pause"
+		kill -9 "$b"
+		wait_for_status stopped "$CHILD"
+		nothing_bad
+		rt delete "$CHILD"
+		daemon $B b --metrics "$PWD/b.metrics"
+		b=$started
+	done
+	moves # the parent
+}
+
+@test "remote: a child ends when its seed is revoked before its memory has come" {
+	python 64
+	start
+	seed
+	other_host
+	grow
+	came_there
+	ask a rm "$id"
+	wait_for_status stopped "$CHILD"
+	nothing_bad
+	assert_has "$(cat b.log)" revoked
+	run rt restore --remote "file:$TICKET" --forkd "$PWD/b" --detach --bundle "$THERE" "$ID-new"
+	assert_eq "$status" 1
+	assert_has "$output" revoked
+}
+
+@test "remote: shared memory of several megabytes, two processes, and forks before the memory has come" {
+	python 1
+	cfg --arg p 'import mmap, os, random, time, zlib
+random.seed(7)
+data = random.randbytes(3 << 20)
+shared = mmap.mmap(-1, len(data))
+shared.write(data)
+holes = mmap.mmap(-1, 200 * 8192)
+for i in range(200): # more runs than one question may ask for
+    holes[i * 8192] = i + 1
+whole = zlib.crc32(data)
+del data
+pages = [random.randbytes(65536) for _ in range(160)]
+sums = [zlib.crc32(p) for p in pages]
+def look(at):
+    if any(holes[i * 8192] != i + 1 or holes[i * 8192 + 4096] for i in range(200)):
+        open("/bad", "w").write("holes")
+        os._exit(1)
+    if zlib.crc32(shared) != whole or zlib.crc32(pages[at]) != sums[at]:
+        open("/bad", "w").write(str(at))
+        os._exit(1)
+def work(step):
+    for i in range(1, 1 << 30):
+        pid = os.fork()
+        if pid == 0:
+            look(i * step % len(pages))
+            os._exit(0)
+        if os.waitpid(pid, 0)[1]:
+            open("/bad", "w").write("a child")
+        if step == 7:
+            open("/n", "w").write(str(i))
+        time.sleep(0.005)
+if os.fork() == 0:
+    work(11)
+work(7)
+' '.process.args[2] = $p'
+	start
+	seed
+	other_host
+	grow
+	came_there
+	wait_until eval '[ "$(count "$THERE/rootfs/n")" -gt 150 ]'
+	[ "$(metric events_total)" -gt 0 ]
+	[ "$(rt ps --format json "$CHILD" | jq length)" -ge 2 ]
+	nothing_bad
+	moves # the parent
+}
+
+@test "remote: a shell with children and a pipeline" {
+	sh_cfg '(while :; do echo x; usleep 10000; done | (i=0; while read l; do i=$((i+1)); echo $i >/n; done)) &
+		wait'
+	start
+	tree() { rt exec "$1" /bin/ps -o pid,ppid,comm | grep ' sh$'; }
+	tree "$ID" >before
+	seed
+	other_host
+	grow
+	came_there
+	tree "$CHILD" >after
+	diff before after
+	moves
+}
+
+@test "remote: several children of one seed, in the foreground, too, and one by the variable" {
+	sh_cfg 'trap "echo bye; exit 7" TERM; i=0; while :; do i=$((i+1)); echo $i >/n; usleep 20000; done'
+	start
+	seed
+	for i in 1 2 3; do
+		other_host
+		grow
+		came_there
+		THERE=$PWD/there$i
+	done
+	other_host
+	ONE=$(cat "$TICKET") rt restore --remote env:ONE --forkd "$PWD/b" --bundle "$THERE" "$CHILD" </dev/null >fg.out 2>fg.err &
+	front=$!
+	wait_until eval '[ "$(status_of "$CHILD" 2>/dev/null)" = running ]'
+	came_there
+	[ -z "$(find "/proc/$front/fd" -lname '*userfaultfd*' -o -lname '*memfd:pages*')" ]
+	rt kill "$CHILD" TERM
+	code=0
+	wait "$front" || code=$?
+	assert_eq "$code" 7
+	assert_eq "$(cat fg.out)" bye
+}
+
+@test "remote: --stop ends the container with the seed, which goes on from there" {
+	start
+	seed --stop
+	at=$(count)
+	run rt state "$ID"
+	assert_has "$output" "does not exist"
+	sleep 0.2
+	assert_eq "$(count)" "$at"
+	other_host
+	grow
+	came_there
+	[ "$(count "$THERE/rootfs/n")" -ge "$at" ]
+}
+
+@test "remote: who cannot be told the ticket has not lost the container" {
+	start
+	for stop in "" --stop; do
+		# shellcheck disable=SC2086 # no word, or one
+		run bash -c 'exec "$@" >/dev/full' - "$LEAN_RUNTIME" --root "$ROOT" checkpoint --remote --forkd "$PWD/a" $stop "$ID"
+		assert_eq "$status" 1
+		assert_has "$output" "no space left"
+		assert_eq "$(status_of)" running
+		moves
+		assert_hasnt "$(ask a list)" held
+	done
+}
+
+@test "remote: what a seed cannot carry is named, and no seed is left with the daemon" {
+	python 1
+	cfg '.process.args[2] = "import socket\ns = socket.socket(); s.bind((\"127.0.0.1\", 0)); s.listen()\n" + .process.args[2]'
+	start
+	run rt checkpoint --remote --forkd "$PWD/a" "$ID"
+	assert_eq "$status" 1
+	assert_has "$output" socket
+	assert_hasnt "$output" lean-seed:
+	assert_eq "$(ask a list)" ""
+	moves
+}
+
+@test "remote: no daemon, a wrong ticket, an ended lease, foreign options: refused, with the reason" {
+	start
+	run rt checkpoint --remote --forkd "$PWD/none" "$ID"
+	assert_eq "$status" 1
+	assert_has "$output" "connect to lean-forkd at $PWD/none"
+	assert_has "$output" "lean-forkd serve"
+	run rt checkpoint --remote --forkd "$PWD/b" "$ID" # it serves no seeds
+	assert_eq "$status" 1
+	assert_has "$output" "no address for tickets"
+	assert_eq "$(status_of)" running
+	seed --lease=300ms
+	other_host
+	sed -E 's/:[^:@]*@/:AAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAA@/' "$TICKET" >wrong
+	chmod 600 wrong
+	refuse() { # WORDS OPTION...
+		run rt restore --forkd "$PWD/b" --detach --bundle "$THERE" "${@:2}" "$CHILD"
+		assert_eq "$status" 1
+		assert_has "$output" "$1"
+		assert_hasnt "$(rt list -q)" "$CHILD"
+	}
+	refuse "does not prove" --remote file:wrong
+	chmod 644 wrong
+	refuse "others may read" --remote file:wrong
+	refuse "no ticket" --remote nonsense
+	refuse "no ticket in the variable NOBODY" --remote env:NOBODY
+	refuse "connect to lean-forkd" --remote "file:$TICKET" --forkd "$PWD/none"
+	refuse "--remote goes with --engine=fork" --remote "file:$TICKET" --engine=criu
+	refuse "--remote contradicts --image-path" --remote "file:$TICKET" --image-path=x
+	refuse "--forkd goes with --remote" --engine=fork --image-path=x
+	run rt checkpoint --lease=1h --forkd "$PWD/a" "$ID"
+	assert_has "$output" "--lease goes with --remote"
+	cfg -b "$THERE" '.process.capabilities = {}'
+	sleep 1.5
+	refuse expired --remote "file:$TICKET"
+	seed
+	refuse "CAP_" --remote "file:$TICKET"
+	cfg -b "$THERE" '.process.terminal = true'
+	refuse "terminal" --remote "file:$TICKET"
+	moves
+}
+
+@test "remote: a child becomes a seed itself when all of its memory has come, and is refused before" {
+	daemon $B c --listen 192.0.2.2:7412 --metrics "$PWD/c.metrics"
+	python 8
+	start
+	seed
+	other_host
+	grow
+	run rt checkpoint --remote --forkd "$PWD/a" "$CHILD"
+	assert_eq "$status" 1
+	assert_has "$output" "memory under userfaultfd"
+	came_there
+	rt delete --force "$CHILD"
+	ID=$CHILD N=$THERE/rootfs/n
+	from=a to=c
+	for i in $(seq 8); do
+		at=$(count)
+		rt_bg restore --remote "file:$TICKET" --forkd "$PWD/$to" --fetch=prefetch --detach --bundle "$THERE" "$ID"
+		wait_until eval '[ "$(count)" -gt '"$at"' ]'
+		nothing_bad
+		wait_until eval '(umask 077 && rt checkpoint --remote --forkd "$PWD/'"$to"'" --stop "$ID" </dev/null >"$TICKET" 2>err)'
+		read -r from to <<<"$to $from"
+	done
+	assert_has "$(cat "$TICKET")" "192.0.2.1:7411"
+}
+
+@test "remote: the walk-through of docs/remote-fork.md does what it says" {
+	run -0 timeout 100 "$BATS_TEST_DIRNAME/../../tools/demo-fork" "$LEAN_RUNTIME" "$forkd" demo 3>&-
+	assert_match "$output" '[0-9a-f]{32} held lease='
+	assert_match "$(cat demo/ticket)" '^lean-seed:1:tls:[0-9a-f]{32}:.*@192\.0\.2\.1:7411$'
+	assert_eq "$(head -n 1 demo/here.out)" 1
+	first=$(head -n 1 demo/there.out)
+	[ "$first" -gt 1 ] && [ "$(wc -l <demo/there.out)" -ge 2 ] # it goes on, and is no file of its parent's
+	assert_match "$output" 'child +[0-9]+ +running'
+	assert_match "$output" 'counter +[0-9]+ +running'
+	[ -z "$(ls demo/state)" ]
+}
+
+# Every STEPth system call of the runtime's own process, as NAME ORDINAL: strace counts each call by itself.
+points() { # STEP VERB ARGUMENT...
+	local step=$1
+	shift
+	traced -o calls "$@" || return 1
+	awk -F '(' -v step="$step" '/^[a-z]/ { n[$1]++; if (++all % step == 0) print $1, n[$1] }' calls
+}
+
+traced() { # OPTION OPTION VERB ARGUMENT...
+	LR_TEST_TAG=$TAG timeout 60 strace "$1" "$2" "$LEAN_RUNTIME" --root "$ROOT" "${@:3}" </dev/null >/dev/null 2>&1 3>&-
+}
+
+@test "remote: killed at any of its system calls, checkpoint leaves the container as it was" {
+	command -v strace >/dev/null || skip "strace is not installed"
+	start
+	points 41 checkpoint --remote --forkd "$PWD/a" "$ID" >points.list
+	[ "$(wc -l <points.list)" -gt 10 ] || fail "there is little to kill: $(cat points.list)"
+	while read -r call n <&4; do
+		traced -e "inject=$call:signal=KILL:when=$n" checkpoint --remote --forkd "$PWD/a" "$ID" || true
+		moves
+	done 4<points.list
+	assert_eq "$(status_of)" running
+	wait_until seed
+	other_host
+	grow
+	came_there
+}
+
+@test "remote: killed at any of its system calls, restore leaves what delete --force removes, and no child" {
+	command -v strace >/dev/null || skip "strace is not installed"
+	start
+	seed
+	other_host
+	set -- restore --remote "file:$TICKET" --forkd "$PWD/b" --detach --bundle "$THERE" "$CHILD"
+	points 13 "$@" >points.list
+	[ "$(wc -l <points.list)" -gt 10 ] || fail "there is little to kill: $(cat points.list)"
+	rt delete --force "$CHILD"
+	while read -r call n <&4; do
+		traced -e "inject=$call:signal=KILL:when=$n" "$@" || true
+		rt delete --force "$CHILD"
+		assert_eq "$(rt list -q)" "$ID"
+	done 4<points.list
+	wait_until eval '[ "$(metric children)" -eq 0 ]'
+	grow
+	came_there
+}
+
+@test "annotation: a ticket, as a file or in clear, for create and start" {
+	start
+	seed
+	other_host
+	mkdir -m 700 seeds
+	cp "$TICKET" seeds/ticket
+	chmod 600 seeds/ticket
+	for value in ticket "$(cat "$TICKET")"; do
+		cfg -b "$THERE" --arg v "$value" '.annotations["org.lean.seed"] = $v'
+		rt_bg --seed-dir "$PWD/seeds" --seed-forkd "$PWD/b" create --bundle "$THERE" "$CHILD"
+		assert_eq "$(status_of "$CHILD")" created
+		rt start "$CHILD"
+		came_there
+		rt delete --force "$CHILD"
+		echo 1 >"$THERE/rootfs/n"
+	done
+}
+
+@test "annotation: a seed that is revoked between create and start never runs" {
+	start
+	seed
+	other_host
+	cfg -b "$THERE" --rawfile v "$TICKET" '.annotations["org.lean.seed"] = ($v | rtrimstr("\n"))'
+	rt_bg --seed-dir "$PWD" --seed-forkd "$PWD/b" create --bundle "$THERE" "$CHILD"
+	ask a rm "$id"
+	run rt start "$CHILD"
+	echo "$status: $output"
+	wait_for_status stopped "$CHILD"
+	assert_eq "$(count "$THERE/rootfs/n")" 1
+}
+
+@test "seed: list, inspect, extend and rm, as a table and as JSON" {
+	start
+	rt seed list --forkd "$PWD/a" >rows
+	assert_eq "$(wc -l <rows)" 1 # the heading
+	assert_eq "$(rt seed list --forkd "$PWD/a" --format json)" "[]"
+	seed --lease 1h
+	rt seed list --forkd "$PWD/a" >rows
+	assert_match "$(sed -n 2p rows)" "^$id +held +3[56][0-9][0-9] +0 "
+	rt seed list --forkd "$PWD/a" -f json | jq -e --arg id "$id" '.[0] | .id == $id and .state == "held" and .pagesBytes > 0'
+	rt seed inspect --forkd "$PWD/a" "$id" | jq -e --arg id "$id" '.id == $id and .leaseMs > 3500000 and .users == 0'
+	rt seed extend --forkd "$PWD/a" --lease 2h "$id"
+	rt seed inspect --forkd "$PWD/a" "$id" | jq -e '.leaseMs > 7100000'
+	rt seed inspect --forkd "$PWD/b" "file:$TICKET" | jq -e --arg id "$id" '.id == $id and (.processes | length == 1)'
+	rt seed rm --forkd "$PWD/a" "$id"
+	rt seed list --forkd "$PWD/a" -f json | jq -e '.[0].state == "revoked"'
+	run ! rt seed inspect --forkd "$PWD/b" "file:$TICKET"
+	assert_has "$output" revoked
+}
+
+@test "seed: errors name the id, the command, or the daemon that is not there" {
+	run ! rt seed rm --forkd "$PWD/a" 12
+	assert_has "$output" "is no seed's id"
+	run ! rt seed rm --forkd "$PWD/a" 00000000000000000000000000000000
+	assert_has "$output" "no such seed"
+	run ! rt seed inspect --forkd "$PWD/a" 00000000000000000000000000000000
+	assert_has "$output" "no such seed"
+	for words in "list x" "inspect" "rm" "extend" "water"; do
+		# shellcheck disable=SC2086 # words
+		run ! rt seed $words
+		assert_has "$output" "list, inspect SEED, extend ID or rm ID"
+	done
+	run ! rt seed list --forkd "$PWD/nobody"
+	assert_has "$output" "connect to lean-forkd at $PWD/nobody"
+}

@@ -1,0 +1,70 @@
+#!/usr/bin/env bats
+# SPDX-License-Identifier: Apache-2.0
+# Podman starts a container that continues a seed, by an annotation.
+
+load podman.bash
+
+setup_file() {
+	start_podman
+}
+
+setup() {
+	lean_only "an engine of its own"
+	NAME=c$BATS_TEST_NUMBER
+	cd "$BATS_TEST_TMPDIR" || return 1
+	counter=$(dirname "$LEAN_RUNTIME")/../../tests/fork/fork-counter
+	[ -x "$counter" ] || skip "fork-counter is not built" # not x86-64
+	mkdir data seeds
+	chmod 700 seeds
+	cp "$counter" data/counter
+}
+
+teardown() {
+	remove_all
+	assert_clean "$POD_DIR/root/overlay/"
+}
+
+counting() { # NAME PODMAN-OPTION... -- RUN-OPTION...
+	local name=$1 options=()
+	shift
+	while [ "$1" != -- ]; do
+		options+=("$1")
+		shift
+	done
+	pm "${options[@]}" run -d --cgroup-parent "/$LR_SANDBOX_TAG" --network none --name "$name" -v "$PWD/data:/data" \
+		"${@:2}" bb /data/counter /data/n
+}
+
+beyond() { # NUMBER
+	wait_until eval '[ "$(cat data/n 2>/dev/null || echo 0)" -gt '"$1"' ]'
+}
+
+@test "podman: a container continues a seed, and is Podman's in every way" {
+	counting "$NAME" --
+	beyond 20
+	"$LEAN_RUNTIME" checkpoint --engine=fork --image-path seeds/web "$(pm inspect -f '{{.ID}}' "$NAME")"
+	pm rm -f -t 0 "$NAME"
+	echo 1 >data/n
+	counting two --runtime-flag="seed-dir=$PWD/seeds" -- --annotation org.lean.seed=web --memory 64m
+	wait_until eval '[ "$(cat data/n)" -gt 1 ]'
+	[ "$(cat data/n)" -ge 20 ] || fail "it began again: $(cat data/n)"
+	beyond "$(cat data/n)"
+	assert_eq "$(pm inspect -f '{{.State.Status}}' two)" running
+	run -0 pm exec two cat /data/n
+	assert_match "$output" '^[0-9]+$'
+	pm pause two
+	pm unpause two
+	pm stop -t 0 two
+	assert_eq "$(pm inspect -f '{{.State.Status}}' two)" exited
+	# Started again, it continues the seed again.
+	echo 1 >data/n
+	pm --runtime-flag="seed-dir=$PWD/seeds" start two
+	wait_until eval '[ "$(cat data/n)" -gt 1 ]'
+	[ "$(cat data/n)" -ge 20 ] || fail "it began again: $(cat data/n)"
+}
+
+@test "podman: without --seed-dir the annotation is an error, and nothing is left" {
+	run ! counting "$NAME" -- --annotation org.lean.seed=web
+	assert_has "$output" "seeds are not continued by annotations here"
+	[ ! -e data/n ]
+}
