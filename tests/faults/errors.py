@@ -6,7 +6,7 @@ NEVER = set(
     # Cannot fail but by a wrong argument, or do not return.
     """exit exit_group getpid gettid getppid getuid geteuid getgid getegid getsid umask set_tid_address
     set_robust_list rt_sigprocmask rt_sigaction rt_sigreturn arch_prctl rseq lseek uname sigaltstack
-    clock_gettime gettimeofday times getpgrp getpgid restart_syscall sched_yield getrandom sysinfo""".split())
+    clock_gettime gettimeofday times getpgrp getpgid restart_syscall sched_yield getrandom sysinfo futex""".split())
 
 ERRORS = {}
 
@@ -32,9 +32,11 @@ rule("EIO ENOSPC EPERM ENOMEM", "mkdir mkdirat mknod mknodat symlink symlinkat l
 rule("EIO EPERM ENOMEM EBUSY", "unlink unlinkat rmdir")
 rule("EIO EPERM ENOSPC ENOMEM", """chown fchown lchown fchownat chmod fchmod fchmodat fchmodat2 setxattr fsetxattr utimensat
     name_to_handle_at""")
-rule("EIO EPERM ENOMEM", "ioctl keyctl")
+rule("EIO EPERM ENOMEM", "ioctl keyctl getxattr listxattr")
 rule("EPERM", "prctl")
 rule("EINTR ENOMEM EIO", "flock fsync fdatasync")
+rule("ESRCH EPERM EIO", "ptrace")
+rule("EPERM ESRCH", "kcmp")
 rule("EPERM", "kill tgkill tkill pidfd_send_signal")
 rule("EINTR", "wait4 waitid nanosleep clock_nanosleep rt_sigtimedwait pause rt_sigsuspend")
 rule("EINTR ENOMEM", "poll ppoll select pselect6 epoll_wait epoll_pwait epoll_ctl")

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* clang-format off: it would run the lines of this table together. */
 /*
- * inject [-m] [-t SECONDS] [-f CASE] REPORT PROGRAM [ARG...] [';' PROGRAM [ARG...]]...
+ * inject [-amr] [-t SECONDS] [-f CASE] REPORT PROGRAM [ARG...] [';' PROGRAM [ARG...]]...
  *
  * Runs the programs one after the other, for as long as they exit with 0. It follows every process
  * that they start, and makes one system call fail, or kills the process that makes it. CASE is
@@ -26,8 +26,11 @@
  *	end STATUS MILLISECONDS		of the last program that ran: its exit status or -signal,
  *					and its processor time
  *
+ * -a: until all that the program started have ended, too.
  * -m: only calls between close(FAULTS_ON) and close(FAULTS_OFF) count: for a program that uses
  * liblean.
+ * -r: a process that the program started is followed until it calls rt_sigreturn: there it becomes
+ * what it was in a seed. Who wants to trace it waits until it is not traced by us.
  */
 /* clang-format on */
 #include <elf.h>
@@ -77,6 +80,7 @@ struct process {
 	bool stopped;    /* waits for its name */
 	bool held;       /* waits for the death of its program */
 	bool counts;     /* its calls */
+	pid_t waits_for; /* -r: it is about to trace this one */
 	long fails;      /* the call it is in is to return this */
 	bool fails_late; /* ... though it was made */
 	unsigned seen[CALLS];
@@ -90,7 +94,7 @@ static struct {
 	enum { NOTHING, ERROR, KILL, ORPHAN } kind;
 	bool done;
 } fault;
-static bool marks;
+static bool marks, restores, all;
 static FILE *report;
 static pid_t program; /* the one that runs */
 static dev_t program_dev;
@@ -145,25 +149,30 @@ static struct process *process_of(pid_t pid)
 	return *slot;
 }
 
-static void forget(pid_t pid)
-{
-	struct process **slot = slot_of(pid);
-
-	if (slot) {
-		free(*slot);
-		*slot = NULL;
-	}
-}
-
 static void resume(struct process *p, int sig)
 {
 	bool watch = p->counts || marks;
 
-	if (fault.done && !p->fails)
+	if (fault.done && !p->fails && !restores)
 		watch = false;
 	if (ptrace(watch ? PTRACE_SYSCALL : PTRACE_CONT, p->pid, NULL, (long)sig) < 0 &&
 	    errno != ESRCH)
 		err(125, "resume %s", p->name);
+}
+
+static void forget(pid_t pid)
+{
+	struct process **slot = slot_of(pid);
+
+	if (!slot)
+		return;
+	free(*slot);
+	*slot = NULL;
+	for (size_t i = 0; i < PROCESSES; i++)
+		if (processes[i] && processes[i]->waits_for == pid) {
+			processes[i]->waits_for = 0;
+			resume(processes[i], 0);
+		}
 }
 
 static void let_go(struct process *p)
@@ -284,6 +293,19 @@ static bool make_fault(struct process *p, uint64_t nr)
 	}
 }
 
+/* -r: whether p is not to go on, or not by us. */
+static bool leaves(struct process *p, const struct call_info *info)
+{
+	if (info->nr == SYS_rt_sigreturn && strchr(p->name, '.')) {
+		let_go(p);
+		return true;
+	}
+	if (info->nr == SYS_ptrace && info->args[0] == PTRACE_SEIZE &&
+	    slot_of((pid_t)info->args[1]))
+		p->waits_for = (pid_t)info->args[1];
+	return p->waits_for;
+}
+
 static void at_call(struct process *p)
 {
 	struct call_info info = {0};
@@ -315,6 +337,8 @@ static void at_call(struct process *p)
 			 strcmp(p->name, fault.process) == 0 && !make_fault(p, nr))
 			return;
 	}
+	if (restores && !p->fails && leaves(p, &info))
+		return;
 	resume(p, 0);
 }
 
@@ -411,7 +435,7 @@ static pid_t start(char **argv)
 /* Until the program has ended: its status, or -signal. */
 static int follow(struct rusage *usage)
 {
-	int status;
+	int status, of_program = 0;
 
 	for (;;) {
 		struct rusage of_it;
@@ -421,6 +445,8 @@ static int follow(struct rusage *usage)
 			return -SIGALRM;
 		if (pid < 0 && errno == EINTR)
 			continue;
+		if (pid < 0 && errno == ECHILD && !program)
+			return of_program;
 		if (pid < 0)
 			err(125, "wait");
 		if (WIFSTOPPED(status)) {
@@ -431,7 +457,9 @@ static int follow(struct rusage *usage)
 		if (pid == program) {
 			*usage = of_it;
 			program = 0;
-			return WIFEXITED(status) ? WEXITSTATUS(status) : -WTERMSIG(status);
+			of_program = WIFEXITED(status) ? WEXITSTATUS(status) : -WTERMSIG(status);
+			if (!all)
+				return of_program;
 		}
 	}
 }
@@ -458,9 +486,13 @@ int main(int argc, char **argv)
 	struct rusage usage = {0};
 	int status = 0;
 
-	for (int o; (o = getopt(argc, argv, "+mt:f:")) != -1;)
-		if (o == 'm')
+	for (int o; (o = getopt(argc, argv, "+amrt:f:")) != -1;)
+		if (o == 'a')
+			all = true;
+		else if (o == 'm')
 			marks = true;
+		else if (o == 'r')
+			restores = true;
 		else if (o == 't')
 			seconds = (unsigned)atoi(optarg);
 		else if (o == 'f')

@@ -9,6 +9,7 @@ import fcntl
 import json
 import os
 import re
+import resource
 import shutil
 import socket
 import struct
@@ -108,10 +109,14 @@ class Place:
         """The words of a command line of the runtime."""
         return [str(self.dir / "lean-runtime"), "--root", str(self.root), *words]
 
-    def do(self, words, out="out", err="err", seconds=3 * PATIENCE):
-        """Runs that to its end: exit code, output, messages."""
+    def do(self, words, out="out", err="err", seconds=3 * PATIENCE, beside=None):
+        """Runs that to its end: exit code, output, messages. `beside`: what is done meanwhile."""
         with open(self.dir / out, "wb") as o, open(self.dir / err, "wb") as e:
-            p = subprocess.Popen(words, stdin=subprocess.DEVNULL, stdout=o, stderr=e, start_new_session=True)
+            # A keeper looks at each number that a descriptor can have.
+            few = (lambda: resource.setrlimit(resource.RLIMIT_NOFILE, (100, 100))) if beside else None
+            p = subprocess.Popen(words, stdin=subprocess.DEVNULL, stdout=o, stderr=e, start_new_session=True, preexec_fn=few)
+            if beside:
+                beside(self, p)
             try:
                 code = p.wait(seconds)
             except subprocess.TimeoutExpired:
@@ -180,7 +185,7 @@ class Place:
 
     def cgroups(self):
         ours = (self.cgroup, "lean-runtime." + self.pool_name())
-        return [f"{h}/{d}" for h in self.hierarchies for d in os.listdir(h) if d in ours]
+        return [f"{h}/{d}" for h in self.hierarchies for d in os.listdir(h) if d in ours or d.startswith(self.cgroup + "-")]
 
     def pool_name(self):
         """As the lean profile names its cgroups: by the place of the pool."""

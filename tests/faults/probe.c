@@ -4,6 +4,7 @@
  * runtime could have left out silently, the same text each time; `end` is its last line.
  * waits: says it when there is a file /tmp/go, which is how one that was checkpointed or restored
  * tells how it is. (Before, its output has to be empty: criu wants files to be as long as they were.)
+ * lives: the same, and until then it is a small world that looks after itself (lives.c).
  */
 #include <dirent.h>
 #include <err.h>
@@ -20,6 +21,8 @@
 #include <sys/sysmacros.h>
 #include <sys/utsname.h>
 #include <unistd.h>
+
+#include "tests/faults/lives.h"
 
 extern char **environ;
 
@@ -161,6 +164,8 @@ int main(int argc, char **argv)
 	setvbuf(stdout, buffer, _IOFBF, sizeof(buffer));
 	while (argc > 1 && strcmp(argv[1], "waits") == 0 && access("/tmp/go", F_OK) < 0)
 		usleep(2000);
+	if (argc > 1 && strcmp(argv[1], "lives") == 0)
+		lives(argc > 2 && strcmp(argv[2], "here") == 0);
 	say(argc, argv);
 	if (argc > 1 && strcmp(argv[argc - 1], "stay") == 0)
 		for (;;)

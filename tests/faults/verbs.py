@@ -3,7 +3,12 @@
 import json
 import os
 import shutil
+import signal
+import subprocess
+import time
 from pathlib import Path
+
+from place import Broken
 
 
 def config(*words):
@@ -87,9 +92,13 @@ class Verb:
     lean = False
     keeps = False  # a container that was there outlives a failure
     marks = False
+    beside = None  # what is done while it runs, which is until all that it started have ended
+    threads = False  # who is killed may be a thread of it
+    ends = 0  # how it ends: an exit status, or -signal
+    seeds = False  # its processes become what they were in a seed
     probes = True  # writes what a probe says
     tells = True  # the container that was there before has said it, too
-    needs_criu = False
+    needs_criu = needs_forkd = needs_x86 = False
     criu = ""  # its path
 
     def __init__(self, name):
@@ -106,6 +115,9 @@ class Verb:
         bundle = place.bundle(self.name, self.edit)
         return [place.command(*[w.format(id=place.id, bundle=bundle, criu=self.criu) for w in line.split()]) for line in self.words]
 
+    def begin(self, place):
+        """It is time for the container to say something."""
+
     def worked(self, place):
         return []
 
@@ -114,7 +126,7 @@ class Verb:
         return []
 
     def finish(self, place):
-        """What of its own has to go before it is asked what is left."""
+        """What of its own has to go before it is asked what is left. Problems, if there are any."""
 
 
 class Runs(Verb):
@@ -349,6 +361,481 @@ class Restores(Verb):
         place.go.unlink(missing_ok=True)
 
 
+def lives(*words):
+    """A world that looks after itself, with a filter."""
+
+    def edit(config, place):
+        filtered(config, place)
+        config["process"]["args"] = ["/bin/probe", "lives", *words]
+
+    return edit
+
+
+class Seeds(Verb):
+    """What is common to those that make seeds, and continue them."""
+
+    needs_x86 = True
+    edit = staticmethod(lives("stay"))
+    start = ("run", "-d")
+    probes = tells = False
+
+    def live(self, place, name="more"):
+        """Until the container's world has begun."""
+        for _ in range(5000):
+            if place.text(name).startswith("lives\n"):
+                return
+            time.sleep(0.002)
+        raise Broken(f"the container does not begin to live: {place.text(name)}")
+
+    def setup(self, place):
+        place.go.unlink(missing_ok=True)
+        super().setup(place)
+        if self.start:
+            self.live(place)
+
+    @staticmethod
+    def well(place, name, dead=False):
+        """It has lived as if nothing had been. `dead`: a twin that has ended may be among its children."""
+        text = place.whole(name)
+        lines = text.splitlines()
+        want = ["lived: well"] + ([] if dead else ["children: 1"])
+        problems = [line for line in lines if line.startswith("WRONG")]
+        problems += [f"it does not say '{w}'" for w in want if w not in lines]
+        if "a child too many" in lines and not dead:
+            problems.append("a child too many")
+        return [f"{name}: {p}" for p in problems]
+
+    @staticmethod
+    def status(place):
+        code, out, _ = place.rt("state", place.id, out="state", err="state.err")
+        return json.loads(out)["status"] if code == 0 else ""
+
+    def finish(self, place):
+        place.go.unlink(missing_ok=True)
+
+
+class MakesSeed(Seeds):
+    """The container lives on, whatever happens, also as the one that it was; and what is said to be a seed
+    is one. `stop`: it ends with the seed."""
+
+    def __init__(self, name, options="", stop=False):
+        super().__init__(name)
+        self.words = (f"checkpoint --engine=fork --image-path img {options} {{id}}",)
+        self.stop = stop
+
+    def setup(self, place):
+        for images in ("img", "img2"):
+            shutil.rmtree(place.dir / images, ignore_errors=True)
+        super().setup(place)
+
+    def continue_seed(self, place, source="--image-path img", name="out2"):
+        bundle = place.bundle(self.name, self.edit)
+        place.rt("delete", "--force", place.id, out="deleted", err="deleted.err")
+        place.go.touch()
+        code, _, err = place.rt(*f"restore --engine=fork -d {source} -b {bundle} {place.id}".split(), out=name, err="err2")
+        return [f"the seed is of no use: {err.strip()}"] if code != 0 else self.well(place, name)
+
+    def lives_on(self, place, killed=False):
+        """It becomes a seed again, goes on after that, and so does what comes of that seed."""
+        if self.status(place) != "running":
+            return [f"the container is '{self.status(place)}' and not 'running'"]
+        code, _, err = place.rt("checkpoint", "--engine=fork", "--image-path", "img2", place.id, out="dropped", err="err2")
+        problems = [f"it can't become a seed again: {err.strip()}"] if code != 0 else []
+        place.go.touch()
+        problems += self.well(place, "more", dead=killed)
+        return problems or self.continue_seed(place, "--image-path img2")
+
+    def worked(self, place):
+        problems = []
+        if self.stop:
+            if self.status(place):
+                problems = ["the container is still there"]
+        else:
+            place.go.touch()
+            problems = self.well(place, "more")
+        return problems + self.continue_seed(place)
+
+    def after(self, place, status, killed, before):
+        if status == 0:
+            return []
+        problems = ["left: process {} ({})".format(*place.name_of(p)) for p in place.nobody_but(before)]
+        said = place.text("err")
+        saved = self.stop and (killed or "the container is saved" in said or "the container has ended" in said)
+        if saved and self.status(place) != "running":
+            return problems + self.continue_seed(place)
+        return problems + self.lives_on(place, killed)
+
+
+class MakesSeedHere(MakesSeed):
+    """A thread waits for its seed: it is told when there is one, and not before, and so is the seed's."""
+
+    edit = staticmethod(lives("here", "stay"))
+
+    def __init__(self, name):
+        super().__init__(name, "--when-ready=20s")
+
+    @staticmethod
+    def told(place, name, who, looks=2500):
+        """A thread says it when it comes to it."""
+        for _ in range(looks):
+            if f"here: {who}\n" in place.text(name):
+                return []
+            time.sleep(0.002)
+        return [f"{name}: nobody is told 'here: {who}'"]
+
+    def setup(self, place):
+        self.over = False
+        super().setup(place)
+
+    def well(self, place, name, dead=False):
+        problems = super().well(place, name, dead)
+        if name == "more":
+            return problems + self.told(place, name, 0)
+        return problems if self.over else problems + self.told(place, name, 1)
+
+    def after(self, place, status, killed, before):
+        # Who was killed behind the last of it, has told; what comes of a later seed has nothing to wait for.
+        self.over = killed and not self.told(place, "more", 0, 100)
+        problems = ["told of a seed that failed"] if status != 0 and not killed and "here:" in place.text("more") else []
+        return problems + super().after(place, status, killed, before)
+
+
+class ContinuesSeed(Seeds):
+    """A failure leaves nothing, also without `delete`."""
+
+    start = None
+    seeds = probes = True
+
+    def __init__(self, name, options, *words):
+        super().__init__(name)
+        self.words = (f"restore --engine=fork {options} --image-path images-{name} -b {{bundle}} {{id}}",)
+        self.edit = lives(*words)
+
+    def seed(self, place, words, out):
+        bundle = place.bundle(self.name, self.edit)
+        place.must("run", "-d", "-b", bundle, place.id, out="more")
+        self.live(place)
+        return place.must(*words.split(), place.id, out=out)
+
+    def setup(self, place):
+        super().setup(place)
+        images = place.dir / f"images-{self.name}"
+        if not images.exists():
+            self.seed(place, f"checkpoint --engine=fork --stop --image-path {images}", "dropped")
+        # In the foreground it says all while restore is at its last steps.
+        if "-d" not in self.words[0].split():
+            place.go.touch()
+
+    def begin(self, place):
+        place.go.touch()
+
+    def worked(self, place):
+        return self.well(place, "out")
+
+    def after(self, place, status, killed, before):
+        problems = ["WRONG" for line in place.text("out").splitlines() if line.startswith("WRONG")][:1]
+        if status <= 0 or killed or place.text("out").endswith("\nend\n"):
+            return problems
+        return problems + ["failed, and left: " + w for w in place.left((".seccomp",), besides=(str(place.go),))]
+
+
+def named(edit, seed):
+    """A config.json that names a seed, as a manager's does."""
+
+    def named_edit(config, place):
+        edit(config, place)
+        config["annotations"] = {"org.lean.seed": seed}
+
+    return named_edit
+
+
+class ContinuesNamedSeed(ContinuesSeed):
+    """By an annotation; `start` leaves what it could not start."""
+
+    def __init__(self, name, *words, stays=True):
+        super().__init__(name, "-d" if stays else "", *(["stay"] if stays else []))
+        self.words = words
+        self.seed_name = f"images-{name}"
+
+    def commands(self, place):
+        bundle = place.bundle(self.name + "-named", named(self.edit, self.seed_name))
+        return [place.command(*[w.format(id=place.id, bundle=bundle) for w in line.split()]) for line in self.words]
+
+    def after(self, place, status, killed, before):
+        if len(self.words) == 1:
+            return super().after(place, status, killed, before)
+        return ["WRONG" for line in place.text("out").splitlines() if line.startswith("WRONG")][:1]
+
+
+class ContinuesSeedTwice(ContinuesSeed):
+    """All, or none; each in a cgroup of its own name."""
+
+    probes = False  # two of them say so, at once
+
+    def __init__(self, name):
+        super().__init__(name, "-d --count 2", "stay")
+
+    def commands(self, place):
+        def own_cgroup(config, place):
+            self.edit(config, place)
+            del config["linux"]["cgroupsPath"]
+
+        bundle = place.bundle(self.name + "-two", own_cgroup)
+        return [place.command(*[w.format(id=place.cgroup, bundle=bundle) for w in line.split()]) for line in self.words]
+
+    def worked(self, place):
+        for _ in range(5000):
+            lines = place.text("out").splitlines()
+            if lines.count("end") == 2:
+                break
+            time.sleep(0.002)
+        problems = [line for line in lines if line.startswith("WRONG")]
+        return problems + [f"they say '{w}' {lines.count(w)} times" for w in ("lived: well", "children: 1", "end") if lines.count(w) != 2]
+
+    def finish(self, place):
+        super().finish(place)
+        said = [place.rt("delete", "--force", f"{place.cgroup}-{i}", out="deleted", err="deleted.err") for i in (1, 2)]
+        return [f"delete --force: {s}" for s in said if s != (0, "", "")]
+
+
+class Forkd:
+    """A lean-forkd at the loopback of the worker's own network."""
+
+    control = "/run/faults/forkd"
+    ticket = "/run/faults/ticket"
+
+    def __init__(self, place):
+        self.place = place
+        self.process = subprocess.Popen(self.command(), stdin=subprocess.DEVNULL, stderr=open(place.dir / "forkd.log", "wb"))
+        if not self.answers():
+            raise Broken("lean-forkd does not begin: " + place.text("forkd.log"))
+
+    @staticmethod
+    def command():
+        return ["/run/faults/lean-forkd", "--control", Forkd.control, "serve", "--listen", "127.0.0.1:7411"]
+
+    @staticmethod
+    def ask(place, *words):
+        return place.do(["/run/faults/lean-forkd", "--control", Forkd.control, *words], out="answer", err="answer.err")
+
+    def answers(self):
+        for _ in range(200):
+            if self.ask(self.place, "list")[0] == 0:
+                return True
+            if self.process.poll() is not None:
+                return False
+            time.sleep(0.02)
+        return False
+
+    @staticmethod
+    def add(place, directory):
+        """The ticket is in its file; an error's text, or ''."""
+        code, out, err = Forkd.ask(place, "add", str(directory))
+        if code == 0:
+            path = Path(Forkd.ticket)
+            path.unlink(missing_ok=True)
+            path.touch(0o600)
+            path.write_text(out)
+        return "" if code == 0 else err or "it ends with " + str(code)
+
+    @staticmethod
+    def memories(pid):
+        """How many it has that something may be missing of."""
+        n = 0
+        for fd in Path(f"/proc/{pid}/fd").iterdir():
+            try:
+                n += "userfaultfd" in os.readlink(fd)
+            except OSError:
+                pass
+        return n
+
+    @staticmethod
+    def forgets(pid):
+        """Whether it gives back what it had of children that have ended."""
+        for _ in range(500):
+            try:
+                if not Forkd.memories(pid):
+                    return True
+            except OSError:
+                return True
+            time.sleep(0.02)
+        return False
+
+    def end(self):
+        problems = [] if self.forgets(self.process.pid) else ["lean-forkd keeps memory of who has ended"]
+        self.process.terminate()
+        try:
+            code = self.process.wait(10)
+        except subprocess.TimeoutExpired:
+            self.process.kill()
+            code = self.process.wait() and "hangs"
+        return problems + ([f"lean-forkd ends with {code}: {self.place.text('forkd.log')}"] if code != 0 else [])
+
+
+class Remote(Seeds):
+    """With a daemon, which has to be as before in the end."""
+
+    needs_forkd = True
+    daemon = None
+
+    def setup(self, place):
+        self.daemon = Forkd(place)
+        super().setup(place)
+
+    def finish(self, place):
+        super().finish(place)
+        place.rt("delete", "--force", place.id, out="deleted", err="deleted.err")
+        daemon, self.daemon = self.daemon, None
+        return daemon.end() if daemon else []
+
+
+class MakesRemoteSeed(Remote, MakesSeed):
+    def __init__(self, name, options="", stop=False):
+        super().__init__(name, options, stop)
+        self.words = (f"checkpoint --remote --forkd {Forkd.control} {options} {{id}}",)
+
+    def continue_seed(self, place, source="", name="out2"):
+        if not source:
+            path = Path(Forkd.ticket)
+            path.unlink(missing_ok=True)
+            path.touch(0o600)
+            path.write_text(place.text("out"))
+            source = f"--remote file:{path} --forkd {Forkd.control}"
+        return super().continue_seed(place, source, name)
+
+    def after(self, place, status, killed, before):
+        problems = super().after(place, status, killed, before)
+        if status > 0 and not killed and "the container is saved" not in place.text("err"):
+            held = [s for s in Forkd.ask(place, "list")[1].splitlines() if " held " in s]
+            problems += [f"failed, and left with lean-forkd: {s}" for s in held]
+        return problems
+
+
+class ContinuesRemoteSeed(Remote, ContinuesSeed):
+    def __init__(self, name, options, *words):
+        super().__init__(name, options, *words)
+        self.words = (f"restore --remote file:{Forkd.ticket} --forkd {Forkd.control} {options} -b {{bundle}} {{id}}",)
+
+    def setup(self, place):
+        super().setup(place)
+        wrong = Forkd.add(place, place.dir / f"images-{self.name}")
+        if wrong:
+            raise Broken("lean-forkd add: " + wrong)
+
+    def after(self, place, status, killed, before):
+        # The daemon is no part of it, and must not be taken for what is left.
+        problems = ["WRONG" for line in place.text("out").splitlines() if line.startswith("WRONG")][:1]
+        return problems
+
+
+class ContinuesNamedTicket(Remote, ContinuesNamedSeed):
+    def __init__(self, name, *words):
+        super().__init__(name, *words)
+        self.seed_name = "ticket"
+
+    def setup(self, place):
+        super().setup(place)
+        wrong = Forkd.add(place, place.dir / f"images-{self.name}")
+        if wrong:
+            raise Broken("lean-forkd add: " + wrong)
+
+
+class DaemonServes(Seeds):
+    """The daemon itself: of a seed that it holds a container comes to be, whose memory it fills. `kill`: it is
+    killed while memory is missing, and its keeper has to end the container."""
+
+    start = None
+    needs_forkd = threads = True
+
+    def __init__(self, name, kill=False):
+        super().__init__(name)
+        self.kill = kill
+        self.ends = -9 if kill else 0
+
+    def commands(self, place):
+        return [Forkd.command()]
+
+    def setup(self, place):
+        super().setup(place)
+        self.wrong = []
+        Path(Forkd.ticket).unlink(missing_ok=True)
+        images = place.dir / f"images-{self.name}"
+        if not images.exists():
+            place.must("run", "-d", "-b", place.bundle(self.name, self.edit), place.id, out="more")
+            self.live(place)
+            place.must("checkpoint", "--engine=fork", "--stop", "--image-path", str(images), place.id, out="dropped")
+
+    def use(self, place):
+        """What a client is told when it does not work; ''."""
+        images = place.dir / f"images-{self.name}"
+        wrong = Forkd.add(place, images)
+        if "held already" in wrong and not Path(Forkd.ticket).exists():  # and nobody was told
+            Forkd.ask(place, "rm", Forkd.ask(place, "list")[1].split()[0])
+            wrong = Forkd.add(place, images)
+        if wrong and "held already" not in wrong:
+            return "add: " + wrong
+        words = f"restore --remote file:{Forkd.ticket} --forkd {Forkd.control} -d -b {place.bundle(self.name, self.edit)} {place.id}"
+        code, _, err = place.rt(*words.split(), out="out2", err="err2")
+        return "" if code == 0 else err.strip() or f"restore ends with {code} and says nothing"
+
+    def beside(self, place, inject):
+        for _ in range(300):
+            if Forkd.ask(place, "list")[0] == 0 or inject.poll() is not None:
+                break
+            time.sleep(0.01)
+        try:
+            pid = int(Path(f"/proc/{inject.pid}/task/{inject.pid}/children").read_text().split()[0])
+        except (OSError, IndexError):
+            return
+        self.wrong = [self.use(place)]
+        if self.wrong[0]:
+            place.rt("delete", "--force", place.id, out="deleted", err="deleted.err")
+            self.wrong.append(self.use(place))
+        if not self.kill:
+            place.go.touch()
+            self.says_all(place)
+            place.rt("delete", "--force", place.id, out="deleted", err="deleted.err")
+            Forkd.forgets(pid)
+        try:
+            os.kill(pid, signal.SIGKILL if self.kill else signal.SIGTERM)
+        except OSError:
+            pass
+
+    def says_all(self, place):
+        """Until it has, or has ended."""
+        for _ in range(100):
+            if place.text("out2").endswith("\nend\n") or self.status(place) != "running":
+                break
+            time.sleep(0.02)
+
+    def truth(self, place):
+        """Nothing false was ever said."""
+        return ["out2: " + line for line in place.text("out2").splitlines() if line.startswith("WRONG")]
+
+    def worked(self, place):
+        problems = self.truth(place)
+        if len(self.wrong) > 1 and self.wrong[1] and not (self.kill and "connect to lean-forkd" in self.wrong[1]):
+            problems.append(f"it fails twice: {self.wrong}")
+        elif not self.kill and "processes end: " not in place.text("err"):
+            problems += self.well(place, "out2")
+        elif self.kill:
+            problems += self.ends_soon(place)
+        return problems
+
+    def ends_soon(self, place):
+        for _ in range(500):
+            if self.status(place) != "running":
+                return []
+            time.sleep(0.02)
+        return ["the container outlives the daemon, and misses memory"]
+
+    def after(self, place, status, killed, before):
+        problems = self.truth(place)
+        if status != self.ends and self.status(place) == "running" and not place.text("out2").endswith("\nend\n"):
+            problems += self.ends_soon(place)
+        return problems
+
+
 VERBS = [
     Runs("run", "run -b {bundle} {id}"),
     Runs("run-many", "run -b {bundle} {id}", edit=many),
@@ -380,6 +867,23 @@ VERBS = [
     Checkpoints("checkpoint-pre-dump", "--pre-dump", lives=True, criu="./fake-criu"),
     Restores("restore", ""),
     Restores("restore-detached", "-d", "stay"),
+    MakesSeed("checkpoint-fork"),
+    MakesSeed("checkpoint-fork-stop", "--stop", stop=True),
+    MakesSeedHere("checkpoint-fork-here"),
+    ContinuesSeed("restore-fork", ""),
+    ContinuesSeed("restore-fork-detached", "-d", "stay"),
+    MakesRemoteSeed("checkpoint-remote"),
+    MakesRemoteSeed("checkpoint-remote-stop", "--stop", stop=True),
+    ContinuesRemoteSeed("restore-remote", ""),
+    ContinuesRemoteSeed("restore-remote-detached", "-d --fetch=prefetch", "stay"),
+    ContinuesNamedSeed("run-seed", "--seed-dir . run -b {bundle} {id}", stays=False),
+    ContinuesNamedSeed("create-start-seed", "--seed-dir . create -b {bundle} {id}", "start {id}"),
+    ContinuesNamedTicket(
+        "create-start-ticket", f"--seed-dir /run/faults --seed-forkd {Forkd.control} create -b {{bundle}} {{id}}", "start {id}"
+    ),
+    ContinuesSeedTwice("restore-fork-count"),
+    DaemonServes("forkd"),
+    DaemonServes("forkd-killed", kill=True),
     Library("liblean", "none"),
     Library("liblean-lean", "lean"),
 ]

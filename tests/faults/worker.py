@@ -29,11 +29,13 @@ class Worker:
         place = self.place
         words = [str(place.dir / "inject"), "-t", str(WATCHDOG)]
         words += ["-m"] if verb.marks else []
+        words += ["-r"] if verb.seeds else []
+        words += ["-a"] if verb.beside else []
         words += ["-f", case] if case else []
         words.append(str(place.dir / "report"))
         for i, command in enumerate(verb.commands(place)):
             words += ([";"] if i else []) + command
-        code, _, err = place.do(words, seconds=len(verb.commands(place)) * WATCHDOG + 10)
+        code, _, err = place.do(words, seconds=len(verb.commands(place)) * WATCHDOG + 10, beside=verb.beside)
         report = {"call": [], "hit": [], "crash": [], "stuck": [], "end": []}
         for line in place.text("report").splitlines():
             kind, _, rest = line.partition(" ")
@@ -44,8 +46,8 @@ class Worker:
 
     def clean(self, verb):
         """One `delete --force`, and what is left after it."""
-        place, problems = self.place, []
-        verb.finish(place)
+        place = self.place
+        problems = verb.finish(place) or []
         code, out, err = place.rt("delete", "--force", place.id, out="deleted", err="deleted.err")
         if code != 0 or out or err:
             problems.append(f"delete --force: {code}: {(out + err).strip()}")
@@ -68,10 +70,11 @@ class Worker:
                 self.place.fresh()
                 verb.setup(self.place)
                 report = self.inject(verb, None)
+                verb.begin(self.place)
                 said = self.place.whole() if verb.probes else ""
                 wrong = verb.worked(self.place)
                 err = self.place.text("err")
-                if report["end"][0].split()[0] != "0" or wrong or err:
+                if int(report["end"][0].split()[0]) != verb.ends or wrong or err:
                     raise Broken(f"{verb.name} without a fault: {report['end']} {wrong} {err}")
                 left = self.clean(verb)
                 if left and again:
@@ -91,16 +94,17 @@ class Worker:
         status, cpu = map(int, report["end"][0].split())
         error = place.text("err").strip()
         fault, of_program = case.split("=")[1], "." not in case.split(":")[0]
-        killed = fault == "ORPHAN" or (fault == "KILL" and of_program)
+        killed = fault == "ORPHAN" or (fault == "KILL" and (of_program or verb.threads and status == -9))
         problems += ["crashes: " + c for c in report["crash"]]
         problems += ["hangs in " + s for s in report["stuck"]]
         if cpu > 5000:
             problems.append(f"spins: {cpu} ms of processor time")
         if not report["hit"]:
             return "missed", problems
-        if status < 0 and not killed and not report["stuck"]:
+        if status < 0 and status != verb.ends and not killed and not report["stuck"]:
             problems.append(f"dies by signal {-status}")
-        if status == 0:
+        if status == verb.ends:
+            verb.begin(place)
             said = place.whole(others=before) if verb.probes else ""
             if sorted(said.splitlines()) != sorted(self.golden[verb.name].splitlines()):
                 problems.append("says 0, but the container is another: " + difference(self.golden[verb.name], said))
