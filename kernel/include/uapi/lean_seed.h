@@ -1,0 +1,130 @@
+/* SPDX-License-Identifier: (GPL-2.0 WITH Linux-syscall-note) OR MIT */
+/*
+ * /dev/lean-seed: memory of a frozen process as a seed, and mappings that are
+ * filled from it. docs/module.md explains the calls.
+ *
+ * Every structure may grow at its end. The size is part of the command, so an
+ * old program works with a new module, and a new program with an old module
+ * as long as what the module does not know is zero.
+ */
+#ifndef _UAPI_LEAN_SEED_H
+#define _UAPI_LEAN_SEED_H
+
+#include <linux/ioctl.h>
+#include <linux/types.h>
+
+#define LEAN_SEED_ABI 1
+#define LEAN_SEED_TOKEN_SIZE 32
+
+/* Features that LEAN_SEED_INFO tells of. */
+#define LEAN_SEED_LOCAL 0x1 /* LEAN_SEED_OPEN */
+#define LEAN_SEED_RDMA 0x2  /* LEAN_SEED_LISTEN, LEAN_SEED_CONNECT */
+
+/* What exists at the moment, of the whole module; pages are of PAGE_SIZE. */
+struct lean_seed_info {
+	__u32 abi;
+	__u32 reserved;
+	__u64 features;
+	__u64 seeds;
+	__u64 sources;
+	__u64 mappings; /* one for each mapping and process */
+	__u64 referenced; /* pages of frozen processes */
+	__u64 cached; /* pages that sources hold */
+	__u64 batches; /* reads under way */
+	__u64 connections;
+	__u64 untracked; /* mappings that fail, as a fork or a move lacked memory */
+	__u64 user_limit; /* pages that one user may have referenced */
+};
+
+struct lean_seed_range {
+	__u64 start;
+	__u64 length;
+};
+
+/*
+ * Makes a seed of the memory of a process that does not run, and returns its
+ * descriptor. The pages are numbered from 0, through the ranges as they come.
+ */
+struct lean_seed_export {
+	__s32 pid; /* as the caller sees it */
+	__u32 count; /* of ranges */
+	__u64 ranges; /* a pointer to struct lean_seed_range */
+	__u64 pages; /* returned: all of them */
+	__u64 holes; /* returned: those that were never written, and read zero */
+};
+
+/* Returns a source that is filled from a seed of this host. */
+struct lean_seed_open {
+	__s32 seed; /* a descriptor */
+	__u32 readahead; /* pages, a power of two; 0: what the module thinks best */
+};
+
+/* Returns a listener: peers connect to it until its descriptor is closed. */
+struct lean_seed_listen {
+	__u64 address; /* a pointer to a struct sockaddr_in or sockaddr_in6 */
+	__u32 length;
+	__u32 backlog;
+};
+
+/* Returns a source that is filled from a seed of another host. */
+struct lean_seed_connect {
+	__u64 address;
+	__u32 length;
+	__u32 readahead;
+	__u32 timeout; /* milliseconds; 0: 5000 */
+	__u32 reserved;
+	__u8 token[LEAN_SEED_TOKEN_SIZE];
+};
+
+/* Of a seed's descriptor: a token that opens one connection, once. */
+struct lean_seed_token {
+	__u32 seconds; /* how long it is good for; 0: 30 */
+	__u32 reserved;
+	__u8 token[LEAN_SEED_TOKEN_SIZE]; /* returned */
+};
+
+/* Why a source can't be read any more. */
+enum lean_seed_reason {
+	LEAN_SEED_FINE = 0,
+	LEAN_SEED_REVOKED = 1, /* the seed was closed, or the source was cut */
+	LEAN_SEED_LINK = 2, /* the connection broke */
+	LEAN_SEED_READ = 3, /* one read failed; the next may not */
+	LEAN_SEED_UNTRACKED = 4, /* a fork or a move lacked memory */
+};
+
+/* Of a source's descriptor. */
+struct lean_seed_status {
+	__u32 reason; /* of the last failure */
+	__s32 error; /* the same as an errno, or 0 */
+	__u32 dead; /* nothing will ever come again */
+	__u32 readahead;
+	__u64 page; /* of the last failure */
+	__u64 failures; /* faults that ended with SIGBUS */
+	__u64 pages; /* of the seed */
+	__u64 cached;
+	__u64 fetched;
+	__u64 batches;
+	__u64 faults;
+	__u64 shared; /* faults that found their page here */
+	__u64 zeros; /* faults on what was discarded */
+	__u64 dropped; /* pages, under memory pressure */
+	__u64 mappings;
+};
+
+/* Of a source's descriptor: reads pages before they are touched. */
+struct lean_seed_fetch {
+	__u64 first;
+	__u64 count;
+};
+
+#define LEAN_SEED_INFO _IOR(0xEA, 0x00, struct lean_seed_info)
+#define LEAN_SEED_EXPORT _IOWR(0xEA, 0x01, struct lean_seed_export)
+#define LEAN_SEED_OPEN _IOW(0xEA, 0x02, struct lean_seed_open)
+#define LEAN_SEED_LISTEN _IOW(0xEA, 0x03, struct lean_seed_listen)
+#define LEAN_SEED_CONNECT _IOW(0xEA, 0x04, struct lean_seed_connect)
+#define LEAN_SEED_TOKEN _IOWR(0xEA, 0x10, struct lean_seed_token)
+#define LEAN_SEED_STATUS _IOR(0xEA, 0x20, struct lean_seed_status)
+#define LEAN_SEED_FETCH _IOW(0xEA, 0x21, struct lean_seed_fetch)
+#define LEAN_SEED_CUT _IO(0xEA, 0x22) /* a source's: as if its seed were revoked */
+
+#endif

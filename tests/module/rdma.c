@@ -1,0 +1,340 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * rdma [NAME...]: seeds that are read by RDMA, in one machine: soft-RoCE on eth0, connected to itself.
+ * rdma --serve ADDRESS PAGES: makes a seed, gives a token to each who connects by TCP, until one says to end.
+ * rdma --read ADDRESS PAGES: on another machine: children continue that seed; at the end the seed is revoked.
+ */
+#define _GNU_SOURCE
+#include "lib.h"
+
+#include <arpa/inet.h>
+#include <linux/netlink.h>
+#include <netinet/in.h>
+#include <rdma/rdma_netlink.h>
+#include <sys/socket.h>
+
+#define N ((size_t)1500) /* more than two chunks, and no whole number of them */
+
+static const char *host = "192.0.2.1";
+
+static struct sockaddr_in address_of(const char *name, int port)
+{
+	struct sockaddr_in a = {.sin_family = AF_INET, .sin_port = htons(port)};
+	CHECK(inet_pton(AF_INET, name, &a.sin_addr) == 1);
+	return a;
+}
+
+static void attribute(struct nlmsghdr *message, int type, const char *text)
+{
+	struct nlattr *a = (void *)((char *)message + NLMSG_ALIGN(message->nlmsg_len));
+	a->nla_type = type;
+	a->nla_len = NLA_HDRLEN + strlen(text) + 1;
+	strcpy((char *)a + NLA_HDRLEN, text);
+	message->nlmsg_len = NLMSG_ALIGN(message->nlmsg_len) + NLA_ALIGN(a->nla_len);
+}
+
+/* What `rdma link add rxe0 type rxe netdev eth0` does. */
+static void add_rxe(void)
+{
+	union {
+		struct nlmsghdr header;
+		char space[512];
+	} m = {.header = {.nlmsg_len = NLMSG_HDRLEN,
+			  .nlmsg_type = RDMA_NL_GET_TYPE(RDMA_NL_NLDEV, RDMA_NLDEV_CMD_NEWLINK),
+			  .nlmsg_flags = NLM_F_REQUEST | NLM_F_ACK}};
+	int fd = socket(AF_NETLINK, SOCK_RAW | SOCK_CLOEXEC, NETLINK_RDMA);
+	CHECK(fd >= 0);
+	attribute(&m.header, RDMA_NLDEV_ATTR_DEV_NAME, "rxe0");
+	attribute(&m.header, RDMA_NLDEV_ATTR_LINK_TYPE, "rxe");
+	attribute(&m.header, RDMA_NLDEV_ATTR_NDEV_NAME, "eth0");
+	CHECK(send(fd, &m, m.header.nlmsg_len, 0) > 0);
+	CHECK(recv(fd, &m, sizeof(m), 0) > 0);
+	const struct nlmsgerr *answer = NLMSG_DATA(&m.header);
+	errno = -answer->error;
+	CHECK(answer->error == 0 || answer->error == -EEXIST);
+	close(fd);
+	sleep(1); /* its addresses come by a work item */
+}
+
+static int listen_at(const char *name, int port)
+{
+	struct sockaddr_in a = address_of(name, port);
+	struct lean_seed_listen arg = {.address = (uintptr_t)&a, .length = sizeof(a)};
+	int dev = device();
+	int fd = ioctl(dev, LEAN_SEED_LISTEN, &arg);
+	CHECK(fd >= 0);
+	close(dev);
+	return fd;
+}
+
+static struct lean_seed_token token_of(int seed)
+{
+	struct lean_seed_token token = {0};
+	CHECK(ioctl(seed, LEAN_SEED_TOKEN, &token) == 0);
+	return token;
+}
+
+static int try_connect(const char *name, int port, struct lean_seed_token token, unsigned readahead)
+{
+	struct sockaddr_in a = address_of(name, port);
+	struct lean_seed_connect arg = {.address = (uintptr_t)&a,
+					.length = sizeof(a),
+					.readahead = readahead,
+					.timeout = 20000};
+	memcpy(arg.token, token.token, sizeof(arg.token));
+	int dev = device();
+	int fd = ioctl(dev, LEAN_SEED_CONNECT, &arg);
+	int error = errno;
+	close(dev);
+	errno = error;
+	return fd;
+}
+
+static int connect_to(const char *name, int port, struct lean_seed_token token, unsigned readahead)
+{
+	int fd = try_connect(name, port, token, readahead);
+	CHECK(fd >= 0);
+	return fd;
+}
+
+static void contents(void)
+{
+	int listener = listen_at(host, 7472), seed = make_seed(N);
+	int source = connect_to(host, 7472, token_of(seed), 0);
+	char *m = map(source, N);
+	for (size_t i = 0; i < N; i++)
+		CHECK(is_seed(m, i, i));
+	struct lean_seed_status s = status(source);
+	CHECK(s.pages == N && s.fetched == N && s.batches < N / 8);
+	CHECK(info().connections == 2); /* both ends are here */
+	close(listener);
+}
+
+static void random_pages(void)
+{
+	int listener = listen_at(host, 7472), seed = make_seed(N);
+	char *m = map(connect_to(host, 7472, token_of(seed), 1), N);
+	CHECK(madvise(m + 700 * PAGE, 20 * PAGE, MADV_DONTNEED) == 0);
+	for (size_t i = 7; i != 0; i = (i + 7) % N)
+		CHECK(i >= 700 && i < 720 ? is_zero(m, i) : is_seed(m, i, i));
+	close(listener);
+}
+
+static void holes(void)
+{
+	char *memory = anonymous(N);
+	CHECK(madvise(memory, N * PAGE, MADV_NOHUGEPAGE) == 0);
+	fill(memory, 3);
+	pid_t pid = twin();
+	int seed = export_range(pid, memory, N, NULL), listener = listen_at(host, 7472);
+	CHECK(seed >= 0);
+	end(pid);
+	char *m = map(connect_to(host, 7472, token_of(seed), 0), N);
+	CHECK(is_seed(m, 2, 2) && is_zero(m, 3) && is_zero(m, N - 1));
+	close(listener);
+}
+
+/* So many keys that it takes several messages to tell them. */
+static void many_chunks(void)
+{
+	int fd = open("/sys/module/lean_seed/parameters/chunk_pages", O_WRONLY);
+	CHECK(fd >= 0 && write(fd, "2", 1) == 1);
+	int listener = listen_at(host, 7472), seed = make_seed(N);
+	char *m = map(connect_to(host, 7472, token_of(seed), 0), N);
+	CHECK(write(fd, "512", 3) == 3);
+	for (size_t i = 0; i < N; i++)
+		CHECK(is_seed(m, i, i));
+	close(listener);
+}
+
+static void tokens(void)
+{
+	int listener = listen_at(host, 7472), seed = make_seed(8);
+	struct lean_seed_token token = token_of(seed), wrong = token, other = token_of(seed);
+	CHECK(memcmp(&token, &other, sizeof(token)) != 0);
+	wrong.token[31] ^= 1;
+	CHECK(try_connect(host, 7472, wrong, 0) == -1 && errno == EACCES);
+	close(connect_to(host, 7472, token, 0));
+	CHECK(try_connect(host, 7472, token, 0) == -1 && errno == EACCES); /* once */
+	struct lean_seed_token brief = {.seconds = 1};
+	CHECK(ioctl(seed, LEAN_SEED_TOKEN, &brief) == 0);
+	sleep(2);
+	CHECK(try_connect(host, 7472, brief, 0) == -1 && errno == EACCES); /* and not for ever */
+	close(seed);
+	CHECK(try_connect(host, 7472, other, 0) == -1 &&
+	      errno == EACCES); /* and not without the seed */
+	close(listener);
+	CHECK(try_connect(host, 7472, other, 0) == -1);
+}
+
+static void too_many_tokens(void)
+{
+	int seed = make_seed(1);
+	struct lean_seed_token token = {0};
+	for (int i = 0; i < 1024; i++)
+		CHECK(ioctl(seed, LEAN_SEED_TOKEN, &token) == 0);
+	CHECK(ioctl(seed, LEAN_SEED_TOKEN, &token) == -1 && errno == EMFILE);
+}
+
+static void revoked(void)
+{
+	int listener = listen_at(host, 7472), seed = make_seed(N);
+	int source = connect_to(host, 7472, token_of(seed), 1);
+	char *m = map(source, N);
+	CHECK(is_seed(m, 3, 3));
+	close(seed);
+	CHECK(info().referenced == 0 && info().seeds == 0);
+	CHECK(is_bus(m, 9));
+	struct lean_seed_status s = status(source);
+	CHECK(s.reason == LEAN_SEED_LINK && s.dead && s.page == 9);
+	CHECK(is_seed(m, 3, 3));
+	close(listener);
+}
+
+static void revoked_while_read(void)
+{
+	int listener = listen_at(host, 7472);
+	for (int round = 0; round < 5; round++) {
+		int seed = make_seed(N), source = connect_to(host, 7472, token_of(seed), 1);
+		pid_t pid = fork();
+		if (pid == 0) {
+			close(seed);
+			char *m = map(source, N);
+			size_t i = 0;
+			while (i < N && !is_bus(m, i)) {
+				CHECK(is_seed(m, i, i));
+				i++;
+			}
+			_exit(0);
+		}
+		usleep(30000 * (round + 1));
+		close(seed);
+		CHECK(child_passes(pid));
+	}
+	close(listener);
+}
+
+static void nothing_is_left(void)
+{
+	struct lean_seed_info i;
+	for (int tries = 0; tries < 100; tries++) {
+		i = info();
+		if (!i.seeds && !i.sources && !i.mappings && !i.referenced && !i.cached &&
+		    !i.batches && !i.connections)
+			break;
+		usleep(100000);
+	}
+	CHECK(i.seeds == 0 && i.sources == 0 && i.mappings == 0 && i.referenced == 0);
+	CHECK(i.cached == 0 && i.batches == 0 && i.connections == 0);
+}
+
+static const struct test tests[] = {
+	{"by RDMA: all pages of a seed, in batches", contents},
+	{"by RDMA: pages in any order, one by one", random_pages},
+	{"by RDMA: holes read zero", holes},
+	{"by RDMA: a seed of many chunks", many_chunks},
+	{"by RDMA: a token is good once, for its time, for its seed", tokens},
+	{"by RDMA: a seed has not more than so many tokens", too_many_tokens},
+	{"by RDMA: a revoked seed is SIGBUS, with a reason, and no zeros", revoked},
+	{"by RDMA: seeds that are revoked while they are read", revoked_while_read},
+	{"by RDMA: nothing is left", nothing_is_left},
+};
+
+static int tcp(void)
+{
+	int fd = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
+	CHECK(fd >= 0 && setsockopt(fd, SOL_SOCKET, SO_REUSEADDR, &(int){1}, sizeof(int)) == 0);
+	return fd;
+}
+
+/* Stands in for the control connection, by which tokens are given and a seed is revoked. */
+static int serve(const char *name, size_t pages)
+{
+	struct sockaddr_in a = address_of(name, 7473);
+	int door = tcp(), listener = listen_at(name, 7472), seed = make_seed(pages);
+	char ask;
+	CHECK(bind(door, (void *)&a, sizeof(a)) == 0 && listen(door, 8) == 0);
+	for (;;) {
+		int fd = accept(door, NULL, NULL);
+		CHECK(fd >= 0 && read(fd, &ask, 1) == 1);
+		if (ask == 't') {
+			struct lean_seed_token token = token_of(seed);
+			CHECK(write(fd, &token, sizeof(token)) == sizeof(token));
+		} else {
+			CHECK(info().connections == (ask == 'r'));
+			if (ask == 'r')
+				close(seed);
+			CHECK(write(fd, "", 1) == 1);
+		}
+		close(fd);
+		if (ask == 'e')
+			break;
+	}
+	close(listener);
+	printf("ok 1 - the host of the seed\n1..1\n");
+	return 0;
+}
+
+static void ask(const char *name, char what, void *answer, size_t size)
+{
+	struct sockaddr_in a = address_of(name, 7473);
+	int fd = -1;
+	for (int tries = 0; tries < 600; tries++) {
+		fd = tcp();
+		if (connect(fd, (void *)&a, sizeof(a)) == 0)
+			break;
+		close(fd);
+		fd = -1;
+		usleep(200000);
+	}
+	CHECK(fd >= 0 && write(fd, &what, 1) == 1 && read(fd, answer, size) == (ssize_t)size);
+	close(fd);
+}
+
+static int read_there(const char *name, size_t pages)
+{
+	struct lean_seed_token token;
+	char byte;
+	ask(name, 't', &token, sizeof(token));
+	int source = connect_to(name, 7472, token, 0);
+	for (int i = 0; i < 3; i++) {
+		pid_t pid = fork();
+		if (pid == 0) {
+			char *m = map(source, pages);
+			for (size_t p = 0; p < pages - 8; p++)
+				CHECK(is_seed(m, p, p));
+			_exit(0);
+		}
+		CHECK(child_passes(pid));
+	}
+	struct lean_seed_status s = status(source);
+	CHECK(s.fetched <= pages && s.shared >= pages);
+	printf("# %llu pages in %llu reads for three children\n", (unsigned long long)s.fetched,
+	       (unsigned long long)s.batches);
+	printf("ok 1 - three children on another host share what they read\n");
+	close(source);
+	ask(name, 't', &token, sizeof(token));
+	while (info().connections)
+		usleep(100000);
+	source = connect_to(name, 7472, token, 1);
+	char *m = map(source, pages);
+	CHECK(is_seed(m, 5, 5));
+	ask(name, 'r', &byte, 1);
+	CHECK(is_bus(m, 9) && is_seed(m, 5, 5));
+	s = status(source);
+	CHECK(s.dead && s.reason == LEAN_SEED_LINK);
+	printf("ok 2 - a seed that its host revokes is SIGBUS, and no zeros\n1..2\n");
+	ask(name, 'e', &byte, 1);
+	return 0;
+}
+
+int main(int argc, char **argv)
+{
+	add_rxe();
+	setvbuf(stdout, NULL, _IOLBF, 0);
+	if (argc == 4 && strcmp(argv[1], "--serve") == 0)
+		return serve(argv[2], strtoul(argv[3], NULL, 10));
+	if (argc == 4 && strcmp(argv[1], "--read") == 0)
+		return read_there(argv[2], strtoul(argv[3], NULL, 10));
+	return run_tests(tests, sizeof(tests) / sizeof(tests[0]), argc, argv);
+}
