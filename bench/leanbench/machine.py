@@ -6,7 +6,9 @@ import glob
 import hashlib
 import os
 import platform
+import shutil
 import signal
+import socket
 import subprocess
 import sys
 
@@ -87,9 +89,13 @@ def below_mnt(path):
 def add_mounts(wanted):
     """As on a host with many containers or volumes; gone with our mount namespace."""
     subprocess.run(["mount", "-t", "tmpfs", "tmpfs", "/mnt"], check=True)
-    for i in range(describe()["host_mounts"], wanted):
-        os.mkdir(f"/mnt/{i}")
-        subprocess.run(["mount", "--bind", "/mnt", f"/mnt/{i}"], check=True)
+    places = [f"/mnt/{i}" for i in range(describe()["host_mounts"], wanted)]
+    for place in places:
+        os.mkdir(place)
+    if places:  # by one process: in emulation, a thousand are minutes
+        with open("/mnt/fstab", "w", encoding="utf-8") as f:
+            f.writelines(f"/mnt {place} none bind 0 0\n" for place in places)
+        subprocess.run(["mount", "-a", "-T", "/mnt/fstab"], check=True)
 
 
 def cgroup_directories(name):
@@ -133,6 +139,12 @@ def _field(path, key):
     return None
 
 
+def free_port():
+    with socket.socket() as s:
+        s.bind(("127.0.0.1", 0))
+        return s.getsockname()[1]
+
+
 def describe():
     return {
         "kernel": platform.release(),
@@ -149,6 +161,8 @@ def describe():
 def commit():
     """Of the tree that lean-bench is in, with "-dirty" if files were changed; None outside of one."""
     here = os.path.dirname(os.path.realpath(__file__))
+    if not shutil.which("git"):
+        return None
     done = subprocess.run(["git", "-c", "safe.directory=*", "-C", here, "describe", "--always", "--dirty",
                            "--abbrev=40", "--exclude=*"], capture_output=True, text=True, check=False)
     return done.stdout.strip() or None

@@ -14,14 +14,14 @@ def add(sub, common):
     s.add_argument("--no-inprocess", action="store_true", help="no liblean")
 
 
-def _slice(runners, commands):
+def slice_of(runners, commands):
     """[(runs, successes, seconds), ...]"""
     for runner, argv in zip(runners, commands):
         runner.begin_for(argv, SLICE_S, MARK)
     return [runner.end_for() for runner in runners]
 
 
-def _ready(work, runners, commands):
+def ready(work, runners, commands):
     """Each once: makes bundles and warms pools outside of the timed part. Why it can't be measured, or None."""
     for runner, argv in zip(runners, commands):
         status = runner.run(argv)[0]["status"]
@@ -44,7 +44,7 @@ def _step(args, work, runners, config):
     for runtime in work.runtimes:
         if runtime.oci or config == "default":
             argv = [work.run_command(runtime, config, f"worker{i}") for i in range(count)]
-            problem = _ready(work, runners, argv)
+            problem = ready(work, runners, argv)
             if problem:
                 rows.append({"runtime": runtime.name, "config": config, "mode": mode, "processes": count, "runs": 1,
                              "failed": 1, "error": problem})
@@ -54,7 +54,7 @@ def _step(args, work, runners, config):
     for i, order in enumerate(turns.orders(commands, args.seconds, count)):
         for name in order:
             progress(f"scale: {name}, {config}, {mode}, {i + 1}/{args.seconds}")
-            ended[name] += _slice(runners, commands[name])
+            ended[name] += slice_of(runners, commands[name])
     return rows + [row_of(name, config, count, mode, of) for name, of in ended.items()]
 
 

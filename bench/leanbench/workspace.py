@@ -216,6 +216,9 @@ class Workspace:
     def compile_warm(self):
         self._compile_one("warm", *(["-DWITH_LIBLEAN", *self._with_library()] if self.library else ["-O2", "-static"]))
 
+    def compile_seedling(self):
+        self._compile_one("seedling", "-O2", "-static")
+
     def new_runner(self, output=None, limit_s=0):
         runner = Runner(self.program("runner"),
                         os.path.join(self.path, f"stderr{len(self.runners)}"), output, limit_s)
@@ -224,6 +227,8 @@ class Workspace:
 
     def _default(self):
         """What is compared if nothing is asked for. Containers that aren't OCI's: where that is the question."""
+        if self.args.command in ("prepare", "resume", "touch", "peak", "rpc"):
+            return RUNTIMES[:1]
         if self.args.command in ("functions", "warm"):
             return RUNTIMES
         more = neighbours.NAMES if self.args.command in ("start", "sysbench") else ("bwrap",)

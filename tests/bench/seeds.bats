@@ -1,0 +1,77 @@
+#!/usr/bin/env bats
+# SPDX-License-Identifier: Apache-2.0
+# lean-bench prepare, resume, touch, peak and rpc: that containers become seeds and are continued, or else the row has failed. No figure
+# is held against another.
+
+load ../lib/bench
+
+runtime=$(dirname "$(dirname "$BENCH")")/build/src/cli/lean-runtime
+
+setup_file() {
+	[ "$(uname -m)" = x86_64 ] || skip "seeds are of x86-64"
+}
+
+seeds() { # COMMAND OPTION...
+	"$BENCH" "$@" --output out.json </dev/null >out.txt 2>err.txt || { cat err.txt >&2; return 1; }
+}
+
+# wrap NAME SCRIPT: lean-runtime but for what the script does with a verb, which is $verb.
+wrap() {
+	printf '#!/bin/bash\nfor verb; do case $verb in checkpoint|restore) break ;; esac; done\n%s\nexec %s "$@"\n' "$2" "$runtime" >"$1"
+	chmod +x "$1"
+}
+
+@test "prepare: the pause is the program's own, and a fork stands beside it" {
+	seeds prepare --mb 1,2 --runs 2 --way fork --way forkd
+	assert_rows 4 'map(.mode) | unique == ["1 MB", "2 MB"]'
+	assert_rows 4 'map(.runtime) | unique == ["fork", "forkd"]'
+	assert_rows 4 'all(.failed == 0 and .runs == 2 and .pause_us.min > 0 and .fork_us.min > 0 and .wall_us.min > .pause_us.min)'
+}
+
+@test "resume and touch: every way there is, with the memory that the parent had" {
+	seeds resume --mb 1 --runs 2 --criu /nowhere/criu
+	assert_rows 6 'map(.runtime) | unique == ["criu", "fork", "forkd", "forkd-prefetch", "remote", "remote-prefetch"]'
+	assert_rows 6 'map(select(.runtime == "criu")) | .[0].skipped == "criu is not installed"'
+	assert_rows 6 'map(select(.runtime != "criu")) | all(.failed == 0 and .runs == 2 and .wall_us.min > 0)'
+	seeds touch --mb 1 --runs 1 --way fork --way remote
+	assert_rows 4 'map(.mode) | unique == ["read 1 MB", "write 1 MB"]'
+	assert_rows 4 'all(.failed == 0 and .us_page > 0 and .mb_s > 0)'
+}
+
+@test "peak: children of a seed, and containers that are run, in turns" {
+	seeds peak --seconds 1 --processes 1,2 --way fork --way remote
+	assert_rows 6 'map(.runtime) | unique == ["fork", "remote", "run"]'
+	assert_rows 6 'map(.processes) | unique == [1, 2]'
+	assert_rows 6 'all(.failed == 0 and .runs > 0 and .per_second > 0)'
+	wrap never '[ "$verb" != restore ] || { echo "no, never" >&2; exit 3; }'
+	! seeds peak --seconds 1 --processes 1 --way fork --runtime never="$PWD/never" || return 1
+	assert_rows 2 'map(select(.runtime == "fork")) | .[0].failed == 1 and (.[0].error | test("status 3: .*no, never"))'
+}
+
+@test "rpc: requests over TLS and without" {
+	seeds rpc --seconds 1 --clients 1,3
+	assert_rows 4 'map(.runtime) | unique == ["plain", "tls"]'
+	assert_rows 4 'map(.clients) | unique == [1, 3]'
+	assert_rows 4 'all(.failed == 0 and .runs > 0 and .per_second > 0 and .answer_us.p50 > 0 and .answer_us.p99 >= .answer_us.p50)'
+}
+
+@test "seeds: what fails is a row that has failed, with the reason" {
+	wrap broken '[ "$verb" != restore ] || { echo "no, never" >&2; exit 3; }'
+	! seeds resume --mb 1 --runs 2 --way fork --runtime broken="$PWD/broken" || return 1
+	assert_rows 1 '.[0].failed == 1 and (.[0].error | test("status 3: no, never"))'
+	wrap other '[ "$verb" != restore ] || { echo "1 different"; exit 7; }'
+	! seeds resume --mb 1 --runs 2 --way fork --runtime other="$PWD/other" || return 1
+	assert_rows 1 '.[0].failed == 1 and (.[0].error | test("memory is not what it was: 1 different"))'
+}
+
+@test "seeds: options that make no sense are errors" {
+	for options in "--mb 0" "--mb x" "--runs 0" "--way water"; do
+		# shellcheck disable=SC2086 # words
+		run ! "$BENCH" resume $options
+		[[ $output =~ --(mb|runs|way) ]]
+	done
+	run ! "$BENCH" peak --processes 0
+	[[ $output =~ --processes ]]
+	run ! "$BENCH" rpc --clients 65
+	[[ $output =~ --clients ]]
+}
