@@ -1,0 +1,28 @@
+// SPDX-License-Identifier: Apache-2.0
+// A pod's first process: it holds the pod's namespaces, and reaps what their other processes orphan
+// where the pod has one pid namespace.
+#include <signal.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+static void end(int signal)
+{
+	(void)signal;
+	_exit(0);
+}
+
+static void reap(int signal)
+{
+	(void)signal;
+	while (waitpid(-1, NULL, WNOHANG) > 0)
+		;
+}
+
+int main(void)
+{
+	signal(SIGINT, end);
+	signal(SIGTERM, end);
+	signal(SIGCHLD, reap);
+	for (;;)
+		pause();
+}
