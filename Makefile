@@ -14,7 +14,7 @@ LIB_BUILD = $(if $(filter musl-gcc,$(notdir $(LIBC_CC))),$(BUILD)-lib)
 
 NINJA = ninja -C $(BUILD)
 
-.PHONY: all help deps demo check check-lean check-denied faults mutate unit lint glibc coverage fuzz sanitize vm vm-shell aarch64 pristine pristine-deb deb format install clean
+.PHONY: all help deps demo demo-fork check check-lean check-denied faults mutate unit lint glibc coverage fuzz sanitize vm vm-shell module check-module aarch64 pristine pristine-deb deb format install clean
 
 all: $(BUILD)/build.ninja $(LIB_BUILD:=/build.ninja) ## build into $(BUILD)
 	@$(NINJA)
@@ -36,6 +36,10 @@ deps: ## install the packages that building needs (Debian; as root or by sudo)
 demo: deps ## install what is missing, build, and run a container
 	@$(MAKE) --no-print-directory all
 	@tools/demo $(BUILD)/src/cli/lean-runtime demo
+
+demo-fork: deps ## the same for the remote fork: a container goes on, on a second host (root; docs/remote-fork.md)
+	@$(MAKE) --no-print-directory all
+	@tools/demo-fork $(BUILD)/src/cli/lean-runtime $(firstword $(LIB_BUILD) $(BUILD))/src/forkd/lean-forkd demo-fork
 
 check: ## install what is missing, build, and run every test
 	@tools/install-deps test
@@ -89,6 +93,16 @@ vm: all ## test on hosts with systemd and cgroup v2, which are virtual machines 
 vm-shell: all ## a shell in such a machine (VM=forky)
 	@tools/install-deps vm
 	@LEAN_RUNTIME=$(BUILD)/src/cli/lean-runtime tests/vm/run -s $(firstword $(VM)) -i
+
+# Debian's suites: Linux 6.1, 6.12 and the newest.
+MODULE ?= bookworm trixie forky
+module: ## build the kernel module of docs/module.md for three kernels, without a warning (root, mmdebstrap; MODULE=trixie)
+	@tools/install-deps module
+	@tests/module/build $(BUILD)/module $(MODULE)
+
+check-module: ## build it, and test it in virtual machines with these kernels and soft-RoCE (root, qemu, mmdebstrap)
+	@tools/install-deps module
+	@tests/module/run $(BUILD) $(MODULE)
 
 aarch64: ## build for arm64, and run the unit tests on Linux for arm64 (qemu, mmdebstrap; AARCH64_TESTS=... for some)
 	@tools/install-deps aarch64
