@@ -74,6 +74,8 @@
 #include <stddef.h>
 #include <sys/types.h>
 
+#include <lean/seed.h> /* for programs in a container: lean_seed_here */
+
 #ifdef __cplusplus
 extern "C" {
 #endif
