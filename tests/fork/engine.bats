@@ -781,6 +781,7 @@ have_seed() {
 
 # It stops when a seed's process has said that it is in place, and waits for the word to go on.
 stops_late() { # VERB ARGUMENT...
+	rm -f late
 	LR_TEST_TAG=$TAG strace -o late -e inject=recvfrom:signal=STOP:when=1 \
 		"$LEAN_RUNTIME" --root "$ROOT" --seed-dir "$PWD/seeds" "$@" </dev/null >late.out 2>&1 3>&- &
 	late=$!
