@@ -44,7 +44,7 @@ struct rows {
 
 static const char *state_of(const struct lr_wire_seed *s)
 {
-	return s->ended ? lr_wire_code_name(s->ended) : "held";
+	return s->ended ? lr_wire_code_name(s->ended) : s->missing ? "filling" : "held";
 }
 
 static void put_json(struct lr_json_writer *w, const struct lr_wire_seed *s)
@@ -59,6 +59,7 @@ static void put_json(struct lr_json_writer *w, const struct lr_wire_seed *s)
 	lr_json_kuint(w, "users", s->users);
 	lr_json_kuint(w, "descriptorBytes", s->length);
 	lr_json_kuint(w, "pagesBytes", s->pages);
+	lr_json_kuint(w, "missingBytes", s->missing);
 	lr_json_kuint(w, "sentBytes", s->sent);
 	lr_json_obj_close(w);
 }

@@ -97,10 +97,10 @@ int lr_forkctl_ticket(const char *arg, char ret[LR_TICKET_TEXT], struct lr_err *
 
 /* ---- calls -------------------------------------------------------------------------------- */
 
-/* Sends, and takes an answer of that type; what came with it is in `in`. */
-static int call(int sock, const struct lr_wire_msg *m, const int *fds, size_t n,
-		enum lr_wire_type want, struct lr_forkctl_in *in, struct lr_wire_msg *ret,
-		struct lr_err *err)
+/* Sends, and takes an answer of one of these types; what came with it is in `in`. */
+static int call_either(int sock, const struct lr_wire_msg *m, const int *fds, size_t n,
+		       enum lr_wire_type want, enum lr_wire_type or, struct lr_forkctl_in *in,
+		       struct lr_wire_msg *ret, struct lr_err *err)
 {
 	int r = lr_forkctl_send(sock, m, fds, n);
 
@@ -116,11 +116,18 @@ static int call(int sock, const struct lr_wire_msg *m, const int *fds, size_t n,
 	else if (ret->type == LR_WIRE_REFUSED)
 		r = lr_refuse(err, ret->code == LR_WIRE_NO_SEED ? ENOENT : ECONNREFUSED, "%.*s",
 			      (int)ret->text.n, (const char *)ret->text.at);
-	else if (ret->type != want)
+	else if (ret->type != want && ret->type != or)
 		r = lr_refuse(err, EPROTO, "lean-forkd answers something else");
 	if (r < 0)
 		lr_forkctl_close(in);
 	return r;
+}
+
+static int call(int sock, const struct lr_wire_msg *m, const int *fds, size_t n,
+		enum lr_wire_type want, struct lr_forkctl_in *in, struct lr_wire_msg *ret,
+		struct lr_err *err)
+{
+	return call_either(sock, m, fds, n, want, want, in, ret, err);
 }
 
 /* Where the answer is all there is to know. */
@@ -136,16 +143,13 @@ static int call_ok(int sock, const struct lr_wire_msg *m, const int *fds, size_t
 	return r;
 }
 
-int lr_forkctl_add(int sock, const char *directory, int descriptor, int pages, uint64_t lease,
-		   char ticket[LR_TICKET_TEXT], struct lr_err *err)
+static int add(int sock, const struct lr_wire_msg *m, const int *fds, size_t n,
+	       char ticket[LR_TICKET_TEXT], struct lr_err *err)
 {
-	struct lr_wire_msg m = {.type = LR_WIRE_ADD, .lease = lease}, got;
-	const int fds[2] = {descriptor, pages};
 	struct lr_forkctl_in in;
+	struct lr_wire_msg got;
+	int r = call(sock, m, fds, n, LR_WIRE_TICKET, &in, &got, err);
 
-	if (directory)
-		m.path = lr_wire_text(directory, strlen(directory));
-	int r = call(sock, &m, fds, directory ? 0 : 2, LR_WIRE_TICKET, &in, &got, err);
 	if (r < 0)
 		return r;
 	if (got.text.n < LR_TICKET_TEXT) {
@@ -156,6 +160,43 @@ int lr_forkctl_add(int sock, const char *directory, int descriptor, int pages, u
 	}
 	lr_forkctl_close(&in);
 	return r;
+}
+
+int lr_forkctl_add(int sock, const char *directory, int descriptor, int pages, uint64_t lease,
+		   char ticket[LR_TICKET_TEXT], struct lr_err *err)
+{
+	struct lr_wire_msg m = {.type = LR_WIRE_ADD, .lease = lease};
+	const int fds[2] = {descriptor, pages};
+
+	if (directory)
+		m.path = lr_wire_text(directory, strlen(directory));
+	return add(sock, &m, fds, directory ? 0 : 2, ticket, err);
+}
+
+int lr_forkctl_add_filling(int sock, int descriptor, int pages, uint64_t lease,
+			   char ticket[LR_TICKET_TEXT], struct lr_err *err)
+{
+	const struct lr_wire_msg m = {
+		.type = LR_WIRE_ADD, .lease = lease, .flags = LR_WIRE_FILLING};
+	const int fds[2] = {descriptor, pages};
+
+	return add(sock, &m, fds, 2, ticket, err);
+}
+
+int lr_forkctl_filled(int sock, uint64_t at, uint64_t length, struct lr_wire_range *wanted,
+		      size_t *n, struct lr_err *err)
+{
+	const struct lr_wire_msg m = {.type = LR_WIRE_FILLED, .at = at, .length = length};
+	struct lr_forkctl_in in;
+	struct lr_wire_msg got;
+	int r = call_either(sock, &m, NULL, 0, LR_WIRE_OK, LR_WIRE_WANTED, &in, &got, err);
+
+	if (r < 0)
+		return r;
+	*n = got.type == LR_WIRE_WANTED ? got.n : 0;
+	memcpy(wanted, got.ranges, *n * sizeof(*wanted));
+	lr_forkctl_close(&in);
+	return 0;
 }
 
 int lr_forkctl_fetch(int sock, const char *ticket, int *ret, uint8_t id[LR_WIRE_ID],

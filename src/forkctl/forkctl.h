@@ -25,6 +25,16 @@ int lr_forkctl_ticket(const char *arg, char ret[LR_TICKET_TEXT], struct lr_err *
 /* A seed's directory, or with directory NULL its two files. lease: ms; 0: the daemon's own. */
 int lr_forkctl_add(int sock, const char *directory, int descriptor, int pages, uint64_t lease,
 		   char ticket[LR_TICKET_TEXT], struct lr_err *err);
+/*
+ * Two files whose pages are still being written: the ticket is good already. Each lr_forkctl_filled
+ * by the same socket says which bytes of them are in place, and may be told which ones somebody waits
+ * for (LR_WIRE_RANGES at most). The seed is whole with the first that finds none missing and the file
+ * sealed; if the socket is closed before, it is damaged.
+ */
+int lr_forkctl_add_filling(int sock, int descriptor, int pages, uint64_t lease,
+			   char ticket[LR_TICKET_TEXT], struct lr_err *err);
+int lr_forkctl_filled(int sock, uint64_t at, uint64_t length, struct lr_wire_range *wanted,
+		      size_t *n, struct lr_err *err);
 /* The descriptor of a seed, as a memfd. */
 int lr_forkctl_fetch(int sock, const char *ticket, int *ret, uint8_t id[LR_WIRE_ID],
 		     struct lr_err *err);

@@ -30,6 +30,7 @@ static atomic_int connections;
 struct talk {
 	int sock;
 	struct remote *fetched; /* what BRING and SERVE are about; or NULL */
+	struct held *filling;   /* what FILLED is about; or NULL */
 };
 
 /* ---- questions ---------------------------------------------------------------------------- */
@@ -58,45 +59,91 @@ static int ticket_of(const struct held *h, char text[LR_TICKET_TEXT], struct lr_
 	return r < 0 ? lr_refuse(err, EINVAL, "no address for tickets") : 0;
 }
 
-static void do_add(int sock, const struct lr_wire_msg *m, const struct lr_forkctl_in *in)
+static int add_files(const struct lr_wire_msg *m, const struct lr_forkctl_in *in, uint64_t lease,
+		     struct held **ret, struct lr_err *err)
+{
+	const bool filling = m->flags & LR_WIRE_FILLING;
+
+	if (!given_is_sealed(in->fds[0]) ||
+	    !(filling ? given_keeps_size(in->fds[1]) : given_is_sealed(in->fds[1])))
+		return lr_refuse(err, EPERM,
+				 "whoever made these files can still change them: they "
+				 "have to be in memory, and sealed");
+	return filling ? held_add_filling(in->fds[0], in->fds[1], lease, ret, err)
+		       : held_add(in->fds[0], in->fds[1], lease, ret, err);
+}
+
+static int add(const struct lr_wire_msg *m, const struct lr_forkctl_in *in, struct held **ret,
+	       struct lr_err *err)
+{
+	const uint64_t lease = m->lease ? m->lease : forkd_config.lease;
+	char path[LR_WIRE_PATH + 1];
+
+	if (lease > INT64_MAX / 2 || (m->flags & ~LR_WIRE_FILLING))
+		return lr_refuse(err, EINVAL, "the lease is too long, or a flag is unknown");
+	if (m->path.n ? in->n != 0 || m->flags : in->n != 2)
+		return lr_refuse(err, EINVAL, "a seed is a directory, or two files");
+	if (!forkd_config.listen)
+		return lr_refuse(err, EINVAL,
+				 "no address for tickets: it was started without --listen");
+	if (!m->path.n)
+		return add_files(m, in, lease, ret, err);
+	memcpy(path, m->path.at, m->path.n);
+	path[m->path.n] = 0;
+	return held_add_directory(path, lease, ret, err);
+}
+
+/* One that is filled is this connection's until the last page is there. */
+static void be_filled(struct talk *talk, struct held *h)
+{
+	if (talk->filling) {
+		held_abandon(talk->filling);
+		held_put(talk->filling);
+	}
+	talk->filling = h;
+}
+
+static void do_add(struct talk *talk, const struct lr_wire_msg *m, const struct lr_forkctl_in *in)
 {
 	struct lr_wire_msg answer = {.type = LR_WIRE_TICKET, .tag = m->tag};
-	const uint64_t lease = m->lease ? m->lease : forkd_config.lease;
-	char path[LR_WIRE_PATH + 1], text[LR_TICKET_TEXT];
+	char text[LR_TICKET_TEXT];
 	struct held *h = NULL;
 	struct lr_err err = {0};
-	int r;
 
-	if (lease > INT64_MAX / 2 || m->flags) {
-		r = lr_refuse(&err, EINVAL, "the lease is too long, or a flag is unknown");
-	} else if (m->path.n ? in->n != 0 : in->n != 2) {
-		r = lr_refuse(&err, EINVAL, "a seed is a directory, or two files");
-	} else if (!forkd_config.listen) {
-		r = lr_refuse(&err, EINVAL,
-			      "no address for tickets: it was started without --listen");
-	} else if (m->path.n) {
-		memcpy(path, m->path.at, m->path.n);
-		path[m->path.n] = 0;
-		r = held_add_directory(path, lease, &h, &err);
-	} else if (!given_is_sealed(in->fds[0]) || !given_is_sealed(in->fds[1])) {
-		r = lr_refuse(&err, EPERM,
-			      "whoever made these files can still change them: they "
-			      "have to be in memory, and sealed");
-	} else {
-		r = held_add(in->fds[0], in->fds[1], lease, &h, &err);
-	}
+	int r = add(m, in, &h, &err);
 	if (r == 0) {
 		r = ticket_of(h, text, &err);
 		if (r < 0)
 			held_revoke(h->id);
-		held_put(h);
+		if (m->flags & LR_WIRE_FILLING)
+			be_filled(talk, h);
+		else
+			held_put(h);
 	}
 	if (r < 0) {
-		say(sock, m->tag, r, &err);
+		say(talk->sock, m->tag, r, &err);
 		return;
 	}
 	answer.text = lr_wire_text(text, strlen(text));
-	local_send(sock, &answer, LR_NOFD);
+	local_send(talk->sock, &answer, LR_NOFD);
+}
+
+static void do_filled(const struct talk *talk, const struct lr_wire_msg *m)
+{
+	struct lr_wire_msg wanted = {.type = LR_WIRE_WANTED, .tag = m->tag};
+	struct lr_err err = {0};
+	int r = talk->filling ? held_fill(talk->filling, m->at, m->length, &wanted) : -ENOENT;
+
+	if (r == 0 && wanted.n) {
+		local_send(talk->sock, &wanted, LR_NOFD);
+		return;
+	}
+	if (r < 0)
+		lr_refuse(&err, -r, "%s",
+			  r == -ENOENT   ? "this connection fills no seed"
+			  : r == -ESTALE ? "the seed has ended, or is whole"
+					 : "the seed has no such pages");
+	say(talk->sock, m->tag, r, &err);
 }
 
 static void do_list(int sock, const struct lr_wire_msg *m)
@@ -258,7 +305,10 @@ static bool answer(struct talk *talk, ssize_t n, struct lr_forkctl_in *in)
 	}
 	switch (m.type) {
 	case LR_WIRE_ADD:
-		do_add(sock, &m, in);
+		do_add(talk, &m, in);
+		break;
+	case LR_WIRE_FILLED:
+		do_filled(talk, &m);
 		break;
 	case LR_WIRE_LIST:
 	case LR_WIRE_INSPECT:
@@ -298,6 +348,7 @@ static void *run(void *arg)
 		lr_forkctl_close(&in);
 	}
 	remote_put(talk.fetched);
+	be_filled(&talk, NULL);
 	if (!gone) {
 		close(talk.sock);
 		connections--;

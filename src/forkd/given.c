@@ -72,10 +72,19 @@ bool given_is_member(int cgroup, pid_t pid)
 	return found;
 }
 
-bool given_is_sealed(int fd)
+static bool has_seals(int fd, int all)
 {
-	const int all = F_SEAL_WRITE | F_SEAL_SHRINK | F_SEAL_GROW;
 	int seals = fcntl(fd, F_GET_SEALS);
 
 	return seals >= 0 && (seals & all) == all;
+}
+
+bool given_is_sealed(int fd)
+{
+	return has_seals(fd, F_SEAL_WRITE | F_SEAL_SHRINK | F_SEAL_GROW);
+}
+
+bool given_keeps_size(int fd)
+{
+	return has_seals(fd, F_SEAL_SHRINK | F_SEAL_GROW);
 }

@@ -20,5 +20,7 @@ bool given_is_cgroup(int fd);
 bool given_is_member(int cgroup, pid_t pid);
 /* A file in memory that nobody can change any more. */
 bool given_is_sealed(int fd);
+/* One that nobody can make shorter or longer. */
+bool given_keeps_size(int fd);
 
 #endif

@@ -13,10 +13,12 @@
 #include "src/base/clock.h"
 #include "src/base/fd.h"
 #include "src/forkd/forkd.h"
+#include "src/forkd/given.h"
 #include "src/forkd/link.h"
 #include "src/seed/seed.h"
 
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
+static pthread_cond_t changed = PTHREAD_COND_INITIALIZER; /* a page has come, or a seed ended */
 static struct held *table[HELD_MAX];
 
 /* ---- files -------------------------------------------------------------------------------- */
@@ -73,6 +75,7 @@ static void drop(struct held *h)
 {
 	lr_close(h->fd);
 	free(h->descriptor);
+	free(h->there);
 	link_forget(h->secret, sizeof(h->secret));
 	free(h);
 }
@@ -83,6 +86,8 @@ static void shrink(struct held *h)
 	h->fd = lr_close(h->fd);
 	free(h->descriptor);
 	h->descriptor = NULL;
+	free(h->there);
+	h->there = NULL;
 }
 
 /* ---- the table ---------------------------------------------------------------------------- */
@@ -140,7 +145,21 @@ static int keep(struct held *h, struct lr_err *err)
 	return r;
 }
 
-int held_add(int descriptor, int pages, uint64_t lease, struct held **ret, struct lr_err *err)
+/* The first page is the header, and was looked at. */
+static int begin_filling(struct held *h, struct lr_err *err)
+{
+	if (h->pages <= LR_WIRE_PAGE)
+		return 0;
+	h->there = calloc(1, h->pages / LR_WIRE_PAGE / 8 + 1);
+	if (!h->there)
+		return lr_fail(err, ENOMEM, "hold the seed");
+	h->there[0] = 1;
+	h->missing = h->pages - LR_WIRE_PAGE;
+	return 0;
+}
+
+static int add(int descriptor, int pages, bool filling, uint64_t lease, struct held **ret,
+	       struct lr_err *err)
 {
 	struct held *h = calloc(1, sizeof(*h));
 
@@ -156,6 +175,8 @@ int held_add(int descriptor, int pages, uint64_t lease, struct held **ret, struc
 			       err);
 	if (r == 0)
 		r = check(h, err);
+	if (r == 0 && filling)
+		r = begin_filling(h, err);
 	if (r == 0 && link_random(h->secret, sizeof(h->secret)) < 0)
 		r = lr_refuse(err, EIO, "no random bytes for a secret");
 	if (r == 0)
@@ -166,6 +187,17 @@ int held_add(int descriptor, int pages, uint64_t lease, struct held **ret, struc
 	}
 	*ret = h;
 	return 0;
+}
+
+int held_add(int descriptor, int pages, uint64_t lease, struct held **ret, struct lr_err *err)
+{
+	return add(descriptor, pages, false, lease, ret, err);
+}
+
+int held_add_filling(int descriptor, int pages, uint64_t lease, struct held **ret,
+		     struct lr_err *err)
+{
+	return add(descriptor, pages, true, lease, ret, err);
 }
 
 /* Whose it is, and who else may write there. */
@@ -275,9 +307,101 @@ uint64_t held_left(const struct held *h)
 static void finish(struct held *h, enum lr_wire_code why)
 {
 	h->ended = why;
+	pthread_cond_broadcast(&changed);
 	if (!h->readers)
 		shrink(h);
 }
+
+/* ---- pages that come later ---------------------------------------------------------------- */
+
+static bool has(const struct held *h, uint64_t page)
+{
+	return h->there[page / 8] >> page % 8 & 1;
+}
+
+static int fill(struct held *h, uint64_t at, uint64_t length)
+{
+	const uint64_t first = at / LR_WIRE_PAGE, end = first + length / LR_WIRE_PAGE;
+	uint64_t n = 0;
+
+	if (h->ended || !h->there)
+		return -ESTALE;
+	if ((at | length) % LR_WIRE_PAGE || at > h->pages || length > h->pages - at)
+		return -EINVAL;
+	for (uint64_t i = first; i < end; i++) {
+		n += !has(h, i);
+		h->there[i / 8] |= (uint8_t)(1 << i % 8);
+	}
+	h->missing -= n * LR_WIRE_PAGE;
+	if (!h->missing && given_is_sealed(h->fd)) {
+		free(h->there);
+		h->there = NULL;
+	}
+	pthread_cond_broadcast(&changed);
+	return 0;
+}
+
+/* As many as a message takes, and who waits for others is told of later. */
+static void give_wanted(struct held *h, struct lr_wire_msg *m)
+{
+	size_t left = LR_WIRE_CHUNK / LR_WIRE_PAGE;
+
+	m->n = 0;
+	while (h->n_wanted && h->wanted[h->n_wanted - 1].pages <= left) {
+		m->ranges[m->n] = h->wanted[--h->n_wanted];
+		left -= m->ranges[m->n++].pages;
+	}
+}
+
+int held_fill(struct held *h, uint64_t at, uint64_t length, struct lr_wire_msg *m)
+{
+	pthread_mutex_lock(&lock);
+	int r = fill(h, at, length);
+	give_wanted(h, m);
+	pthread_mutex_unlock(&lock);
+	return r;
+}
+
+void held_abandon(struct held *h)
+{
+	pthread_mutex_lock(&lock);
+	if (!h->ended && h->there)
+		finish(h, LR_WIRE_DAMAGED);
+	pthread_mutex_unlock(&lock);
+}
+
+static bool is_there(const struct held *h, const struct lr_wire_range *r)
+{
+	const uint64_t first = r->at / LR_WIRE_PAGE;
+
+	for (uint64_t i = first; h->there && i < first + r->pages; i++)
+		if (!has(h, i))
+			return false;
+	return true;
+}
+
+bool held_wait(struct held *h, const struct lr_wire_range *r, int64_t ms)
+{
+	struct timespec until;
+
+	if (!h->missing)
+		return true;
+	clock_gettime(CLOCK_MONOTONIC, &until);
+	until.tv_sec += ms / 1000;
+	pthread_mutex_lock(&lock);
+	bool there = is_there(h, r);
+	/* Without room it comes when its turn has come. */
+	if (!there && !h->ended && h->n_wanted < LR_WIRE_RANGES)
+		h->wanted[h->n_wanted++] = *r;
+	while (!there && !h->ended &&
+	       pthread_cond_clockwait(&changed, &lock, CLOCK_MONOTONIC, &until) == 0)
+		there = is_there(h, r);
+	there = there && !h->ended;
+	pthread_mutex_unlock(&lock);
+	return there;
+}
+
+/* ---- to its end --------------------------------------------------------------------------- */
 
 int held_revoke(const uint8_t id[LR_WIRE_ID])
 {
@@ -337,7 +461,8 @@ static void tell(const struct held *h, struct lr_wire_seed *ret)
 				     .length = h->length,
 				     .pages = h->pages,
 				     .lease = left(h),
-				     .sent = h->sent};
+				     .sent = h->sent,
+				     .missing = h->missing};
 	memcpy(ret->id, h->id, sizeof(ret->id));
 }
 

@@ -19,6 +19,7 @@ struct held {
 	uint8_t id[LR_WIRE_ID], secret[LR_WIRE_SECRET];
 	atomic_uint ended; /* enum lr_wire_code */
 	atomic_ullong sent;
+	atomic_ullong missing;  /* bytes of the file of pages that are still to come */
 	unsigned users;         /* who has a pointer; under the table's lock */
 	unsigned readers;       /* who may read: the files stay for them */
 	bool replaced;          /* not in the table any more */
@@ -26,11 +27,25 @@ struct held {
 	int64_t until;          /* of lr_now_ms */
 	uint64_t length, pages; /* bytes */
 	uint8_t *descriptor;
-	int fd; /* the file of pages */
+	int fd;         /* the file of pages */
+	uint8_t *there; /* a bit for each page that has come; NULL: all are in place */
+	struct lr_wire_range wanted[LR_WIRE_RANGES]; /* of what has not */
+	size_t n_wanted;
 };
 
 /* Takes neither descriptor. -EEXIST: it is here already. Both files are checked. */
 int held_add(int descriptor, int pages, uint64_t lease, struct held **ret, struct lr_err *err);
+/* The same; but only the first page is there, until held_fill says more. */
+int held_add_filling(int descriptor, int pages, uint64_t lease, struct held **ret,
+		     struct lr_err *err);
+/* These bytes are in place; with all of them, in a file that nobody can change any more, the seed is
+ * whole. What somebody waits for is in m->ranges then. -EINVAL: there can't be such bytes. -ESTALE: it
+ * has ended, or is whole. */
+int held_fill(struct held *h, uint64_t at, uint64_t length, struct lr_wire_msg *m);
+/* What is missing does not come any more. */
+void held_abandon(struct held *h);
+/* Whether that is in place, after this time at most. */
+bool held_wait(struct held *h, const struct lr_wire_range *r, int64_t ms);
 /* The two files of a directory; nobody but root or us may be able to write there. */
 int held_add_directory(const char *path, uint64_t lease, struct held **ret, struct lr_err *err);
 /* NULL: unknown. To be given back. */

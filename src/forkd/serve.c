@@ -22,6 +22,7 @@
 
 #define ANSWER_MS 30000 /* a peer takes an answer in that time, or is gone */
 #define BODY_MS   5000
+#define FILL_MS   5000 /* for pages that come later: less than who asks waits for an answer */
 
 struct peer {
 	struct link *link;
@@ -235,6 +236,8 @@ static int read_pages(struct peer *p, const struct lr_wire_msg *m)
 		const size_t n = (size_t)r->pages * LR_WIRE_PAGE;
 		if (r->at > p->held->pages || n > p->held->pages - r->at)
 			return refuse(p, m->tag, LR_WIRE_MALFORMED);
+		if (!held_wait(p->held, r, FILL_MS))
+			return refuse(p, m->tag, p->held->ended ? p->held->ended : LR_WIRE_BUSY);
 		if (!read_range(p->held, r, p->pages + at)) {
 			forkd_log("the pages of a seed can't be read");
 			return refuse(p, m->tag, LR_WIRE_DAMAGED);

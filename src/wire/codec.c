@@ -104,6 +104,7 @@ static void put_seed(const struct lr_wire_seed *s, uint8_t *out)
 	wire_put(out + 32, s->pages, 8);
 	wire_put(out + 40, s->lease, 8);
 	wire_put(out + 48, s->sent, 8);
+	wire_put(out + 56, s->missing, 8);
 }
 
 static void get_seed(const uint8_t *in, struct lr_wire_seed *s)
@@ -115,6 +116,7 @@ static void get_seed(const uint8_t *in, struct lr_wire_seed *s)
 	s->pages = wire_get(in + 32, 8);
 	s->lease = wire_get(in + 40, 8);
 	s->sent = wire_get(in + 48, 8);
+	s->missing = wire_get(in + 56, 8);
 }
 
 static size_t put_list(const struct lr_wire_msg *m, enum wire_field f, uint8_t *out)

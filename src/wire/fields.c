@@ -28,6 +28,8 @@ static const uint8_t table[][WIRE_FIELDS + 1] = {
 	[LR_WIRE_SEEDS_ARE] = {F_COUNT, F_SEEDS},
 	[LR_WIRE_DESCRIPTOR] = {F_LENGTH, F_ID},
 	[LR_WIRE_BRING] = {F_ID, F_RANGES},
+	[LR_WIRE_FILLED] = {F_AT, F_LENGTH},
+	[LR_WIRE_WANTED] = {F_RANGES},
 };
 
 const uint8_t *wire_fields(uint32_t type)

@@ -27,7 +27,7 @@ enum wire_field {
 #define WIRE_FIELDS     5 /* of one message at most */
 
 #define WIRE_RANGE_SIZE 12
-#define WIRE_SEED_SIZE  56
+#define WIRE_SEED_SIZE  64
 
 /* Ends with F_END; NULL: no such message. */
 const uint8_t *wire_fields(uint32_t type);

@@ -77,6 +77,8 @@ enum lr_wire_type {
 	LR_WIRE_SEEDS_ARE,  /* count: of all; seeds */
 	LR_WIRE_DESCRIPTOR, /* length, id; with it a descriptor of a file */
 	LR_WIRE_BRING,      /* id, ranges, with a file: those pages are written there -> OK */
+	LR_WIRE_FILLED, /* at, length: bytes of the pages of an ADD that are in place now -> OK, or: */
+	LR_WIRE_WANTED, /* ranges that somebody waits for */
 };
 
 enum lr_wire_code {
@@ -95,6 +97,7 @@ enum lr_wire_code {
 };
 
 #define LR_WIRE_PREFETCH 1U /* SERVE: what nobody has touched yet comes, too */
+#define LR_WIRE_FILLING  1U /* ADD: what is in the file of pages is told by FILLED */
 
 struct lr_wire_range {
 	uint64_t at;
@@ -105,6 +108,7 @@ struct lr_wire_seed {
 	uint8_t id[LR_WIRE_ID];
 	uint32_t users, ended; /* ended: 0, or enum lr_wire_code */
 	uint64_t length, pages, lease, sent;
+	uint64_t missing; /* of pages: bytes that are still to come */
 };
 
 struct lr_wire_bytes {
@@ -128,7 +132,7 @@ struct lr_wire_msg {
 #define LR_WIRE_HEAD 16
 /* Longest message but DATA, whose bytes a sender need not copy. */
 #define LR_WIRE_MESSAGE (LR_WIRE_HEAD + 8 + 4 + LR_WIRE_PATH)
-_Static_assert(LR_WIRE_MESSAGE >= LR_WIRE_HEAD + 4 + LR_WIRE_SEEDS * 56, "a list fits");
+_Static_assert(LR_WIRE_MESSAGE >= LR_WIRE_HEAD + 4 + LR_WIRE_SEEDS * 64, "a list fits");
 
 struct lr_wire_head {
 	enum lr_wire_type type;

@@ -63,6 +63,11 @@ part() { # PART LINE...
 		'local socket: a FIFO in place of a userfaultfd' 'local socket: one without events in place of a userfaultfd'
 }
 
+@test "forkd: a seed that is still filled is read no further than it is, and whole when it is sealed" {
+	part fakes 'local socket: a page that has not come is not read' 'local socket: and is, when it has' \
+		'local socket: but it was never sealed: damaged' 'local socket: pages that can shrink while they are filled'
+}
+
 @test "forkd: another user of the host gets nothing by the socket, whatever its mode" {
 	part fakes 'local socket: another user gets nothing'
 }

@@ -16,9 +16,11 @@ seeds, children, ticket, directory = sys.argv[1:5]
 with open(ticket, "rb") as t:
     text = t.read().strip()
 seed = bytes.fromhex(text.split(b":")[3].decode())
-ADD, FETCH, SERVE, READY, BRING = 32, 37, 38, 39, 44
-REFUSED, OK, TICKET, DESCRIPTOR = 3, 40, 41, 43
+ADD, REMOVE, INSPECT, FETCH, SERVE, READY, BRING, FILLED, WANTED = 32, 34, 36, 37, 38, 39, 44, 45, 46
+REFUSED, OK, TICKET, SEEDS, DESCRIPTOR = 3, 40, 41, 42, 43
 libc = ctypes.CDLL(None, use_errno=True)
+with open(f"{directory}/descriptor", "rb") as d:
+    given = d.read()[32:48]  # the id of what is given by the socket
 work = tempfile.mkdtemp()
 count = bad = 0
 
@@ -109,6 +111,65 @@ def files():
     check("a seed that is a pipe", ask(connect(seeds), ADD, body, [read, read]) == REFUSED)
     fds = [in_memory("descriptor", whole), in_memory("pages", whole)]
     check("sealed, it is held", ask(connect(seeds), ADD, body, fds) == TICKET)
+    ask(connect(seeds), REMOVE, given)
+
+
+def missing():
+    s = connect(seeds)
+    send(s, struct.pack("<IHHQ", 16, INSPECT, 0, 7) + given)
+    data = s.recv(8192)
+    code, = struct.unpack("<I", data[16 + 4 + 20:16 + 4 + 24])
+    return struct.unpack("<Q", data[16 + 4 + 56:16 + 4 + 64])[0], code
+
+
+def filling():
+    """Pages that come after the ticket."""
+    whole, size, body = 2 | 4 | 8, 2 | 4, struct.pack("<QI", 60000, 1)
+    check("a directory that is being filled", ask(connect(seeds), ADD, body + directory.encode()) == REFUSED)
+    fds = [in_memory("descriptor", size), in_memory("pages", size)]
+    check("a descriptor that can be written", ask(connect(seeds), ADD, body, fds) == REFUSED)
+    fds = [in_memory("descriptor", whole), in_memory("pages", 4)]
+    check("pages that can shrink while they are filled", ask(connect(seeds), ADD, body, fds) == REFUSED)
+    fds = [in_memory("descriptor", whole), in_memory("pages", size)]
+    length = os.fstat(fds[1]).st_size
+    s = connect(seeds)
+    send(s, struct.pack("<IHHQ", len(body), ADD, 0, 7) + body, fds)
+    text = s.recv(8192)[16:]
+    check("pages that are still written", text.startswith(b"lean-seed:"))
+    check("all but the first are missing", missing() == (length - 4096, 0))
+    for what, at, n in (("bytes that are no page", 4096, 100), ("more than there is", 4096, length), ("beyond the end", 1 << 62, 1 << 63)):
+        check(what, ask(s, FILLED, struct.pack("<QQ", at, n)) == REFUSED)
+    check("another connection fills it", ask(connect(seeds), FILLED, struct.pack("<QQ", 4096, 4096)) == REFUSED)
+    reader = connect()
+    read_one = struct.pack("<QI", 4096, 1)
+    memory = os.memfd_create("m")
+    check("a ticket before the pages is one", ask(reader, FETCH, text) == DESCRIPTOR)
+    check("a page that has not come is not read", ask(reader, BRING, given + read_one, [memory]) == REFUSED and not os.fstat(memory).st_size)
+    check("what somebody waits for is told, once", [ask(s, FILLED, struct.pack("<QQ", 4096, 0)) for _ in range(2)] == [WANTED, OK])
+    check("one page has come", ask(s, FILLED, struct.pack("<QQ", 4096, 4096)) == OK and missing()[0] == length - 8192)
+    check("and is, when it has", ask(reader, BRING, given + read_one, [memory]) == OK and os.fstat(memory).st_size == 8192)
+    check("it comes once", ask(s, FILLED, struct.pack("<QQ", 4096, 4096)) == OK and missing()[0] == length - 8192)
+    check("all have come", ask(s, FILLED, struct.pack("<QQ", 0, length)) == OK and missing() == (0, 0))
+    s.close()
+    for _ in range(50):
+        if missing()[1]:
+            break
+        time.sleep(0.1)
+    check("but it was never sealed: damaged", missing()[1] == 9)
+    s = connect(seeds)
+    ask(s, ADD, body, [in_memory("descriptor", whole), fds[1]])
+    ask(s, FILLED, struct.pack("<QQ", 0, length))
+    fcntl.fcntl(fds[1], 1033, 8)
+    check("it is sealed", ask(s, FILLED, struct.pack("<QQ", 0, 0)) == OK)
+    check("what is whole is not filled", ask(s, FILLED, struct.pack("<QQ", 4096, 4096)) == REFUSED)
+    s.close()
+    time.sleep(0.3)
+    check("and stays", missing() == (0, 0))
+    ask(connect(seeds), REMOVE, given)
+    s = connect(seeds)
+    ask(s, ADD, body, [in_memory("descriptor", whole), in_memory("pages", size)])
+    ask(connect(seeds), REMOVE, given)
+    check("a revoked one is not filled", ask(s, FILLED, struct.pack("<QQ", 4096, 4096)) == REFUSED)
 
 
 def cgroups():
@@ -206,6 +267,7 @@ def others():
 os.chmod(work, 0o755)
 tickets()
 files()
+filling()
 cgroups()
 processes()
 messages()

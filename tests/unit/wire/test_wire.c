@@ -30,8 +30,8 @@ static struct lr_wire_msg sample(enum lr_wire_type type)
 	memset(m.proof, 0x9f, sizeof(m.proof));
 	m.ranges[0] = (struct lr_wire_range){0x1000, 1};
 	m.ranges[1] = (struct lr_wire_range){0x7000, 255};
-	m.seeds[0] = (struct lr_wire_seed){{1}, 2, 3, 4, 5, 6, 7};
-	m.seeds[1] = (struct lr_wire_seed){{8}, 9, 10, 11, 12, 13, 14};
+	m.seeds[0] = (struct lr_wire_seed){{1}, 2, 3, 4, 5, 6, 7, 15};
+	m.seeds[1] = (struct lr_wire_seed){{8}, 9, 10, 11, 12, 13, 14, 16};
 	return m;
 }
 
@@ -78,7 +78,7 @@ TEST(messages_come_back)
 			CHECK_INT(lr_wire_decode_all(bytes, k, &got), -EPROTO);
 		CHECK_INT(lr_wire_decode_all(bytes, (size_t)n + 1, &got), -EPROTO);
 	}
-	CHECK_INT(types, 21);
+	CHECK_INT(types, 23);
 }
 
 TEST(a_message_as_bytes)
