@@ -95,10 +95,9 @@ static int visit(struct cap *c, const char *name, int type,
 	if (r < 0)
 		return lr_fail(err, -r, "look into %s", path);
 	r = look(c, err);
-	/* Nothing that follows may happen elsewhere than the caller thinks. */
-	if (lr_setns(back, type) < 0)
-		_exit(125);
-	return r;
+	/* What follows a failure looks at no namespace of these types. */
+	int home = lr_setns(back, type);
+	return home < 0 ? lr_fail(err, -home, "return to our own %s namespace", name) : r;
 }
 
 int cap_spaces_refuse(struct cap *c, struct lr_err *err)
