@@ -107,7 +107,7 @@ static int take(struct cap *c, struct lr_err *err)
 
 /* Of memory that is gone the kernel shows nothing, and says of little that it can't. So what was read
  * is believed when its owner is still there behind it; and a failure may be no more than its death. */
-static int check_twins(const struct cap *c, struct lr_err *err)
+int cap_check_twins(const struct cap *c, struct lr_err *err)
 {
 	for (size_t i = 0; i < c->n; i++) {
 		const struct cap_process *p = &c->p[i];
@@ -127,6 +127,7 @@ static int copy(struct cap *c, struct lr_err *err)
 {
 	int r = 0;
 
+	c->private_at = c->pages_at;
 	for (size_t i = 0; r >= 0 && i < c->n; i++) {
 		if (c->p[i].seed.flags & LR_SEED_ZOMBIE)
 			continue;
@@ -136,7 +137,7 @@ static int copy(struct cap *c, struct lr_err *err)
 	}
 	if (r >= 0)
 		r = cap_write(c, err);
-	int dead = check_twins(c, err);
+	int dead = cap_check_twins(c, err);
 	return dead < 0 ? dead : r;
 }
 
@@ -194,11 +195,14 @@ static int capture(struct cap *c, struct lr_capture_stats *stats, bool *copied, 
 		end(c);
 	else if (r >= 0)
 		cap_here_tell(c);
+	if (r >= 0 && c->opts->filled)
+		r = cap_pages_fill(c, err);
 	cap_tree_let_go(c);
 	for (size_t i = 0; i < c->n; i++) {
 		cap_inside_reap(c, &c->p[i]);
 		lr_trace_close(&c->p[i].trace);
 		c->p[i].pidfd = lr_close(c->p[i].pidfd);
+		c->p[i].mem = lr_close(c->p[i].mem);
 	}
 	close_all(c);
 	stats->pages = c->pages_at / LR_SEED_PAGE - 1;

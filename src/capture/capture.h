@@ -9,6 +9,9 @@
  *	let go    they run on, whatever happens from here
  *	copy      from the twins, their memory to the file of pages; then the twins end
  *
+ * What lies where in the file of pages is known before it is copied, but for pages of zeros, which
+ * are left out. Where they may stay (`later`), as holes, the descriptor is written before the copy.
+ *
  * Whoever runs this may be killed at any point; trace.h says why that does no harm. A twin is a
  * child of its process, with no signal at its end, and is waited for by it (a few calls are made in
  * the process once more).
@@ -29,6 +32,17 @@ struct lr_capture_filter {
 	size_t n;
 };
 
+/* Of the file of pages. */
+struct lr_capture_pages {
+	uint64_t at, pages; /* at: in bytes */
+};
+
+#define LR_CAPTURE_WANTED 64
+struct lr_capture_wanted {
+	struct lr_capture_pages v[LR_CAPTURE_WANTED];
+	size_t n;
+};
+
 struct lr_capture {
 	pid_t pid;      /* the root of the tree, as we see it */
 	int descriptor; /* files that are empty, opened for reading and writing */
@@ -45,6 +59,11 @@ struct lr_capture {
 	/* Called when both files are written; may be NULL. What it returns below 0 makes it fail. */
 	int (*written)(void *arg, struct lr_err *err);
 	void *written_arg;
+	/* Not NULL: private memory is copied after `written`, and this is told, with written_arg, what
+	 * is in place. It adds to `wanted` what shall come next; whatever it says, what has to be
+	 * there before a child is comes first. */
+	int (*filled)(void *arg, const struct lr_capture_pages *now, bool last,
+		      struct lr_capture_wanted *wanted, struct lr_err *err);
 	/* All are held until then, and killed: the root, and with it its pid namespace. */
 	bool end;
 	/* Where its own tmpfs are that are carried, as clean paths in its root; NULL at the end. May be

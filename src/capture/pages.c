@@ -78,7 +78,6 @@ int cap_pages_put(struct cap *c, const uint8_t *bytes, uint64_t start, size_t n,
 }
 
 struct source {
-	pid_t pid;
 	int mem, pagemap;
 	uint8_t *buffer;
 };
@@ -93,6 +92,20 @@ static int read_pages(const struct source *s, uint64_t start, size_t n, struct l
 	return got == (ssize_t)size ? 0
 				    : lr_fail(err, got < 0 ? errno : EIO, "read memory at %llx",
 					      (unsigned long long)start);
+}
+
+/* n pages of the process's own. `file`: without them the file's would be there. */
+static int take_pages(struct cap *c, const struct source *s, struct cap_process *p, bool file,
+		      uint64_t start, size_t n, struct lr_err *err)
+{
+	if (c->opts->filled) {
+		if (add_run(c, start, n, &p->runs, &p->n_runs) < 0)
+			return lr_fail(err, ENOMEM, "list the pages");
+		c->pages_at += n * LR_SEED_PAGE;
+		return 0;
+	}
+	int r = read_pages(s, start, n, err);
+	return r < 0 ? r : cap_pages_put(c, s->buffer, start, n, file, &p->runs, &p->n_runs, err);
 }
 
 /* The pages among `map` that are the process's own. */
@@ -110,10 +123,7 @@ static int copy_batch(struct cap *c, const struct source *s, struct cap_process 
 		     k++)
 			;
 		if (k > i) {
-			r = read_pages(s, start + i * LR_SEED_PAGE, k - i, err);
-			if (r >= 0)
-				r = cap_pages_put(c, s->buffer, start + i * LR_SEED_PAGE, k - i,
-						  file, &p->runs, &p->n_runs, err);
+			r = take_pages(c, s, p, file, start + i * LR_SEED_PAGE, k - i, err);
 			continue;
 		}
 		if (map[k] & PM_GUARD)
@@ -175,12 +185,12 @@ int cap_pages_copy(struct cap *c, struct cap_process *p, struct lr_err *err)
 	char path[40];
 
 	snprintf(path, sizeof(path), "/proc/%d/mem", p->twin);
-	LR_CLEANUP_FD int mem = lr_open(path, O_RDONLY | O_CLOEXEC);
+	p->mem = lr_open(path, O_RDONLY | O_CLOEXEC);
 	snprintf(path, sizeof(path), "/proc/%d/pagemap", p->twin);
 	LR_CLEANUP_FD int pagemap = lr_open(path, O_RDONLY | O_CLOEXEC);
-	if (mem < 0 || pagemap < 0 || !buffer)
+	if (p->mem < 0 || pagemap < 0 || !buffer)
 		return lr_fail(err, errno, "open the memory of the twin of process %d", p->pid);
-	const struct source s = {p->twin, mem, pagemap, buffer};
+	const struct source s = {p->mem, pagemap, buffer};
 	int r = match(c, p, err);
 	for (size_t i = 0; r >= 0 && i < p->maps.n; i++) {
 		const struct cap_vma *v = &p->maps.v[i];
@@ -188,4 +198,136 @@ int cap_pages_copy(struct cap *c, struct cap_process *p, struct lr_err *err)
 			r = copy_vma(c, &s, p, v, err);
 	}
 	return r;
+}
+
+/* ---- later ------------------------------------------------------------------------------------ */
+
+#define TELL_PAGES 1024U
+
+struct filling {
+	struct cap *c;
+	uint8_t *buffer;
+	struct lr_capture_pages told; /* in place, and not told yet */
+	struct lr_capture_wanted wanted;
+};
+
+/* Not each time: that is a question to another process. */
+static int tell(struct filling *f, bool last, struct lr_err *err)
+{
+	const struct lr_capture *o = f->c->opts;
+	int r = 0;
+
+	if (f->told.pages || last)
+		r = o->filled(o->written_arg, &f->told, last, &f->wanted, err);
+	f->told.at += f->told.pages * LR_SEED_PAGE;
+	f->told.pages = 0;
+	return r;
+}
+
+/* Where there are zeros, the file has a hole. */
+static int put_sparse(struct filling *f, size_t n, uint64_t at, struct lr_err *err)
+{
+	for (size_t i = 0, k; i < n; i = k) {
+		for (k = i; k < n && !is_zero(f->buffer + k * LR_SEED_PAGE); k++)
+			;
+		if (k == i) {
+			f->c->zero_pages++;
+			k++;
+			continue;
+		}
+		int r = cap_put(f->c->opts->pages, f->buffer + i * LR_SEED_PAGE,
+				(k - i) * LR_SEED_PAGE, at + i * LR_SEED_PAGE, "pages", err);
+		if (r < 0)
+			return r;
+	}
+	return 0;
+}
+
+/* What of the file's pages [at, end) this run has. */
+static int fill_run(struct filling *f, const struct cap_process *p, const struct lr_seed_run *run,
+		    uint64_t at, uint64_t end, struct lr_err *err)
+{
+	const uint64_t run_end = run->at + run->pages * LR_SEED_PAGE;
+	const struct source s = {p->mem, LR_NOFD, f->buffer};
+	int r = 0;
+
+	at = at < run->at ? run->at : at;
+	end = end < run_end ? end : run_end;
+	for (size_t n; r >= 0 && at < end; at += n * LR_SEED_PAGE) {
+		n = (size_t)((end - at) / LR_SEED_PAGE);
+		n = n < CAP_BATCH ? n : CAP_BATCH;
+		r = read_pages(&s, run->start + (at - run->at), n, err);
+		if (r >= 0)
+			r = put_sparse(f, n, at, err);
+		if (r < 0)
+			return r;
+		if (f->told.at + f->told.pages * LR_SEED_PAGE != at || f->told.pages >= TELL_PAGES)
+			r = tell(f, false, err);
+		if (!f->told.pages)
+			f->told.at = at;
+		f->told.pages += n;
+	}
+	return r;
+}
+
+/* Until nobody waits. */
+static int fill_wanted(struct filling *f, struct lr_err *err)
+{
+	int r = 0;
+
+	while (r >= 0 && f->wanted.n) {
+		const struct lr_capture_wanted w = f->wanted;
+		f->wanted.n = 0;
+		for (size_t k = 0; k < w.n; k++) {
+			const uint64_t end = w.v[k].at + w.v[k].pages * LR_SEED_PAGE;
+			for (size_t i = 0; r >= 0 && i < f->c->n; i++)
+				for (size_t j = 0; r >= 0 && j < f->c->p[i].n_runs; j++)
+					r = fill_run(f, &f->c->p[i], &f->c->p[i].runs[j], w.v[k].at,
+						     end, err);
+		}
+		if (r >= 0)
+			r = tell(f, false, err);
+	}
+	return r;
+}
+
+/* What lies on a file, or all else. Runs and mappings are in the order of their addresses. */
+static int fill(struct filling *f, const struct cap_process *p, bool file, struct lr_err *err)
+{
+	const struct cap_vma *v = p->maps.v;
+	int r = 0;
+
+	for (size_t i = 0; r >= 0 && i < p->n_runs; i++) {
+		const struct lr_seed_run *run = &p->runs[i];
+		while (v->end <= run->start)
+			v++;
+		if ((v->inode != 0) != file)
+			continue;
+		/* In parts, so that nobody waits for a long one. */
+		for (uint64_t k = 0; r >= 0 && k < run->pages; k += TELL_PAGES) {
+			const uint64_t at = run->at + k * LR_SEED_PAGE;
+			r = fill_run(f, p, run, at, at + TELL_PAGES * LR_SEED_PAGE, err);
+			if (r >= 0)
+				r = fill_wanted(f, err);
+		}
+	}
+	return r;
+}
+
+int cap_pages_fill(struct cap *c, struct lr_err *err)
+{
+	LR_CLEANUP_FREE uint8_t *buffer = malloc((size_t)CAP_BATCH * LR_SEED_PAGE);
+	/* Objects and files of tmpfs are there since all was held. */
+	struct filling f = {
+		.c = c, .buffer = buffer, .told = {LR_SEED_PAGE, c->private_at / LR_SEED_PAGE - 1}};
+	int r = buffer ? 0 : lr_fail(err, ENOMEM, "copy the memory of process %d", c->opts->pid);
+
+	for (int pass = 0; pass < 2; pass++) {
+		for (size_t i = 0; r >= 0 && i < c->n; i++)
+			r = fill(&f, &c->p[i], pass == 0, err);
+		if (r >= 0)
+			r = tell(&f, false, err);
+	}
+	int dead = cap_check_twins(c, err);
+	return dead < 0 ? dead : r < 0 ? r : tell(&f, true, err);
 }

@@ -89,6 +89,7 @@ struct cap_process {
 	void *auxv;
 	size_t auxv_size;
 	pid_t twin, twin_inside;      /* as we see it, and as the process does */
+	int mem;                      /* the twin's, as a file; or LR_NOFD */
 	bool twin_lost;               /* there may be one that we don't know */
 	int pidfd;                    /* of a process with a twin; else LR_NOFD */
 	uint64_t thp_disable, caught; /* caught: or ignored; signal n: bit n - 1 */
@@ -142,7 +143,8 @@ struct cap {
 	uint64_t held_until;
 	char *refusals; /* lines */
 	size_t n_refusals;
-	uint64_t pages_at; /* end of what was written to the file of pages */
+	uint64_t pages_at;   /* end of what was written to the file of pages */
+	uint64_t private_at; /* where private memory begins in that file */
 	uint64_t zero_pages;
 	size_t first_run; /* of those that a page may be added to */
 };
@@ -231,8 +233,14 @@ struct cap_contents {
 };
 int cap_runs_copy(struct cap *c, const struct cap_contents *from, uint8_t *buffer,
 		  struct lr_err *err);
+/* With `filled` they are listed, and nothing is read, until cap_pages_fill. */
 int cap_pages_copy(struct cap *c, struct cap_process *p, struct lr_err *err);
+/* Once a seed is with others. */
+int cap_pages_fill(struct cap *c, struct lr_err *err);
 #define CAP_BATCH 256U /* pages */
+
+/* capture.c: whether all twins are still there: only then was what was read theirs. */
+int cap_check_twins(const struct cap *c, struct lr_err *err);
 
 /* write.c */
 int cap_write(struct cap *c, struct lr_err *err);

@@ -64,7 +64,7 @@ static int add_process(struct cap *c, pid_t pid, pid_t parent, struct lr_err *er
 	memset(&v[c->n], 0, sizeof(*v));
 	v[c->n].pid = pid;
 	v[c->n].parent = parent;
-	v[c->n].trace.memfd = v[c->n].pidfd = LR_NOFD;
+	v[c->n].trace.memfd = v[c->n].pidfd = v[c->n].mem = LR_NOFD;
 	if (known && st.state == 'Z')
 		v[c->n].seed.flags = LR_SEED_ZOMBIE;
 	c->n++;

@@ -47,9 +47,11 @@ struct lr_checkpoint_opts {
 	const char *forkd; /* its control socket; NULL: the usual one */
 	/* With a ticket: called with it before the container ends; may be NULL. What it returns below 0
 	 * takes the seed back, and the container goes on. */
-	int (*tell)(const char *ticket, struct lr_err *err);
-	char *ticket;   /* NULL: no; checkpoint: where it is written, LR_TICKET_TEXT */
-	uint64_t lease; /* of it, in ms; 0: the daemon's */
+	int (*tell)(void *arg, const char *ticket, struct lr_err *err);
+	void *tell_arg;
+	char *ticket;    /* NULL: no; checkpoint: where it is written, LR_TICKET_TEXT */
+	bool background; /* what is in memory is copied after the ticket */
+	uint64_t lease;  /* of it, in ms; 0: the daemon's */
 	const char
 		*ticket_from; /* restore: a ticket, or where one is (lr_ticket_place); NULL: no */
 	bool prefetch;        /* what nobody touches comes, too */
@@ -69,6 +71,7 @@ struct lr_checkpoint_job {
 	const struct lr_checkpoint_opts *opts;
 	const struct oci_config *config;
 	pid_t pid; /* the container's init */
+	int lock; /* by it nobody else changes the container; a process that stays longer closes it */
 	bool paused;
 	const char *notify; /* the runtime's directory that may be mounted on /run/notify */
 	const char

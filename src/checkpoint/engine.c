@@ -28,6 +28,7 @@ static int check_remote(const struct lr_checkpoint_opts *o, struct lr_err *err)
 	if (!o->ticket && !o->ticket_from) {
 		const char *alone = o->lease                  ? "--lease"
 				    : o->forkd                ? "--forkd"
+				    : o->background           ? "--background"
 				    : o->prefetch || o->eager ? "--fetch"
 							      : NULL;
 		return alone ? lr_refuse(err, EINVAL, "%s goes with --remote", alone) : 0;
@@ -36,6 +37,11 @@ static int check_remote(const struct lr_checkpoint_opts *o, struct lr_err *err)
 		return lr_refuse(err, EINVAL, "--remote goes with --engine=fork");
 	if (o->image_path)
 		return lr_refuse(err, EINVAL, "--remote contradicts --image-path");
+	if (o->background && o->stop) {
+		lr_refuse(err, EINVAL, "--background contradicts --stop");
+		return lr_err_hint(
+			err, "what is copied after the ticket is in the container until then");
+	}
 	return 0;
 }
 

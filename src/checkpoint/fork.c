@@ -193,16 +193,18 @@ static int to_files(struct saving *x, struct lr_arena *a, struct lr_err *err)
 	return r;
 }
 
-static int to_daemon(struct saving *x, struct lr_err *err)
+static int to_daemon(void *saving, const struct lr_checkpoint_opts *o, struct lr_err *err)
 {
+	struct saving *x = saving;
 	struct lr_gift g;
 
-	int r = lr_gift_begin(x->job->opts, &g, err);
+	int r = lr_gift_begin(o, &g, err);
 	if (r >= 0) {
 		x->capture.pages = g.pages;
 		x->capture.descriptor = g.descriptor;
 		x->capture.written = lr_gift_give;
 		x->capture.written_arg = &g;
+		x->capture.filled = o->background ? lr_gift_fill : NULL;
 		r = capture(x, err);
 	}
 	lr_gift_end(&g, r < 0);
@@ -263,7 +265,10 @@ static int checkpoint(const struct lr_checkpoint_job *job, struct lr_arena *a, s
 	}
 	if (r < 0)
 		return r;
-	return job->opts->ticket ? to_daemon(&x, err) : to_files(&x, a, err);
+	if (!job->opts->ticket)
+		return to_files(&x, a, err);
+	return job->opts->background ? lr_checkpoint_apart(job, to_daemon, &x, err)
+				     : to_daemon(&x, job->opts, err);
 }
 #else
 static int checkpoint(const struct lr_checkpoint_job *job, struct lr_arena *a, struct lr_err *err)

@@ -198,16 +198,34 @@ int lr_checkpoint_read_descriptor(int fd, struct lr_arena *a, void **ret, uint64
 
 /* ---- remote.c ------------------------------------------------------------------------------ */
 
+struct lr_capture_pages;
+struct lr_capture_wanted;
+
 /* A seed on its way to lean-forkd: the two files, in memory. lr_gift_end also after a failure. */
 struct lr_gift {
 	const struct lr_checkpoint_opts *opts;
 	int sock, descriptor, pages;
 	bool asked; /* it may be with the daemon, whatever was answered */
+	bool told;  /* somebody has the ticket */
 };
 int lr_gift_begin(const struct lr_checkpoint_opts *o, struct lr_gift *g,
 		  struct lr_err *err) LR_MUST_CHECK;
 int lr_gift_give(void *gift, struct lr_err *err); /* lr_capture.written */
+/* lr_capture.filled */
+int lr_gift_fill(void *gift, const struct lr_capture_pages *now, bool last,
+		 struct lr_capture_wanted *wanted, struct lr_err *err);
 void lr_gift_end(struct lr_gift *g, bool failed);
+
+/* ---- background.c -------------------------------------------------------------------------- */
+
+/*
+ * Does `work` in a process that stays, with o->tell by which it hands over the ticket; returns when
+ * that has happened, and our caller's own `tell` has succeeded, or with the error of either.
+ */
+int lr_checkpoint_apart(const struct lr_checkpoint_job *job,
+			int (*work)(void *arg, const struct lr_checkpoint_opts *o,
+				    struct lr_err *err),
+			void *arg, struct lr_err *err) LR_MUST_CHECK;
 
 /* For lr_checkpoint_engine.open. */
 int lr_checkpoint_fetch(const struct lr_checkpoint_opts *o, struct lr_arena *a,

@@ -14,6 +14,7 @@
 
 #include "src/base/fd.h"
 #include "src/base/log.h"
+#include "src/capture/capture.h"
 #include "src/checkpoint/internal.h"
 #include "src/forkctl/forkctl.h"
 #include "src/sys/syscalls.h"
@@ -56,15 +57,37 @@ int lr_gift_begin(const struct lr_checkpoint_opts *o, struct lr_gift *g, struct 
 int lr_gift_give(void *gift, struct lr_err *err)
 {
 	struct lr_gift *g = gift;
-	const int all = F_SEAL_SEAL | F_SEAL_SHRINK | F_SEAL_GROW | F_SEAL_WRITE;
+	const struct lr_checkpoint_opts *o = g->opts;
+	const int size = F_SEAL_SHRINK | F_SEAL_GROW, all = size | F_SEAL_SEAL | F_SEAL_WRITE;
 
-	if (fcntl(g->descriptor, F_ADD_SEALS, all) < 0 || fcntl(g->pages, F_ADD_SEALS, all) < 0)
+	if (fcntl(g->descriptor, F_ADD_SEALS, all) < 0 ||
+	    fcntl(g->pages, F_ADD_SEALS, o->background ? size : all) < 0)
 		return lr_fail(err, errno, "seal the seed");
 	g->asked = true;
-	int r = lr_forkctl_add(g->sock, NULL, g->descriptor, g->pages, g->opts->lease,
-			       g->opts->ticket, err);
+	int r = o->background ? lr_forkctl_add_filling(g->sock, g->descriptor, g->pages, o->lease,
+						       o->ticket, err)
+			      : lr_forkctl_add(g->sock, NULL, g->descriptor, g->pages, o->lease,
+					       o->ticket, err);
 	/* Before a container ends that is nowhere else: whoever has no ticket has nothing. */
-	return r >= 0 && g->opts->tell ? g->opts->tell(g->opts->ticket, err) : r;
+	if (r >= 0 && o->tell)
+		r = o->tell(o->tell_arg, o->ticket, err);
+	g->told = r >= 0;
+	return r;
+}
+
+int lr_gift_fill(void *gift, const struct lr_capture_pages *now, bool last,
+		 struct lr_capture_wanted *wanted, struct lr_err *err)
+{
+	const struct lr_gift *g = gift;
+	struct lr_wire_range v[LR_WIRE_RANGES];
+	size_t n;
+
+	if (last && fcntl(g->pages, F_ADD_SEALS, F_SEAL_SEAL | F_SEAL_WRITE) < 0)
+		return lr_fail(err, errno, "seal the seed");
+	int r = lr_forkctl_filled(g->sock, now->at, now->pages * LR_WIRE_PAGE, v, &n, err);
+	for (size_t i = 0; r >= 0 && i < n && wanted->n < LR_CAPTURE_WANTED; i++)
+		wanted->v[wanted->n++] = (struct lr_capture_pages){v[i].at, v[i].pages};
+	return r;
 }
 
 /* Nobody can have the ticket of a checkpoint that failed; nor have we, if its answer was lost. */
@@ -85,7 +108,8 @@ static void take_back(const struct lr_gift *g)
 
 void lr_gift_end(struct lr_gift *g, bool failed)
 {
-	if (failed && g->asked)
+	/* One that is told of, and has not all its pages, the daemon calls damaged. */
+	if (failed && g->asked && !g->told)
 		take_back(g);
 	g->sock = lr_close(g->sock);
 	g->descriptor = lr_close(g->descriptor);

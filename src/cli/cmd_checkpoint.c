@@ -49,6 +49,7 @@ static int checkpoint_opts(const struct lr_cli_args *args, struct lr_arena *a,
 			       lr_cli_str(args, LR_OPT_TMPFS_FILES),
 		.prefetch = fetch && lr_streq(fetch, "prefetch"),
 		.eager = fetch && lr_streq(fetch, "eager"),
+		.background = lr_cli_flag(args, LR_OPT_BACKGROUND),
 		.leave_running = lr_cli_flag(args, LR_OPT_LEAVE_RUNNING),
 		.stop = lr_cli_flag(args, LR_OPT_STOP),
 		.pre_dump = lr_cli_flag(args, LR_OPT_PRE_DUMP),
@@ -89,8 +90,9 @@ static void choose_engine(struct lr_checkpoint_opts *o)
 		o->engine = "fork";
 }
 
-static int print_ticket(const char *ticket, struct lr_err *err)
+static int print_ticket(void *arg, const char *ticket, struct lr_err *err)
 {
+	(void)arg;
 	char line[LR_TICKET_TEXT + 1];
 	int n = snprintf(line, sizeof(line), "%s\n", ticket);
 

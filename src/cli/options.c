@@ -40,6 +40,8 @@ const struct lr_cli_opt lr_cli_opts[] = {
 	FLAG("all", 'a', ALL, LR_ON(KILL), "signal every process of the container"),
 	OPT("apparmor", 0, APPARMOR, STRING, "PROFILE", LR_ON(EXEC), "AppArmor profile of the process"),
 	FLAG("auto-dedup", 0, AUTO_DEDUP, CRIU, "drop memory images that are no longer needed"),
+	FLAG("background", 0, BACKGROUND, LR_ON(CHECKPOINT),
+	     "print the ticket of --remote first, and copy memory after that"),
 	OPT("blkio-weight", 0, BLKIO_WEIGHT, INT, "N", LR_ON(UPDATE), "block I/O weight, 10 to 1000"),
 	OPT("bundle", 'b', BUNDLE, DIR, "DIR", BEGIN | LR_ON(SPEC) | LR_ON(POOL),
 	    "the bundle: config.json and the root filesystem (default: .)"),

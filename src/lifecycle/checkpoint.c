@@ -61,6 +61,7 @@ static int run_engine(const struct lr_existing *c, const struct lr_checkpoint_op
 	struct lr_checkpoint_job job = {
 		.opts = o,
 		.pid = c->record.pid,
+		.lock = c->entry.dir,
 		.paused = c->status == LR_PAUSED,
 		.freezer = freezer(&c->cgroup),
 		.notify = lr_strf(a, "%s/%s/" LR_NOTIFY_DIR, c->store.path, c->record.id),

@@ -711,6 +711,32 @@ class MakesRemoteSeed(Remote, MakesSeed):
         return problems
 
 
+class MakesRemoteSeedLater(MakesRemoteSeed):
+    """Who copies may fail when the ticket is told: then lean-forkd calls the seed damaged."""
+
+    @staticmethod
+    def seeds(place):
+        """When all are whole, or over."""
+        for _ in range(2500):
+            lines = Forkd.ask(place, "list")[1].splitlines()
+            if all(s.endswith(" missing=0") or " held " not in s for s in lines):
+                break
+            time.sleep(0.002)
+        return lines
+
+    def well(self, place, name, dead=False):
+        # Who was killed after the ticket has left a twin.
+        return super().well(place, name, dead or name == "more")
+
+    def worked(self, place):
+        damaged = any(" damaged " in s for s in self.seeds(place))
+        return self.lives_on(place, True) if damaged else super().worked(place)
+
+    def after(self, place, status, killed, before):
+        problems = [f"waits for ever: {s}" for s in self.seeds(place) if " held " in s and not s.endswith(" missing=0")]
+        return problems + super().after(place, status, killed, before)
+
+
 class ContinuesRemoteSeed(Remote, ContinuesSeed):
     def __init__(self, name, options, *words):
         super().__init__(name, options, *words)
@@ -874,6 +900,7 @@ VERBS = [
     ContinuesSeed("restore-fork-detached", "-d", "stay"),
     MakesRemoteSeed("checkpoint-remote"),
     MakesRemoteSeed("checkpoint-remote-stop", "--stop", stop=True),
+    MakesRemoteSeedLater("checkpoint-remote-background", "--background"),
     ContinuesRemoteSeed("restore-remote", ""),
     ContinuesRemoteSeed("restore-remote-detached", "-d --fetch=prefetch", "stay"),
     ContinuesNamedSeed("run-seed", "--seed-dir . run -b {bundle} {id}", stays=False),
