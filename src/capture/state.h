@@ -13,8 +13,15 @@
 #include "src/seed/seed.h"
 #include "src/trace/trace.h"
 
+/* A call that goes on by restart_syscall(2). */
+struct cap_restart {
+	uint32_t nr; /* 0: none, or nobody knows which */
+	uint64_t args[6], sp, pc;
+};
+
 struct cap_thread {
 	pid_t tid;                  /* as we see it */
+	struct cap_restart again;   /* before it was held */
 	bool held, filtered;        /* filtered: by seccomp(2) */
 	struct lr_seed_thread seed; /* ranges and references are filled in at the end */
 	void *xsave;
@@ -186,6 +193,12 @@ char *cap_read_link(struct lr_arena *a, const char *path);
 /* What was opened, in another way, and by no name again; below 0: errno says why. */
 int cap_open_again(int fd, int flags);
 uint32_t cap_inner_pid(pid_t pid); /* as its own pid namespace has it; 0: it is gone */
+
+/* restarts.c: before it is held. Pure: of /proc/TID/syscall and wchan; whether a held thread still is
+ * in that call. */
+void cap_restart_look(struct cap *c, pid_t pid, struct cap_thread *t);
+void cap_restart_of(const char *text, const char *wchan, struct cap_restart *ret);
+bool cap_restart_is(const struct cap_restart *x, const struct user_regs_struct *r);
 
 /* threads.c: what ptrace(2) tells; inside.c: what only calls in the process tell. */
 int cap_threads_take(struct cap *c, struct cap_process *p, struct lr_err *err);

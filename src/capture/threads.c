@@ -69,9 +69,9 @@ static int take_rseq(struct cap_thread *t, struct lr_err *err)
  * on by restart_syscall(2), too, as nanosleep(2): what the kernel keeps for that can't be carried,
  * and a call that takes longer is better than an EINTR that no signal explains.
  */
-static void settle_for_child(struct user_regs_struct *regs)
+static void settle_for_child(const struct cap_thread *t, struct user_regs_struct *regs)
 {
-	uint64_t nr = regs->orig_rax;
+	uint64_t nr = cap_restart_is(&t->again, regs) ? t->again.nr : regs->orig_rax;
 
 	lr_trace_settle(regs, LR_TRACE_RESTART);
 	if (regs->rax == SYS_restart_syscall && nr != SYS_restart_syscall && (int64_t)nr >= 0)
@@ -94,7 +94,7 @@ static int take_regs(const struct cap_process *p, struct cap_thread *t, struct l
 		if (r < 0)
 			return r;
 	}
-	settle_for_child(&regs);
+	settle_for_child(t, &regs);
 	memcpy(t->seed.regs, &regs, sizeof(regs));
 	return 0;
 }

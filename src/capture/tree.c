@@ -94,7 +94,8 @@ static int list_threads(struct cap *c, size_t i, struct lr_err *err)
 			return lr_fail(err, ENOMEM, "list the threads of process %d", p->pid);
 		p->threads = t;
 		memset(&t[p->n_threads], 0, sizeof(*t));
-		t[p->n_threads++].tid = tid;
+		t[p->n_threads].tid = tid;
+		cap_restart_look(c, p->pid, &t[p->n_threads++]);
 		found++;
 	}
 	if (errno)

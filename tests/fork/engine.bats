@@ -779,6 +779,43 @@ have_seed() {
 	assert_eq "$output" "in there"
 }
 
+# The call that a thread waits in, by its number; only its owner may see that.
+calls_of() { # PID
+	local task
+	for task in "/proc/$1/task/"*; do
+		cut -d ' ' -f 1 "$task/syscall"
+	done | sort -n | paste -s -d ' '
+}
+
+@test "fork: what sleeps, polls or waits for a futex does so in the child of a second seed, too" {
+	rm -rf "$BUNDLE/rootfs"
+	"$LR_LIB/mkpython" "$BUNDLE/rootfs" || skip "no python3 to copy"
+	cfg --arg p 'import ctypes, threading
+libc = ctypes.CDLL(None)
+def begin(*call):
+    def work():
+        libc.syscall(*call)
+        open("/ended", "w").write(str(call[0]))
+    threading.Thread(target=work).start()
+time = (ctypes.c_long * 2)(600, 0)
+word = ctypes.c_int(0)
+begin(35, time, None)
+begin(230, 1, 0, time, None)
+begin(7, None, 0, 600000)
+begin(202, ctypes.byref(word), 0, 0, time)
+' '.process.args = ["/usr/bin/python3", "-c", $p]'
+	start
+	wait_until eval '[[ $(calls_of "$(pid_of)") = *"7 35 202"*" 230" ]]'
+	seed "$ID"
+	wait_until eval '[[ $(calls_of "$(pid_of)") = *"219 219 219 219" ]]' # restart_syscall: nobody sees any more what it was
+	seed "$ID"
+	rt delete --force "$ID"
+	grow "$ID"
+	# Whoever let it go has interrupted some of them once more.
+	wait_until eval '[[ "$(calls_of "$(pid_of)") " =~ ^((7|35|202|219|230)\ ){5}$ ]]'
+	[ ! -e "$R/ended" ] || fail "call $(cat "$R/ended") ended"
+}
+
 # It stops when a seed's process has said that it is in place, and waits for the word to go on.
 stops_late() { # VERB ARGUMENT...
 	rm -f late

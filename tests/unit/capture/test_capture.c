@@ -5,12 +5,13 @@
 #include <sys/inotify.h>
 #include <sys/mman.h>
 #include <sys/stat.h>
+#include <sys/syscall.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
 #include "src/base/fd.h"
 #include "src/base/str.h"
-#include "src/capture/capture.h"
+#include "src/capture/state.h"
 #include "src/seed/here.h"
 #include "src/seed/seed.h"
 #include "src/sys/syscalls.h"
@@ -303,4 +304,55 @@ TEST(a_seed_that_came_to_nothing_is_nobody_told_of)
 	CHECK(read);
 	CHECK_INT(live.released, 3);
 	CHECK_INT(live.waiting, 2);
+}
+
+static uint32_t restart_of(const char *text, const char *wchan)
+{
+	struct cap_restart x = {.nr = 99};
+
+	cap_restart_of(text, wchan, &x);
+	return x.nr;
+}
+
+TEST(what_a_call_was_that_goes_on)
+{
+	static const char sleeps[] = "219 0x1 0x0 0x7ffe 0x0 0x0 0x6 0x7fff10 0x401000\n",
+			  waits[] = "219 0x7fca10 0x0 0x0 0x7fca20 0x0 0x6 0x7fff10 0x401000\n";
+
+	CHECK_INT(restart_of(sleeps, "hrtimer_nanosleep"), SYS_clock_nanosleep);
+	CHECK_INT(restart_of(sleeps, "alarmtimer_nsleep_restart"), SYS_clock_nanosleep);
+	CHECK_INT(restart_of(sleeps, "do_syscall_64"), SYS_clock_nanosleep);
+	CHECK_INT(restart_of(waits, "do_syscall_64"), SYS_nanosleep);
+	CHECK_INT(restart_of(waits, "futex_do_wait"), SYS_futex);
+	CHECK_INT(restart_of(waits, "poll_schedule_timeout.constprop.0"), SYS_poll);
+	/* The kernel was built without these names, or it is none of them. */
+	CHECK_INT(restart_of(waits, "0"), 0);
+	CHECK_INT(restart_of(waits, "pipe_read"), 0);
+	CHECK_INT(restart_of("35 0x1 0x0 0x7ffe 0x0 0x0 0x6 0x7fff10 0x401000\n", "futex"), 0);
+	CHECK_INT(restart_of("running\n", "0"), 0);
+	CHECK_INT(restart_of("219 0x1 0x0\n", "futex"), 0);
+}
+
+TEST(a_call_that_goes_on_is_known_by_where_it_is)
+{
+	struct user_regs_struct r = {.orig_rax = SYS_restart_syscall,
+				     .rdi = 1,
+				     .rdx = 3,
+				     .rsp = 0x7fff10,
+				     .rip = 0x401000};
+	struct cap_restart x;
+
+	cap_restart_of("219 0x1 0x0 0x3 0x0 0x0 0x0 0x7fff10 0x401000\n", "futex", &x);
+	CHECK(cap_restart_is(&x, &r));
+	r.rdx++;
+	CHECK(!cap_restart_is(&x, &r));
+	r.rdx--;
+	r.rip++;
+	CHECK(!cap_restart_is(&x, &r));
+	r.rip--;
+	r.rsp++;
+	CHECK(!cap_restart_is(&x, &r));
+	r.rsp--;
+	r.orig_rax = SYS_futex;
+	CHECK(!cap_restart_is(&x, &r));
 }
