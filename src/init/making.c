@@ -85,6 +85,8 @@ int lr_stage_mounts(struct lr_child *c, struct lr_err *err)
 {
 	struct lr_tree_env env = tree_env(c);
 
+	if (c->process->seed)
+		lr_mount_note_tmpfs(c->plan->tree.mounts);
 	return lr_tree_mount(&c->plan->tree, &env, err);
 }
 

@@ -276,9 +276,9 @@ static int close_rest(struct lr_child *c, struct lr_err *err)
 	return lr_process_close_from(3, keep, LR_ARRAY_SIZE(keep), err);
 }
 
-static bool has_tmpfs(void *arg, const char *path)
+static bool has_tmpfs(void *arg, const char *path, uint64_t *device)
 {
-	return lr_mount_has_tmpfs(((const struct lr_child *)arg)->plan->tree.mounts, path);
+	return lr_mount_has_tmpfs(((const struct lr_child *)arg)->plan->tree.mounts, path, device);
 }
 
 /* With what rights there are, in the container: no path leads out of it. */

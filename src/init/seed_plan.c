@@ -182,7 +182,7 @@ static int check_tmpfs(const struct lr_init_plan *p, const struct lr_seed *s, st
 	for (uint32_t i = 0; i < lr_seed_count(s, LR_SEED_TMPFS); i++) {
 		const struct lr_seed_tmpfs *t = lr_seed_tmpfs(s, i);
 		const char *path = lr_seed_text(s, t->path);
-		if (t->nodes.count > 1 && !lr_mount_has_tmpfs(p->tree.mounts, path)) {
+		if (t->nodes.count > 1 && !lr_mount_has_tmpfs(p->tree.mounts, path, NULL)) {
 			lr_refuse(err, ENOTSUP,
 				  "the seed has files in the tmpfs %s, and there is none", path);
 			return lr_err_at(err, "mounts");

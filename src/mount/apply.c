@@ -46,6 +46,16 @@ static int remount(struct lr_mount_plan *plan, struct lr_mount_op *op,
 	return r;
 }
 
+static int note_device(struct lr_mount_op *op, struct lr_err *err)
+{
+	struct stat st;
+
+	if (op->mfd < 0 || fstat(op->mfd, &st) < 0)
+		return lr_fail(err, op->mfd < 0 ? EBADF : errno, "look at the tmpfs %s", op->dest);
+	op->device = st.st_dev;
+	return 0;
+}
+
 static int apply_one(struct lr_mount_plan *plan, struct lr_mount_op *op,
 		     const struct lr_mount_env *env, struct lr_err *err)
 {
@@ -153,6 +163,8 @@ int lr_mount_apply(struct lr_mount_plan *plan, const struct lr_mount_env *given,
 		int r = plan->ops[i].names_files ? return_to(cwd, err) : 0;
 		if (r == 0)
 			r = apply_one(plan, &plan->ops[i], env, err);
+		if (r == 0 && plan->notes_tmpfs && lr_mount_is_tmpfs(&plan->ops[i]))
+			r = note_device(&plan->ops[i], err);
 		if (r == 0 && lr_mount_is_root(&plan->ops[i]))
 			r = change_root(plan, &plan->ops[i], env, err);
 		if (r < 0) {
@@ -189,8 +201,8 @@ int lr_mount_new_tmpfs(const struct lr_mount_plan *plan, const struct lr_mount_e
 			return LR_NOFD;
 		if (!lr_streq(op->dest, dest))
 			continue;
-		return op->kind == LR_MOUNT_FS && lr_streq(op->type, "tmpfs") && !op->o.copyup &&
-				       !op->inherit_mode && !is_setgid(&op->o)
+		return lr_mount_is_tmpfs(op) && !op->o.copyup && !op->inherit_mode &&
+				       !is_setgid(&op->o)
 			       ? op->mfd
 			       : LR_NOFD;
 	}

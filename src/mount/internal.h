@@ -11,6 +11,7 @@
 #include <sys/types.h>
 
 #include "src/base/fd.h"
+#include "src/base/str.h"
 #include "src/mount/mount.h"
 #include "src/sys/syscalls.h"
 
@@ -111,12 +112,18 @@ struct lr_mount_op {
 	bool is_link; /* copy-symlink, and the source is one */
 	bool made;    /* a first try, by the newer calls, has made the directory */
 	int mfd;      /* the mount's root once made and `keep`, or LR_NOFD */
+	uint64_t device; /* of a tmpfs that is noted, or 0 */
 };
 
 /* Does it make another root? */
 static inline bool lr_mount_is_root(const struct lr_mount_op *op)
 {
 	return !*op->name && op->kind != LR_MOUNT_REMOUNT;
+}
+
+static inline bool lr_mount_is_tmpfs(const struct lr_mount_op *op)
+{
+	return op->kind == LR_MOUNT_FS && lr_streq(op->type, "tmpfs");
 }
 
 struct lr_mount_plan {
@@ -133,6 +140,7 @@ struct lr_mount_plan {
 	int root;                /* what apply has mounted on "/", or LR_NOFD */
 	const char *context;     /* key of the SELinux option */
 	bool no_fsopen;          /* it was refused: do not try again */
+	bool notes_tmpfs;
 };
 
 /* ---- idmap.c ------------------------------------------------------------------------------- */

@@ -120,8 +120,12 @@ void lr_mount_release(struct lr_mount_plan *plan); /* NULL-safe, may be called t
  * memory. */
 struct lr_mount_plan *lr_mount_copy(const struct lr_mount_plan *plan, struct lr_arena *arena);
 
-/* Whether the last mount at `dest`, a clean path, is a new tmpfs. Pure. */
-bool lr_mount_has_tmpfs(const struct lr_mount_plan *plan, const char *dest);
+/* Before apply: it notes which tmpfs it makes. */
+void lr_mount_note_tmpfs(struct lr_mount_plan *plan);
+/* Whether the last mount at `dest`, a clean path, is a new tmpfs. *device (may be NULL): the one that
+ * apply has made, if it noted that, or 0: by now another mount may be there, as links of the image
+ * and what is below a bind lead where no text tells. */
+bool lr_mount_has_tmpfs(const struct lr_mount_plan *plan, const char *dest, uint64_t *device);
 
 /* True if some mount is of type cgroup or cgroup2: apply will want env->cgroup. */
 bool lr_mount_wants_cgroup(const struct lr_mount_plan *plan);

@@ -480,14 +480,24 @@ void lr_mount_go_bare(struct lr_mount_plan *plan, bool bare)
 	plan->opts.elsewhere = bare;
 }
 
-bool lr_mount_has_tmpfs(const struct lr_mount_plan *plan, const char *dest)
+void lr_mount_note_tmpfs(struct lr_mount_plan *plan)
+{
+	plan->notes_tmpfs = true;
+	for (size_t i = 0; i < plan->n; i++)
+		plan->ops[i].keep |= lr_mount_is_tmpfs(&plan->ops[i]);
+}
+
+bool lr_mount_has_tmpfs(const struct lr_mount_plan *plan, const char *dest, uint64_t *device)
 {
 	bool has = false;
 
 	for (size_t i = 0; i < plan->n; i++) {
 		const struct lr_mount_op *op = &plan->ops[i];
-		if (op->kind != LR_MOUNT_REMOUNT && lr_streq(op->dest, dest))
-			has = op->kind == LR_MOUNT_FS && lr_streq(op->type, "tmpfs");
+		if (op->kind == LR_MOUNT_REMOUNT || !lr_streq(op->dest, dest))
+			continue;
+		has = lr_mount_is_tmpfs(op);
+		if (device)
+			*device = op->device;
 	}
 	return has;
 }

@@ -65,8 +65,9 @@ struct lr_resume_opts {
 	 */
 	int (*lower)(void *arg, struct lr_err *err);
 	int (*raise)(void *arg, struct lr_err *err);
-	/* Whether a tmpfs of the container's own, which may be changed, is at that path. NULL: none is. */
-	bool (*has_tmpfs)(void *arg, const char *path);
+	/* Whether a tmpfs of the container's own, which may be changed, was mounted at that path, and
+	 * which (st_dev). NULL: none was. */
+	bool (*has_tmpfs)(void *arg, const char *path, uint64_t *device);
 	void *arg;
 	size_t confine_room; /* bytes of calls and data that both add for a thread, at the most */
 	bool limits;         /* the seed's resource limits are set, too */

@@ -249,24 +249,29 @@ static int make_all(struct filling *x, const struct lr_seed_range *nodes, struct
 	return 0;
 }
 
-/* Whatever the plan says: an image may have led a mount elsewhere. */
-static int open_root(const char *path, struct lr_err *err)
+/* Whatever the plan says: an image's link may have led another mount there, or the path to another
+ * mount. What the host has bound may be a tmpfs, too, so it has to be the one that was made. */
+static int open_root(const char *path, uint64_t device, struct lr_err *err)
 {
 	const struct open_how how = {.flags = O_RDONLY | O_DIRECTORY | O_CLOEXEC,
 				     .resolve = RESOLVE_NO_MAGICLINKS};
 	struct statfs fs;
 	struct statx st;
+	struct stat own;
 	int fd = lr_openat2(AT_FDCWD, path, &how);
 
-	if (fd < 0 || fstatfs(fd, &fs) < 0 ||
+	if (fd < 0 || fstatfs(fd, &fs) < 0 || fstat(fd, &own) < 0 ||
 	    lr_statx(fd, "", AT_EMPTY_PATH, STATX_BASIC_STATS, &st) < 0) {
 		lr_close(fd);
 		return lr_fail(err, fd < 0 ? -fd : errno, "open the tmpfs %s", path);
 	}
-	if (fs.f_type == TMPFS_MAGIC && st.stx_attributes & STATX_ATTR_MOUNT_ROOT)
+	if (fs.f_type == TMPFS_MAGIC && st.stx_attributes & STATX_ATTR_MOUNT_ROOT &&
+	    own.st_dev == device)
 		return fd;
 	lr_close(fd);
-	return lr_refuse(err, ENOTSUP, "%s is no tmpfs of the container's own", path);
+	lr_refuse(err, ENOTSUP, "%s is no tmpfs of the container's own", path);
+	return lr_err_hint(err, "another mount of config.json lies over it, or a link of the image "
+				"leads to one");
 }
 
 static int note_device(struct lr_resume *r, int fd, struct lr_err *err)
@@ -284,14 +289,15 @@ static int note_device(struct lr_resume *r, int fd, struct lr_err *err)
 static int fill(struct lr_resume *r, const struct lr_seed_tmpfs *t, struct lr_err *err)
 {
 	struct filling x = {.r = r, .path = lr_seed_text(r->seed, t->path), .dir = LR_NOFD};
+	uint64_t device = 0;
 
-	if (!r->opts.has_tmpfs || !r->opts.has_tmpfs(r->opts.arg, x.path))
+	if (!r->opts.has_tmpfs || !r->opts.has_tmpfs(r->opts.arg, x.path, &device))
 		return t->nodes.count == 1 ? 0
 					   : lr_refuse(err, ENOTSUP,
 						       "the seed has files in the tmpfs %s, and "
 						       "there is none",
 						       x.path);
-	LR_CLEANUP_FD int root = open_root(x.path, err);
+	LR_CLEANUP_FD int root = open_root(x.path, device, err);
 	if (root < 0)
 		return root;
 	LR_CLEANUP_FREE uint8_t *buffer = malloc(BATCH);

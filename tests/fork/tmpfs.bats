@@ -12,7 +12,7 @@ setup() {
 	tmpfs /t
 }
 teardown() {
-	[ ! -d host ] || umount host 2>/dev/null || true
+	[ ! -d host ] || umount -R host 2>/dev/null || true
 	common_teardown
 }
 
@@ -329,6 +329,42 @@ if __name__ == "__main__":
 	grow
 	assert_eq "$(ls -A target)" ""
 	assert_eq "$(rt exec "$ID" /bin/sh -c 'cat /up/d/f; readlink /up/e; readlink /t/cc')" $'in\n/\n/bin'
+}
+
+# The host's is one, too, and its directories are what config.json binds.
+@test "tmpfs: neither a link of the image nor a bind with what is below it leads a seed's files to the host" {
+	tmpfs /deep/t
+	start 'echo mine | tee /deep/t/f >/t/f'
+	seed --stop
+	mkdir host
+	mount -t tmpfs -o size=1m lr-test host || skip "no tmpfs of ours"
+	mkdir -p host/t
+	mount -t tmpfs -o size=1m lr-test host/t
+	echo precious | tee host/file >host/t/file
+	cp "$BUNDLE/config.json" whole.json
+	refused() { # PATH
+		no_child "$1 is no tmpfs of the container's own" "config.json"
+		assert_eq "$(cat host/file host/t/file)" $'precious\nprecious'
+	}
+	# The bind is where the link of the tmpfs leads.
+	rmdir "$R/t"
+	mkdir "$R/h"
+	ln -s h "$R/t"
+	cfg --arg h "$PWD/host" '.mounts += [{destination: "/h", type: "bind", source: $h, options: ["bind"]}]'
+	refused /t
+	# The bind's link leads to the tmpfs.
+	rm "$R/t"
+	rmdir "$R/h"
+	mkdir "$R/t"
+	ln -s t "$R/h"
+	refused /t
+	# A bind of all above it, which has one at the same place.
+	cp whole.json "$BUNDLE/config.json"
+	cfg --arg h "$PWD/host" '.mounts += [{destination: "/deep", type: "bind", source: $h, options: ["rbind"]}]'
+	refused /deep/t
+	cp whole.json "$BUNDLE/config.json"
+	grow
+	assert_eq "$(rt exec "$ID" /bin/cat /t/f /deep/t/f)" $'mine\nmine'
 }
 
 @test "tmpfs: a program that changes all of it while it is read spoils nothing, and is refused or carried" {
