@@ -19,7 +19,7 @@
 #include "src/base/str.h"
 #include "src/capture/state.h"
 
-#define MAPPED "/memfd:" LR_HERE_NAME
+#define MAPPED "/memfd:" LR_HERE_NAME " (deleted)" /* as all of them are */
 
 /* Whatever the program has made of it: 1: it is such a page; 0: it is none; or a negative errno. */
 static int read_page(int fd, struct lr_here *ret)
@@ -33,8 +33,7 @@ static int read_page(int fd, struct lr_here *ret)
 
 static bool is_page(const struct cap *c, const struct cap_vma *v)
 {
-	return v->shared && !v->offset && lr_has_prefix(v->name, MAPPED) &&
-	       cap_is_shared_memory(c, v);
+	return v->shared && !v->offset && lr_streq(v->name, MAPPED) && cap_is_shared_memory(c, v);
 }
 
 static bool waits_in(const struct cap_process *p, const struct cap_vma *v)
@@ -83,7 +82,7 @@ static int remember(struct cap_object *o, struct lr_err *err)
 	o->is_here = true;
 	o->here = cap_open_again(o->fd, O_RDWR);
 	if (o->here < 0)
-		return lr_fail(err, errno, "open the page of lean_seed_here");
+		return cap_open_failed(lr_fail(err, errno, "open the page of lean_seed_here"), err);
 	void *page = mmap(NULL, LR_HERE_SIZE, PROT_READ, MAP_SHARED, o->here, 0);
 	if (page == MAP_FAILED)
 		return lr_fail(err, errno, "map the page of lean_seed_here");

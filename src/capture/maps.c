@@ -126,7 +126,7 @@ int cap_open_mapping(pid_t pid, const struct cap_vma *v)
 
 	snprintf(path, sizeof(path), "/proc/%d/map_files/%llx-%llx", pid,
 		 (unsigned long long)v->start, (unsigned long long)v->end);
-	return lr_open(path, O_RDONLY | O_CLOEXEC);
+	return cap_open(path, O_RDONLY);
 }
 
 static bool is_special(const struct cap_vma *v)

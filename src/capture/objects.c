@@ -92,8 +92,10 @@ static int of_maps(struct cap *c, const struct cap_process *p, struct lr_err *er
 			continue;
 		int fd = cap_open_mapping(p->pid, v);
 		if (fd < 0)
-			return lr_fail(err, errno, "open shared memory of process %d at %llx",
-				       p->pid, (unsigned long long)v->start);
+			return cap_open_failed(lr_fail(err, errno,
+						       "open shared memory of process %d at %llx",
+						       p->pid, (unsigned long long)v->start),
+					       err);
 		int r = add(c, fd, v->name, err);
 		if (r < 0)
 			return r;
@@ -113,8 +115,10 @@ int cap_objects_find(struct cap *c, struct lr_err *err)
 		if (f->seed.kind != LR_SEED_MEMFD_FILE)
 			continue;
 		snprintf(path, sizeof(path), "/proc/%d/fd/%d", f->pid, f->fd);
-		int fd = lr_open(path, O_RDONLY | O_CLOEXEC);
-		r = fd < 0 ? lr_fail(err, errno, "open %s of process %d", f->path, f->pid)
+		int fd = cap_open(path, O_RDONLY);
+		r = fd < 0 ? cap_open_failed(
+				     lr_fail(err, errno, "open %s of process %d", f->path, f->pid),
+				     err)
 			   : add(c, fd, f->path, err);
 	}
 	return r;

@@ -71,7 +71,19 @@ int cap_open_again(int fd, int flags)
 	char path[32];
 
 	snprintf(path, sizeof(path), "/proc/self/fd/%d", fd);
-	return lr_open(path, flags | O_CLOEXEC);
+	return cap_open(path, flags);
+}
+
+int cap_open(const char *path, int flags)
+{
+	return lr_open(path, flags | O_NONBLOCK | O_CLOEXEC);
+}
+
+int cap_open_failed(int r, struct lr_err *err)
+{
+	return r == -EAGAIN ? lr_err_hint(err, "a program has a lease on it (fcntl(2)), and does "
+					       "not give that back")
+			    : r;
 }
 
 /* Where the value of a line "name:<tab>" begins; NULL if there is none. */

@@ -190,8 +190,16 @@ int cap_proc_take_twin(struct cap *c, struct cap_process *p, struct lr_err *err)
 int cap_read_all(struct lr_arena *a, const char *path, char **ret, size_t *size,
 		 struct lr_err *err);
 char *cap_read_link(struct lr_arena *a, const char *path);
-/* What was opened, in another way, and by no name again; below 0: errno says why. */
+/*
+ * A file of theirs, by what /proc has of it; below 0: errno says why. It never waits: whoever has a
+ * lease on a file may be held by us, and the kernel takes that away after 45 seconds only. EAGAIN is
+ * tried again when all run.
+ */
+int cap_open(const char *path, int flags);
+/* What was opened, in another way, and by no name again. */
 int cap_open_again(int fd, int flags);
+/* r: of lr_fail. Adds what can be said. */
+int cap_open_failed(int r, struct lr_err *err);
 uint32_t cap_inner_pid(pid_t pid); /* as its own pid namespace has it; 0: it is gone */
 
 /* restarts.c: before it is held. Pure: of /proc/TID/syscall and wchan; whether a held thread still is

@@ -411,7 +411,8 @@ static int open_file(const struct cap_tmpfs *t, uint32_t i, struct lr_err *err)
 	if (!S_ISREG(st.st_mode) || st.st_ino != t->nodes[i].inode)
 		return lr_refuse(err, EBUSY, "somebody changes %s while it is read", t->path);
 	int again = cap_open_again(fd, O_RDONLY | O_NOATIME);
-	return again < 0 ? lr_fail(err, errno, "open %s/%s", t->path, path) : again;
+	return again < 0 ? cap_open_failed(lr_fail(err, errno, "open %s/%s", t->path, path), err)
+			 : again;
 }
 
 static int copy_file(struct cap *c, struct cap_tmpfs *t, uint32_t i, uint8_t *buffer,

@@ -181,7 +181,8 @@ static int sum_file(const struct cap_process *p, const struct cap_vma *v, struct
 
 	LR_CLEANUP_FD int fd = cap_open_mapping(p->twin, v);
 	if (fd < 0 || fstat(fd, &st) < 0)
-		return lr_fail(err, errno, "open %s, which is mapped", v->name);
+		return cap_open_failed(lr_fail(err, errno, "open %s, which is mapped", v->name),
+				       err);
 	b->size = (uint64_t)st.st_size;
 	int r = lr_seed_sum_file(fd, b->size, &b->sum);
 	return r < 0 ? lr_fail(err, -r, "read %s, which is mapped", v->name) : 0;

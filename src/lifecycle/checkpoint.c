@@ -153,11 +153,11 @@ int lr_lifecycle_checkpoint(const struct lr_runtime *rt, const char *id,
 		r = lr_checkpoint_engine(o->engine, &engine, err);
 	if (r < 0)
 		return r;
-	/* Between the two it may have given up waiting. */
+	/* Between the two it may have given up waiting, again and again. */
 	do {
 		r = o->when_ready ? await(rt, id, end, err) : 0;
 		if (r >= 0)
 			r = save(rt, id, o, engine, err);
-	} while (o->when_ready && r == -ENOMSG);
+	} while (o->when_ready && r == -ENOMSG && (!end || (uint64_t)lr_now_ms() < end));
 	return r;
 }

@@ -325,6 +325,33 @@ lines() { # [FILE]
 	done
 }
 
+@test "when-ready: no page keeps anybody waiting longer than was asked for: of another name, or under a lease" {
+	for how in named leased; do
+		rm -f "$SAID" "$BUNDLE/rootfs/go"
+		does spoil $how until /go call -1 stay
+		start
+		said spoilt
+		run -1 timeout 20 "$LEAN_RUNTIME" --root "$ROOT" checkpoint --engine fork --image-path "$IMG" --when-ready=200ms "$ID"
+		assert_has "$output" "no process of it waits"
+		assert_eq "$(status_of)" running
+		rt delete --force "$ID"
+	done
+}
+
+@test "here: a lease that a program does not give back, on such a page or a file in a tmpfs, is an error at once" {
+	for how in "spoil leased" "lease /dev/shm/f" "lease /f"; do
+		rm -f "$SAID"
+		# shellcheck disable=SC2086 # words
+		does $how stay
+		start
+		wait_until [ -s "$SAID" ]
+		run -1 timeout 30 "$LEAN_RUNTIME" --root "$ROOT" checkpoint --engine fork --image-path "$IMG" "$ID"
+		assert_has "$output" "a program has a lease on it"
+		assert_eq "$(status_of)" running
+		rt delete --force "$ID"
+	done
+}
+
 @test "here: outside of a container no seed is ever made, and the call says so" {
 	[ "$(readlink /proc/self/ns/pid)" = "pid:[4026531836]" ] || skip "this is no host, but a container"
 	timeout 10 "$BUNDLE/rootfs/bin/here" "$PWD/outside" call -1

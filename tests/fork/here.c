@@ -10,7 +10,10 @@
  *	fork MS         a fork makes the call, and its parent waits for it
  *	catch           SIGUSR1 has a handler, with SA_RESTART
  *	until FILE      waits until there is such a file
- *	spoil HOW       a page of that name that is none: short, magic, sealed, huge; "spoilt"
+ *	spoil HOW       a page of that name that is none: short, magic, sealed, huge; named: one of
+ *	                almost that name; leased: one with a lease that is given back to nobody;
+ *	                "spoilt"
+ *	lease FILE      maps it, has a lease on it that is given back to nobody, and closes it
  *	stay            waits for ever
  */
 #include <errno.h>
@@ -115,13 +118,47 @@ static void catch (void)
 	say("catches\n");
 }
 
+/* Leases are for what was opened by a name. */
+static int open_once_more(int fd)
+{
+	char path[32];
+
+	snprintf(path, sizeof(path), "/proc/self/fd/%d", fd);
+	int again = open(path, O_RDWR);
+	close(fd);
+	return again;
+}
+
+/* It stays for as long as the mapping does. */
+static void lease(int fd)
+{
+	if (signal(SIGIO, SIG_IGN) == SIG_ERR || fcntl(fd, F_SETLEASE, F_WRLCK) < 0)
+		_exit(8);
+}
+
+static void lease_file(const char *name)
+{
+	int fd = open(name, O_RDWR | O_CREAT, 0600);
+
+	if (fd < 0 || write(fd, name, strlen(name)) < 0 ||
+	    mmap(NULL, LR_HERE_SIZE, PROT_READ, MAP_SHARED, fd, 0) == MAP_FAILED)
+		_exit(9);
+	lease(fd);
+	close(fd);
+	say("leased\n");
+}
+
 static void spoil(const char *how)
 {
 	struct lr_here h = {
 		.version = LR_HERE_VERSION, .waiting = 1, .entered = UINT32_MAX, .released = 7};
-	int fd = (int)syscall(SYS_memfd_create, LR_HERE_NAME, 2U /* MFD_ALLOW_SEALING */);
+	const bool named = strcmp(how, "named") == 0, leased = strcmp(how, "leased") == 0;
+	int fd = (int)syscall(SYS_memfd_create, named ? LR_HERE_NAME "s" : LR_HERE_NAME,
+			      2U /* MFD_ALLOW_SEALING */);
 
 	memcpy(h.magic, strcmp(how, "magic") == 0 ? "SOMEBODY" : LR_HERE_MAGIC, sizeof(h.magic));
+	if (leased)
+		fd = open_once_more(fd);
 	if (fd < 0 || ftruncate(fd, strcmp(how, "huge") == 0 ? 1 << 24 : LR_HERE_SIZE) < 0 ||
 	    write(fd, &h, sizeof(h)) < 0 ||
 	    mmap(NULL, LR_HERE_SIZE, PROT_READ, MAP_SHARED, fd, 0) == MAP_FAILED)
@@ -131,6 +168,8 @@ static void spoil(const char *how)
 	if (strcmp(how, "sealed") == 0 &&
 	    fcntl(fd, F_ADD_SEALS, F_SEAL_FUTURE_WRITE | F_SEAL_SHRINK | F_SEAL_GROW) < 0)
 		_exit(7);
+	if (leased)
+		lease(fd);
 	close(fd);
 	say("spoilt\n");
 }
@@ -150,6 +189,8 @@ int main(int argc, char **argv)
 	for (char **v = argv + 2; *v; v++) {
 		if (is(v, "call") || is(v, "again")) {
 			tell(call(v[1], is(v, "again")));
+		} else if (is(v, "lease")) {
+			lease_file(v[1]);
 		} else if (is(v, "both")) {
 			both(v[1]);
 		} else if (is(v, "fork")) {
