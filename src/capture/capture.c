@@ -212,8 +212,10 @@ static int capture(struct cap *c, struct lr_capture_stats *stats, bool *copied, 
 
 static void give_refusals(const struct cap *c, char **ret)
 {
-	if (ret && c->refusals)
-		*ret = strdup(c->refusals);
+	if (!ret)
+		return;
+	free(*ret);
+	*ret = c->refusals ? strdup(c->refusals) : NULL;
 }
 
 /* Something was on its way: a newborn, one who ended, a parent in vfork(2), or a thread that a
@@ -238,52 +240,60 @@ static bool try_again(unsigned i, int r, uint64_t began)
 	return true;
 }
 
-/* While they run. */
-static int look_first(const struct cap *begin, char **refusals, struct lr_err *err)
+/* While they run. What is known takes memory by what the container has: none of it is kept. */
+static int look_once(const struct cap *begin, char **refusals, struct lr_err *err)
 {
-	const uint64_t began = now();
+	LR_CLEANUP_ARENA struct lr_arena *a = lr_arena_new();
 	struct cap seen = *begin;
-	int r = 0;
 
-	for (unsigned i = 0; try_again(i, r, began); i++) {
-		seen = *begin;
-		r = cap_tree_look(&seen, err);
-		if (r >= 0)
-			r = look(&seen, "smaps", err);
-		if (r >= 0 && begin->opts->namespace_too)
-			r = cap_strangers_refuse(&seen, err);
-		if (r >= 0)
-			r = cap_spaces_refuse(&seen, err);
-		close_all(&seen);
-	}
+	seen.a = a;
+	int r = cap_tree_look(&seen, err);
+	if (r >= 0)
+		r = look(&seen, "smaps", err);
+	if (r >= 0 && begin->opts->namespace_too)
+		r = cap_strangers_refuse(&seen, err);
+	if (r >= 0)
+		r = cap_spaces_refuse(&seen, err);
+	close_all(&seen);
 	if (r >= 0)
 		r = refused(&seen, err);
 	give_refusals(&seen, refusals);
 	return r;
 }
 
+static int capture_once(const struct cap *begin, struct lr_capture_stats *stats, bool *copied,
+			char **refusals, struct lr_err *err)
+{
+	LR_CLEANUP_ARENA struct lr_arena *a = lr_arena_new();
+	struct cap c = *begin;
+
+	c.a = a;
+	int r = capture(&c, stats, copied, err);
+	give_refusals(&c, refusals);
+	return r;
+}
+
 int lr_capture(const struct lr_capture *opts, struct lr_capture_stats *stats, char **refusals,
 	       struct lr_err *err)
 {
-	LR_CLEANUP_ARENA struct lr_arena *a = lr_arena_new();
 	struct lr_capture_stats ignored;
 	bool copied = false;
-	struct cap c, begin = {.opts = opts, .a = a, .pages_at = LR_SEED_PAGE};
+	struct cap begin = {.opts = opts, .pages_at = LR_SEED_PAGE};
 
 	LR_CLEANUP_FD int pidfd = lr_pidfd_open(opts->pid, 0);
 	if (pidfd < 0)
 		return lr_fail(err, -pidfd, "look at process %d", opts->pid);
 	begin.pidfd = pidfd;
 	int r = cap_objects_begin(&begin, err);
-	if (r >= 0)
-		r = look_first(&begin, refusals, err);
+	if (r < 0)
+		return r;
+	uint64_t began = now();
+	for (unsigned i = 0; try_again(i, r, began); i++)
+		r = look_once(&begin, refusals, err);
 	if (r < 0 || opts->refusals_only)
 		return r;
-	const uint64_t began = now();
-	for (unsigned i = 0; !copied && try_again(i, r, began); i++) {
-		c = begin;
-		r = capture(&c, stats ? stats : &ignored, &copied, err);
-	}
-	give_refusals(&c, refusals);
+	began = now();
+	for (unsigned i = 0; !copied && try_again(i, r, began); i++)
+		r = capture_once(&begin, stats ? stats : &ignored, &copied, refusals, err);
 	return r;
 }

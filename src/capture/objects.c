@@ -52,6 +52,8 @@ static int add(struct cap *c, int fd, const char *link, struct lr_err *err)
 		.device = st.st_dev, .inode = st.st_ino, .fd = fd, .here = LR_NOFD};
 	v->seed.kind = memfd ? LR_SEED_MEMFD : LR_SEED_SHARED_ANON;
 	v->seed.size = (uint64_t)st.st_size;
+	if (v->seed.size > LR_SEED_TOP)
+		cap_refuse(c, c->p, "shared memory that is too long (%s)", link);
 	int seals = fcntl(fd, F_GET_SEALS);
 	v->seed.seals = memfd && seals > 0 ? (uint32_t)seals : 0;
 	v->name = lr_strdup(c->a, memfd ? link + strlen(MEMFD) : "");

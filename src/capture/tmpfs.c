@@ -28,6 +28,7 @@ struct look {
 	struct cap *c;
 	struct cap_tmpfs *t;
 	uint64_t *bytes, *files; /* of all */
+	uint8_t *attributes;     /* room for those of a file: LR_SEED_ATTRIBUTES */
 };
 
 /* Taken away, or made something else, by who still runs; or something is mounted there, which is the
@@ -153,6 +154,24 @@ static struct cap_node *add_node(struct look *x, const char *name, const struct 
 	return v;
 }
 
+/* Whoever fills it may have millions: no more is listed than is carried. */
+static int count(const struct look *x, uint64_t *sum, uint64_t more, uint64_t most,
+		 const char *what)
+{
+	*sum += more;
+	if (*sum <= most)
+		return 0;
+	cap_refuse(x->c, x->c->p, "more than %llu %s in its tmpfs, with those in %s",
+		   (unsigned long long)most, what, x->t->path);
+	return -EFBIG;
+}
+
+/* Also what is no file's contents: names, targets and attributes may be more than these. */
+static int count_bytes(const struct look *x, uint64_t more)
+{
+	return count(x, x->bytes, more, x->c->opts->tmpfs_bytes, "bytes");
+}
+
 static int add_attribute(struct look *x, struct cap_node *n, const char *path, const char *name)
 {
 	uint8_t value[4096];
@@ -169,13 +188,8 @@ static int add_attribute(struct look *x, struct cap_node *n, const char *path, c
 		refuse(x, n->name, "many extended attributes");
 		return 0;
 	}
-	uint8_t *v = lr_alloc(x->c->a, n->attributes_size + more);
-	if (!v)
-		return -ENOMEM;
-	if (n->attributes_size)
-		memcpy(v, n->attributes, n->attributes_size);
-	n->attributes = v;
-	v += n->attributes_size;
+	uint8_t *v = x->attributes + n->attributes_size;
+	memset(v, 0, more);
 	memcpy(v, &head, sizeof(head));
 	memcpy(v + sizeof(head), name, head.name);
 	memcpy(v + sizeof(head) + head.name, value, head.value);
@@ -201,19 +215,16 @@ static int list_attributes(struct look *x, struct cap_node *n, int fd)
 		else if (lr_has_prefix(name, "user.") || lr_has_prefix(name, "system.posix_acl_"))
 			r = add_attribute(x, n, path, name);
 	}
-	return r;
-}
-
-/* Whoever fills it may have millions: no more is listed than is carried. */
-static int count(const struct look *x, uint64_t *sum, uint64_t more, uint64_t most,
-		 const char *what)
-{
-	*sum += more;
-	if (*sum <= most)
-		return 0;
-	cap_refuse(x->c, x->c->p, "more than %llu %s in its tmpfs, with those in %s",
-		   (unsigned long long)most, what, x->t->path);
-	return -EFBIG;
+	if (r < 0 || !n->attributes_size)
+		return r;
+	r = count_bytes(x, n->attributes_size);
+	if (r < 0)
+		return r;
+	n->attributes = lr_alloc(x->c->a, n->attributes_size);
+	if (!n->attributes)
+		return -ENOMEM;
+	memcpy(n->attributes, x->attributes, n->attributes_size);
+	return 0;
 }
 
 /* What the runtime has put into /dev itself: the child's has put its own. There is more of that than of
@@ -256,6 +267,17 @@ static bool is_carried(struct look *x, const char *name, const struct stat *st)
 	}
 }
 
+/* What no seed may have (seed/tmpfs.c). */
+static void refuse_impossible(const struct look *x, const struct cap_node *n)
+{
+	char path[LR_SEED_PATH + 1];
+
+	if (!path_in(x->t, (uint32_t)(n - x->t->nodes), path))
+		refuse(x, n->name, "a file that is nested too deeply");
+	if (n->seed.size > LR_SEED_TOP)
+		refuse(x, n->name, "a file that is too long");
+}
+
 /* 0, or a negative errno: -EFBIG is told, and ends it. */
 static int add_entry(struct look *x, uint32_t parent, int dir, const char *name)
 {
@@ -272,18 +294,20 @@ static int add_entry(struct look *x, uint32_t parent, int dir, const char *name)
 	if (S_ISLNK(st.st_mode) && readlinkat(fd, "", target, sizeof(target) - 1) < 0)
 		return -errno;
 	int r = count(x, x->files, 1, x->c->opts->tmpfs_files, "files");
+	if (r >= 0)
+		r = count_bytes(x, strlen(name) + strlen(target));
 	struct cap_node *n = r < 0 ? NULL : add_node(x, name, &st);
 	if (!n)
 		return r < 0 ? r : -ENOMEM;
 	n->seed.parent = parent;
+	refuse_impossible(x, n);
 	n->target = lr_strdup(x->c->a, target);
 	if (!n->target)
 		return -ENOMEM;
 	if (n->seed.same != LR_SEED_NONE || !(S_ISREG(st.st_mode) || S_ISDIR(st.st_mode)))
 		return 0;
 	if (S_ISREG(st.st_mode))
-		r = count(x, x->bytes, (uint64_t)st.st_blocks * 512, x->c->opts->tmpfs_bytes,
-			  "bytes");
+		r = count_bytes(x, (uint64_t)st.st_blocks * 512);
 	return r < 0 ? r : list_attributes(x, n, fd);
 }
 
@@ -292,10 +316,8 @@ static int list_directory(struct look *x, uint32_t i)
 	char path[LR_SEED_PATH + 1];
 	int r = 0;
 
-	if (!path_in(x->t, i, path)) {
-		refuse(x, x->t->nodes[i].name, "a directory that is nested too deeply");
+	if (!path_in(x->t, i, path)) /* It is refused. */
 		return 0;
-	}
 	int fd = lr_open_beneath(x->t->fd, i ? path : ".", O_RDONLY | O_DIRECTORY);
 	if (fd < 0 && is_gone(-fd))
 		return 0;
@@ -373,6 +395,7 @@ static int open_one(struct cap *c, int root, const char *path, struct lr_err *er
 int cap_tmpfs_look(struct cap *c, struct lr_err *err)
 {
 	uint64_t bytes = 0, files = 0;
+	uint8_t *attributes;
 	char path[32];
 	int r = 0;
 
@@ -382,10 +405,13 @@ int cap_tmpfs_look(struct cap *c, struct lr_err *err)
 	LR_CLEANUP_FD int root = lr_open(path, O_PATH | O_DIRECTORY | O_CLOEXEC);
 	if (root < 0)
 		return lr_fail(err, errno, "open %s", path);
+	attributes = lr_alloc(c->a, LR_SEED_ATTRIBUTES);
+	if (!attributes)
+		return lr_fail(err, ENOMEM, "list the tmpfs");
 	for (const char *const *p = c->opts->tmpfs; r >= 0 && *p; p++)
 		r = open_one(c, root, *p, err);
 	for (size_t i = 0; r >= 0 && i < c->n_tmpfs; i++)
-		r = list(&(struct look){c, &c->tmpfs[i], &bytes, &files}, err);
+		r = list(&(struct look){c, &c->tmpfs[i], &bytes, &files, attributes}, err);
 	return r;
 }
 

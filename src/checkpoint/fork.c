@@ -26,9 +26,6 @@
 #define PAGES      "pages"
 #define UNFINISHED ".new"
 
-/* Its tables are in memory while somebody continues it. */
-#define MOST_BYTES (UINT64_C(256) << 20)
-
 /* ---- what is refused ------------------------------------------------------------------------- */
 
 /* Pure: the option that is another engine's; NULL: none. */
@@ -307,7 +304,7 @@ int lr_checkpoint_read_descriptor(int fd, struct lr_arena *a, void **ret, uint64
 	/* Whoever wrote it, or read it before, left it at its end. */
 	if (lseek(fd, 0, SEEK_SET) < 0)
 		return lr_fail(err, errno, "read the seed's descriptor");
-	if (*size > MOST_BYTES)
+	if (*size > LR_SEED_MOST)
 		return lr_refuse(err, EFBIG, "the seed's descriptor has %llu bytes",
 				 (unsigned long long)*size);
 	*ret = lr_alloc(a, *size);

@@ -20,7 +20,9 @@
 #define LR_SEED_PAGE        4096U
 #define LR_SEED_NONE        UINT32_MAX
 /* Five levels of page tables; the kernel says what this machine has. */
-#define LR_SEED_TOP   (UINT64_C(1) << 56)
+#define LR_SEED_TOP (UINT64_C(1) << 56)
+#define LR_SEED_MOST                                                                               \
+	(UINT64_C(256) << 20) /* of a descriptor: it is in memory while somebody continues it */
 #define LR_SEED_PIDS  (1U << 22)
 #define LR_SEED_NAME  16
 #define LR_SEED_XSAVE 16384U

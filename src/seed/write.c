@@ -130,6 +130,8 @@ int lr_seed_finish(struct lr_seed_writer *w, uint64_t pages, const uint8_t id[16
 		h.sections++;
 		n += section_size(&w->column[type]);
 	}
+	if (n > LR_SEED_MOST)
+		return lr_refuse(err, EFBIG, "the seed's descriptor would have %zu bytes", n);
 	uint8_t *out = w->failed ? NULL : lr_alloc(w->a, n);
 	if (!out)
 		return lr_fail(err, ENOMEM, "write the descriptor of the seed");

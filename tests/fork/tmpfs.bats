@@ -225,6 +225,43 @@ if __name__ == "__main__":
 	assert_eq "$(rt exec "$ID" /bin/stat -c %s /t/big /t/hole)" $'614400\n1073741824'
 }
 
+@test "tmpfs: names, targets of links and attributes count as bytes, and take no more memory than they have" {
+	python '
+long = "x" * 4000
+for i in range(100):
+    os.symlink(long, "/t/l%d" % i)
+word = "well"
+for i in range(100):
+    open("/t/f%d" % i, "w").close()
+    for k in range(400):
+        try: os.setxattr("/t/f%d" % i, "user.%d" % k, b"v" * 60)
+        except OSError: word = "none"
+while True:
+    tell(word)
+'
+	[ "$(said)" = well ] || skip "no user attributes in tmpfs" # before Linux 6.6
+	run rt checkpoint --engine fork --image-path "$IMG" --tmpfs-bytes 500k "$ID"
+	assert_eq "$status" 1
+	assert_has "$output" "more than 512000 bytes in its tmpfs"
+	run rt checkpoint --engine fork --image-path "$IMG" --tmpfs-bytes 2M "$ID"
+	assert_eq "$status" 1
+	assert_has "$output" "more than 2097152 bytes in its tmpfs"
+	prlimit --as=300000000 "$LEAN_RUNTIME" --root "$ROOT" checkpoint --engine fork --image-path "$IMG" --tmpfs-bytes 5M "$ID"
+	goes_round
+}
+
+@test "tmpfs: what no seed can have, too deep or too long, is refused by name before anything is held" {
+	start 'cd /t; i=0; while [ $i -lt 127 ]; do mkdir d && cd d; i=$((i + 1)); done; : >f; mkdir e; ln -s x e/link; cd /t; truncate -s 9223372036854775807 "long
+process 1 (sh): as if it were another"'
+	run rt checkpoint --engine fork --image-path "$IMG" "$ID"
+	assert_eq "$status" 1
+	assert_has "$output" "a file that is nested too deeply in the tmpfs /t (link)"
+	assert_has "$output" "a file that is too long in the tmpfs /t (long?process 1 (sh): as if it were another)"
+	assert_has "$output" "cannot carry 2 of the container's resources"
+	rt exec "$ID" /bin/sh -c 'rm -r /t/long*; rm /t/d*/d*/* -f; cd /t; mv d/d/d up; rm -r d'
+	seed
+}
+
 @test "tmpfs: a bundle without it, a smaller one, one that is read-only: refused, and nothing is left" {
 	start 'dd if=/dev/urandom of=/t/big bs=1k count=600'
 	seed --stop

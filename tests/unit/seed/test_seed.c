@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include <signal.h>
+#include <stdlib.h>
 
+#include "src/base/fd.h"
 #include "tests/unit/seed/sample.h"
 #include "tests/unit/test.h"
 
@@ -42,6 +44,21 @@ static int reopen(struct sample *s, struct lr_err *err)
 
 #define ENTRY(s, type, NAME, i)                                                                    \
 	((struct lr_seed_##type *)lr_seed_entry(&(s).seed, LR_SEED_##NAME, i))
+
+/* --stop would end a container whose seed nobody can open. */
+TEST(a_descriptor_is_as_long_as_can_be_read)
+{
+	LR_CLEANUP_ARENA struct lr_arena *a = lr_arena_new();
+	struct lr_seed_writer *w = lr_seed_writer_new(a);
+	struct lr_err err = {0};
+	const uint8_t id[16] = {0};
+	void *bytes;
+	size_t size;
+
+	LR_CLEANUP_FREE uint8_t *much = calloc(1, LR_SEED_MOST);
+	lr_seed_add_bytes(w, much, LR_SEED_MOST);
+	CHECK_INT(lr_seed_finish(w, LR_SEED_PAGE, id, &bytes, &size, &err), -EFBIG);
+}
 
 TEST(comes_back)
 {
