@@ -31,6 +31,22 @@ static int refused(const struct cap *c, struct lr_err *err)
 	return lr_err_hint(err, "the engine criu carries more");
 }
 
+static int look_inside(struct cap *c, struct cap_process *p, const char *maps, struct lr_err *err)
+{
+	int r = cap_maps_read(c->a, p->pid, maps, &p->maps, err);
+
+	if (r < 0)
+		return r;
+	cap_maps_refuse(c, p);
+	return cap_files_look(c, p, err);
+}
+
+/* Who is not held yet may end at any time, and is no concern then. */
+static bool has_gone(const struct cap_process *p, int r)
+{
+	return (r == -ENOENT || r == -ESRCH) && !(p->n_threads && p->threads[0].held);
+}
+
 /* What can be seen from outside of the processes that are known. */
 static int look(struct cap *c, const char *maps, struct lr_err *err)
 {
@@ -42,13 +58,12 @@ static int look(struct cap *c, const char *maps, struct lr_err *err)
 		/* What is refused there is told by the root's name; and files are looked for there. */
 		if (r >= 0 && !i)
 			r = cap_tmpfs_look(c, err);
-		if (r < 0 || p->seed.flags & LR_SEED_ZOMBIE)
-			continue;
-		r = cap_maps_read(c->a, p->pid, maps, &p->maps, err);
-		if (r >= 0)
-			cap_maps_refuse(c, p);
-		if (r >= 0)
-			r = cap_files_look(c, p, err);
+		if (r >= 0 && !(p->seed.flags & LR_SEED_ZOMBIE))
+			r = look_inside(c, p, maps, err);
+		if (i && has_gone(p, r)) {
+			p->seed.flags = LR_SEED_ZOMBIE;
+			r = 0;
+		}
 	}
 	return r < 0 ? r : cap_channels_find(c, err);
 }
@@ -257,6 +272,8 @@ static int look_once(const struct cap *begin, char **refusals, struct lr_err *er
 	close_all(&seen);
 	if (r >= 0)
 		r = refused(&seen, err);
+	if (r == -ENOTSUP && seen.n_passing == seen.n_refusals)
+		r = -EAGAIN;
 	give_refusals(&seen, refusals);
 	return r;
 }

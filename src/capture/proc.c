@@ -221,9 +221,11 @@ static void refuse_shared(struct cap *c, const struct cap_process *p, const stru
 {
 	long r = syscall(SYS_kcmp, q->pid, p->pid, type, 0, 0);
 
-	if (r == 0)
+	if (r == 0) {
 		cap_refuse(c, p, "%s that it shares with process %d", what, q->pid);
-	else if (r < 0 && errno != ESRCH)
+		/* As after vfork(2), until it executes a program. */
+		c->n_passing += type == KCMP_VM && q->pid == p->parent;
+	} else if (r < 0 && errno != ESRCH)
 		cap_refuse(c, p, "%s that it may share with process %d: kcmp(2) says %s", what,
 			   q->pid, lr_strerror(errno));
 }

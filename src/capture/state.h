@@ -148,10 +148,10 @@ struct cap {
 	bool filter_allows;
 	bool let_go; /* who has begun after that instant, in clock ticks since boot, is no concern */
 	uint64_t held_until;
-	char *refusals; /* lines */
-	size_t n_refusals;
-	uint64_t pages_at;   /* end of what was written to the file of pages */
-	uint64_t private_at; /* where private memory begins in that file */
+	char *refusals;               /* lines */
+	size_t n_refusals, n_passing; /* n_passing: of these, what may be so for an instant */
+	uint64_t pages_at;            /* end of what was written to the file of pages */
+	uint64_t private_at;          /* where private memory begins in that file */
 	uint64_t zero_pages;
 	size_t first_run; /* of those that a page may be added to */
 };

@@ -53,6 +53,10 @@ static void refuse(struct cap *c, pid_t pid, const char *ns)
 	/* It has ended, or was born in there while we looked. */
 	if (lr_proc_stat(pid, &st) < 0 || is_in(c, st.ppid, ns))
 		return;
+	/* Or its parent has ended just then. */
+	const pid_t parent = st.ppid;
+	if (lr_proc_stat(pid, &st) < 0 || st.ppid != parent)
+		return;
 	if (c->let_go && st.start_time > c->held_until)
 		return;
 	snprintf(t.seed.name, sizeof(t.seed.name), "%s", st.name);

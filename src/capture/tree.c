@@ -11,6 +11,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include "src/base/clock.h"
 #include "src/base/fd.h"
 #include "src/base/str.h"
 #include "src/capture/state.h"
@@ -156,6 +157,14 @@ pid_t cap_tree_twin(struct cap *c, const struct cap_process *p, bool dead)
 	}
 }
 
+/* It has ended, and somebody has waited for it. Its children are found as another's, or have found one
+ * already (adopt). */
+static void forget(struct cap *c, size_t i)
+{
+	memmove(&c->p[i], &c->p[i + 1], (c->n - i - 1) * sizeof(*c->p));
+	c->n--;
+}
+
 int cap_tree_look(struct cap *c, struct lr_err *err)
 {
 	int r = find(c, c->opts->pid) ? 0 : add_process(c, c->opts->pid, 0, err);
@@ -163,7 +172,10 @@ int cap_tree_look(struct cap *c, struct lr_err *err)
 
 	for (size_t i = 0; r >= 0 && i < c->n; i++) {
 		r = list_threads(c, i, err);
-		if (r >= 0) {
+		if (i && (r == -ENOENT || r == -ESRCH)) {
+			forget(c, i--);
+			r = 0;
+		} else if (r >= 0) {
 			found += r;
 			r = list_children(c, i, err);
 			found += r >= 0 ? r : 0;
@@ -214,29 +226,63 @@ static int hold_threads(struct cap_process *p, struct lr_err *err)
 	return 0;
 }
 
-/* Until nobody is left who could make a new one. */
+static int hold_processes(struct cap *c, struct lr_err *err)
+{
+	for (size_t i = 0; i < c->n; i++) {
+		struct lr_proc_stat st;
+		int r = hold_threads(&c->p[i], err);
+		if (r == -ESRCH && i && !c->p[i].threads[0].held) {
+			/* It ends: nobody has waited for it yet, or the next look forgets it. */
+			if (lr_proc_stat(c->p[i].pid, &st) == 0 && st.state == 'Z')
+				c->p[i].seed.flags = LR_SEED_ZOMBIE;
+			r = 0;
+		}
+		if (r < 0)
+			return r;
+	}
+	return 0;
+}
+
+static bool all_held(const struct cap *c)
+{
+	for (size_t i = 0; i < c->n; i++)
+		if (!(c->p[i].seed.flags & LR_SEED_ZOMBIE) &&
+		    (!c->p[i].n_threads || !c->p[i].threads[0].held))
+			return false;
+	return true;
+}
+
+/* Whose parent has ended since it was found has another one, further up. */
+static int adopt(struct cap *c, struct lr_err *err)
+{
+	for (size_t i = 1; i < c->n; i++) {
+		struct lr_proc_stat st;
+		int r = lr_proc_stat(c->p[i].pid, &st);
+		const struct cap_process *parent = r < 0 ? NULL : find(c, st.ppid);
+		if (!parent || parent >= &c->p[i])
+			return lr_refuse(err, EAGAIN, "process %d has lost its parent",
+					 c->p[i].pid);
+		c->p[i].parent = st.ppid;
+	}
+	return 0;
+}
+
+#define ROUNDS_MS 1000
+
+/* Until nobody is left who could make a new one: who is held makes none, so there are ever fewer. */
 int cap_tree_hold(struct cap *c, struct lr_err *err)
 {
-	size_t before = c->n;
+	const int64_t until = lr_now_ms() + ROUNDS_MS;
 
-	for (unsigned round = 0; round < 1000; round++) {
-		for (size_t i = 0; i < c->n; i++) {
-			int r = hold_threads(&c->p[i], err);
-			if (r < 0)
-				return r;
-		}
-		int found = cap_tree_look(c, err);
+	do {
+		int r = hold_processes(c, err);
+		int found = r < 0 ? r : cap_tree_look(c, err);
 		if (found < 0)
 			return found;
-		if (c->n != before) {
-			lr_refuse(err, EAGAIN, "process %d was born while we looked",
-				  c->p[c->n - 1].pid);
-			return lr_err_hint(err, "try again");
-		}
-		if (!found)
-			return 0;
-	}
-	return lr_refuse(err, EAGAIN, "there are ever new threads");
+		if (!found && all_held(c))
+			return adopt(c, err);
+	} while (lr_now_ms() < until);
+	return lr_refuse(err, EAGAIN, "there are ever new processes or threads");
 }
 
 void cap_tree_let_go(struct cap *c)
