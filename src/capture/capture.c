@@ -58,6 +58,8 @@ static int look(struct cap *c, const char *maps, struct lr_err *err)
 		/* What is refused there is told by the root's name; and files are looked for there. */
 		if (r >= 0 && !i)
 			r = cap_tmpfs_look(c, err);
+		if (r >= 0 && !i)
+			cap_terminal_look(c);
 		if (r >= 0 && !(p->seed.flags & LR_SEED_ZOMBIE))
 			r = look_inside(c, p, maps, err);
 		if (i && has_gone(p, r)) {
@@ -65,6 +67,8 @@ static int look(struct cap *c, const char *maps, struct lr_err *err)
 			r = 0;
 		}
 	}
+	if (r >= 0)
+		cap_terminal_find(c);
 	return r < 0 ? r : cap_channels_find(c, err);
 }
 

@@ -20,6 +20,7 @@
 #include "src/base/str.h"
 #include "src/capture/state.h"
 #include "src/sys/syscalls.h"
+#include "src/sys/terminal.h"
 
 #ifndef KCMP_FILE
 #define KCMP_FILE 0
@@ -147,14 +148,25 @@ static void look_socket(struct found *x)
 	x->f->peer = cap_unix_peer(x->p->pid, x->st.st_ino);
 }
 
+/* Slaves, what leads to one of them (/dev/tty), and masters. */
+static bool is_terminal(dev_t device)
+{
+	return lr_terminal_is_slave(device) || device == makedev(5, 0) || device == makedev(5, 2);
+}
+
 static void look_device(struct found *x)
 {
 	/* null, zero, full, random, urandom: every container has them. */
 	static const unsigned minors = 1U << 3 | 1U << 5 | 1U << 7 | 1U << 8 | 1U << 9;
 
 	x->f->seed.kind = LR_SEED_REGULAR;
-	if (!S_ISCHR(x->st.st_mode) || major(x->st.st_rdev) != 1 ||
-	    !(minors & 1U << (minor(x->st.st_rdev) & 31)))
+	if (!S_ISCHR(x->st.st_mode))
+		refuse(x, "a device");
+	else if (cap_terminal_is(x->c, x->p, x->fd, &x->st))
+		x->f->seed.kind = LR_SEED_TERMINAL_FILE;
+	else if (is_terminal(x->st.st_rdev))
+		refuse(x, "a terminal that is not the container's own");
+	else if (major(x->st.st_rdev) != 1 || !(minors & 1U << (minor(x->st.st_rdev) & 31)))
 		refuse(x, "a device");
 }
 
@@ -243,10 +255,11 @@ static struct cap_file *known(const struct found *x)
 	return first;
 }
 
-/* Of the first process, what leads out of the container: the new one gets its own. */
+/* Of the first process, what leads out of the container: the new one gets its own. With a terminal
+ * of its own there is nothing that does. */
 static bool is_standard(const struct found *x)
 {
-	if (x->fd > 2 || x->p != x->c->p)
+	if (x->fd > 2 || x->p != x->c->p || x->c->opts->terminal)
 		return false;
 	return !x->c->opts->namespace_too || !S_ISREG(x->st.st_mode) ||
 	       !cap_mount_is_inside(x->c, (unsigned)info(x, "mnt_id:", 10));
@@ -298,7 +311,7 @@ static int look_fd(struct cap *c, struct cap_process *p, int fd, struct lr_err *
 		return r == -ENOENT ? 0 : r;
 	x.info = text;
 	/* Each of the first process's standard three is attached by itself. */
-	x.f = fd > 2 || p != c->p ? known(&x) : NULL;
+	x.f = fd > 2 || p != c->p || c->opts->terminal ? known(&x) : NULL;
 	struct cap_fd *v = lr_grow(c->a, p->fds, p->n_fds, sizeof(*v));
 	if (!v || (!x.f && !add_file(&x)))
 		return lr_fail(err, ENOMEM, "list the descriptors of process %d", p->pid);

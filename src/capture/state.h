@@ -5,6 +5,7 @@
 
 #include <stdbool.h>
 #include <stdint.h>
+#include <sys/stat.h>
 #include <sys/types.h>
 
 #include "src/base/arena.h"
@@ -126,6 +127,14 @@ struct cap_channel {
 	int fd[2]; /* of ours; of a pipe: its end to read, and to write */
 };
 
+/* The container's; is: there is one. */
+struct cap_terminal {
+	bool is;
+	uint64_t device, inode;
+	dev_t number; /* as processes name it */
+	struct lr_seed_terminal seed;
+};
+
 struct cap {
 	const struct lr_capture *opts;
 	struct lr_arena *a;
@@ -141,6 +150,7 @@ struct cap {
 	size_t n_channels;
 	struct cap_tmpfs *tmpfs;
 	size_t n_tmpfs;
+	struct cap_terminal terminal;
 	struct cap_backing *backings; /* write.c */
 	size_t n_backings;
 	char *mounts;                     /* mountinfo of the root */
@@ -219,6 +229,14 @@ void cap_inside_reap(struct cap *c, struct cap_process *p); /* the same, and its
 /* Whose number may be another's then. If it has not when somebody of that number is held, that is
  * the one. */
 bool cap_has_ended(int pidfd);
+
+/* terminal.c: before files are looked at; whether that descriptor is it; when all processes were
+ * looked at: whose it is. */
+void cap_terminal_look(struct cap *c);
+bool cap_terminal_is(const struct cap *c, const struct cap_process *p, int fd,
+		     const struct stat *st);
+void cap_terminal_find(struct cap *c);
+void cap_terminal_put(const struct cap *c, struct lr_seed_writer *w);
 
 /* files.c, channels.c, objects.c */
 int cap_files_look(struct cap *c, struct cap_process *p, struct lr_err *err);

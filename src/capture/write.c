@@ -360,6 +360,7 @@ int cap_write(struct cap *c, struct lr_err *err)
 		r = put_file(&x, c->files[i]);
 	put_channels(&x);
 	cap_tmpfs_put(c, x.w);
+	cap_terminal_put(c, x.w);
 	if (r >= 0)
 		r = lr_seed_finish(x.w, c->pages_at, id, &bytes, &size, err);
 	return r < 0 ? r : write_out(c, bytes, size, err);

@@ -73,6 +73,7 @@ struct lr_checkpoint_job {
 	pid_t pid; /* the container's init */
 	int lock; /* by it nobody else changes the container; a process that stays longer closes it */
 	bool paused;
+	bool relayed;       /* its terminal was made for a runtime in the foreground */
 	const char *notify; /* the runtime's directory that may be mounted on /run/notify */
 	const char
 		*freezer; /* a cgroup of v2 that criu may freeze; NULL: it stops them one by one */

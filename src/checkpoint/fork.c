@@ -86,8 +86,6 @@ size_t lr_checkpoint_fork_config(const struct oci_config *c, const char *why[LR_
 		why[n++] = "linux.namespaces: a user namespace";
 	if (lr_checkpoint_own(c, "time") || lr_checkpoint_joined(c, "time"))
 		why[n++] = "linux.namespaces: a time namespace";
-	if (c->process->terminal)
-		why[n++] = "process.terminal: a terminal";
 	if (has_label(c->process))
 		why[n++] = "process: a label of a security module";
 	if (filter && filter->listener_path)
@@ -241,6 +239,8 @@ static int checkpoint(const struct lr_checkpoint_job *job, struct lr_arena *a, s
 		.job = job,
 		.capture = {.pid = job->pid,
 			    .namespace_too = true,
+			    .terminal = job->config->process->terminal,
+			    .relayed = job->relayed,
 			    .own_ipc = lr_checkpoint_own(job->config, "ipc"),
 			    .hostname = own_names ? job->config->hostname : NULL,
 			    .domainname = own_names ? job->config->domainname : NULL,

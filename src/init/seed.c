@@ -288,7 +288,11 @@ int lr_stage_files(struct lr_child *c, struct lr_err *err)
 
 	if (!seed)
 		return 0;
-	int r = take_own(c, err);
+	const bool terminal = c->becoming.slave >= 0;
+	/* So that who waits for `start` holds nobody else's. It gets a session later. */
+	int r = terminal ? lr_tty_own_stdio(lr_take_fd(&c->becoming.slave), err) : 0;
+	if (r >= 0)
+		r = take_own(c, err);
 	if (r >= 0)
 		r = close_rest(c, err);
 	if (r < 0)
@@ -302,6 +306,8 @@ int lr_stage_files(struct lr_child *c, struct lr_err *err)
 		.report = seed->report[1],
 		.lazy = seed->lazy,
 		.stdio = {0, 1, 2},
+		.terminal = terminal ? 0 : LR_NOFD,
+		.relayed = c->process->tty.relayed,
 		.confine = confine,
 		.filter = filter,
 		.lower = lower,

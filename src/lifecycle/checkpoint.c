@@ -63,6 +63,7 @@ static int run_engine(const struct lr_existing *c, const struct lr_checkpoint_op
 		.pid = c->record.pid,
 		.lock = c->entry.dir,
 		.paused = c->status == LR_PAUSED,
+		.relayed = c->record.flags & LR_RECORD_RELAYED,
 		.freezer = freezer(&c->cgroup),
 		.notify = lr_strf(a, "%s/%s/" LR_NOTIFY_DIR, c->store.path, c->record.id),
 	};

@@ -404,8 +404,12 @@ static int open_seed(struct lr_birth *b, struct lr_create_opts *o, struct lr_are
 static int plan_seed(struct lr_birth *b, struct lr_init_seed *seed, struct lr_err *err)
 {
 	b->c.init.process.seed = seed;
-	if (b->c.config->process->terminal) {
-		lr_refuse(err, ENOTSUP, "a seed is not continued with a terminal");
+	const bool has = lr_seed_count(&seed->seed, LR_SEED_TERMINAL);
+	if (b->c.config->process->terminal != has) {
+		lr_refuse(err, ENOTSUP, "the seed has %s terminal, and process.terminal is %s",
+			  has ? "a" : "no", has ? "false" : "true");
+		lr_err_hint(err, "its processes have it open, or others: set process.terminal to "
+				 "what it was in the seed's container");
 		return lr_err_at(err, "process.terminal");
 	}
 	return lr_init_seed_check(&b->c.init, &seed->seed, err);
@@ -458,8 +462,10 @@ int lr_birth_make(const struct lr_create_opts *o, enum lr_birth_kind kind, struc
 		return r;
 	b->c.init.process.detached = kind == LR_BIRTH_DETACHED;
 	b->hands_out = o->pid_file || pidfd_receiver(o, &b->c.config->annotations);
-	if (b->console >= 0)
+	if (b->console >= 0) {
 		lr_console_relayed(&b->c.init.process.tty, a);
+		b->c.record.flags |= LR_RECORD_RELAYED;
+	}
 	r = lr_compile_take(&b->rt, o, &b->store, a, &b->c, err);
 	if (r >= 0) {
 		/* The container's users have to get into some of what is made here. A library does

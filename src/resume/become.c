@@ -196,7 +196,13 @@ static int become(struct lr_resume *r, uint32_t index, struct lr_err *err)
 	x.mm = lr_seed_mm(r->seed, x.p->mm);
 	/* Until each thread has the mask it had. */
 	syscall(SYS_rt_sigprocmask, SIG_SETMASK, &(uint64_t){UINT64_MAX}, NULL, 8);
-	int rc = set_groups(x.p, err);
+	int rc = index ? 0 : resume_set_terminal(r, err);
+	if (rc >= 0)
+		rc = set_groups(x.p, err);
+	if (rc >= 0)
+		rc = resume_own_terminal(r, x.p, err);
+	if (rc >= 0)
+		rc = resume_front_group(r, x.p, err);
 	if (rc >= 0)
 		rc = make_children(r, index, err);
 	if (rc >= 0)

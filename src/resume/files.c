@@ -117,24 +117,38 @@ static int open_inotify(struct lr_resume *r, const struct lr_seed_file *f, struc
 	return fd < 0 ? lr_fail(err, errno, "make an inotify") : fd;
 }
 
-static int open_memfd(struct lr_resume *r, const struct lr_seed_file *f, struct lr_err *err)
+/* An open file of its own, with its own place in it. An image may have files in /proc. */
+static int open_again(const struct lr_resume *r, int fd, uint32_t flags)
 {
 	char path[48];
 
-	/* An open file of its own, with its own place in it. An image may have files in /proc. */
-	snprintf(path, sizeof(path), "%sself/fd/%d", r->proc < 0 ? "/proc/" : "",
-		 r->objects[f->object]);
-	int fd = openat(r->proc, path, ((int)f->flags & O_ACCMODE) | O_CLOEXEC);
+	snprintf(path, sizeof(path), "%sself/fd/%d", r->proc < 0 ? "/proc/" : "", fd);
+	return openat(r->proc, path, (int)flags | O_CLOEXEC);
+}
+
+static int open_memfd(struct lr_resume *r, const struct lr_seed_file *f, struct lr_err *err)
+{
+	int fd = open_again(r, r->objects[f->object], f->flags & O_ACCMODE);
 	if (fd >= 0 && lseek(fd, (off_t)f->pos, SEEK_SET) < 0)
 		fd = lr_close(fd);
 	return fd < 0 ? lr_fail(err, errno, "open shared memory again") : fd;
 }
 
+static int open_terminal(struct lr_resume *r, const struct lr_seed_file *f, struct lr_err *err)
+{
+	int fd = open_again(r, r->terminal,
+			    f->flags & O_PATH ? O_PATH
+					      : (f->flags & O_ACCMODE) | O_NONBLOCK | O_NOCTTY);
+
+	return fd < 0 ? lr_fail(err, errno, "open the container's terminal") : fd;
+}
+
 static open_kind *const kinds[] = {
-	[LR_SEED_REGULAR] = open_regular,   [LR_SEED_STDIO] = open_stdio,
-	[LR_SEED_EVENTFD] = open_eventfd,   [LR_SEED_TIMERFD] = open_timerfd,
-	[LR_SEED_SIGNALFD] = open_signalfd, [LR_SEED_EPOLL] = open_epoll,
-	[LR_SEED_INOTIFY] = open_inotify,   [LR_SEED_MEMFD_FILE] = open_memfd,
+	[LR_SEED_REGULAR] = open_regular,        [LR_SEED_STDIO] = open_stdio,
+	[LR_SEED_EVENTFD] = open_eventfd,        [LR_SEED_TIMERFD] = open_timerfd,
+	[LR_SEED_SIGNALFD] = open_signalfd,      [LR_SEED_EPOLL] = open_epoll,
+	[LR_SEED_INOTIFY] = open_inotify,        [LR_SEED_MEMFD_FILE] = open_memfd,
+	[LR_SEED_TERMINAL_FILE] = open_terminal,
 };
 
 /* ---- pipes and pairs ------------------------------------------------------------------------- */

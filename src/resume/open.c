@@ -113,6 +113,8 @@ int lr_resume_open(const struct lr_resume_opts *o, struct lr_arena *a, struct lr
 	r->lazy = LR_NOFD;
 	if (rc >= 0 && o->lazy >= 0)
 		rc = r->lazy = resume_keep(r, fcntl(o->lazy, F_DUPFD_CLOEXEC, 3), err);
+	if (rc >= 0)
+		rc = resume_keep_terminal(r, err);
 	r->proc = LR_NOFD;
 	if (rc >= 0 && o->proc >= 0)
 		rc = r->proc = resume_keep(r, fcntl(o->proc, F_DUPFD_CLOEXEC, 3), err);

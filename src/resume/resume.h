@@ -47,6 +47,11 @@ struct lr_resume_opts {
 	 */
 	int lazy;
 	int stdio[3]; /* for 0, 1 and 2; LR_NOFD: /dev/null */
+	/* The slave of the pseudo-terminal that the seed's becomes, and nobody's controlling terminal
+	 * yet; LR_NOFD: there is none. relayed: lines end in it with a newline alone. The size that it
+	 * has is given to it again when all is in place, so that programs learn of it. */
+	int terminal;
+	bool relayed;
 	/*
 	 * Adds calls (lr_resume_add) that each thread makes when it has everything, before anybody
 	 * runs: ids, capabilities. May be NULL: the thread keeps the caller's. With it, no process

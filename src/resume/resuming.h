@@ -3,6 +3,8 @@
 #ifndef LR_RESUME_RESUMING_H
 #define LR_RESUME_RESUMING_H
 
+#include <sys/ioctl.h>
+
 #include "src/resume/image.h"
 #include "src/resume/resume.h"
 
@@ -13,6 +15,9 @@ struct lr_resume {
 	struct lr_arena *a;
 	int base; /* the first of those numbers */
 	int pages, report, lazy, proc;
+	int terminal; /* LR_NOFD: the seed has none */
+	bool resize;  /* to `size`, which it had before it got the seed's, when all is in place */
+	struct winsize size;
 	uint64_t open_files[2]; /* the limit of them (soft, hard) that is not ours */
 	int *files, *objects, *backings, *exes;
 	uint64_t *tmpfs; /* devices of those that were filled */
@@ -60,6 +65,15 @@ int resume_open_backings(struct lr_resume *r, struct lr_err *err);
 /* tmpfs.c */
 int resume_fill_tmpfs(struct lr_resume *r, struct lr_err *err);
 bool resume_is_in_tmpfs(const struct lr_resume *r, uint64_t device);
+/* terminal.c: keeps the caller's; sets it, in the first process; by the leader of its session, before
+ * there are others in it; by the leader of the group that is in its foreground; and what is left. */
+int resume_keep_terminal(struct lr_resume *r, struct lr_err *err);
+int resume_set_terminal(struct lr_resume *r, struct lr_err *err);
+int resume_own_terminal(const struct lr_resume *r, const struct lr_seed_process *p,
+			struct lr_err *err);
+int resume_front_group(const struct lr_resume *r, const struct lr_seed_process *p,
+		       struct lr_err *err);
+void plan_terminal(struct one *x, struct lr_resume_ops *ops);
 /* layout.c */
 /* proc: a procfs, or LR_NOFD for /proc. */
 int own_memory_read(int proc, struct lr_arena *a, struct own_memory *ret, struct lr_err *err);

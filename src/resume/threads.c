@@ -325,6 +325,7 @@ int plan_threads(struct one *x, struct lr_resume_ops *ops, struct lr_err *err)
 		return r;
 	image_op(ops, BLOB_GATHER, 0, x->p->threads.count - 1, 0, 0, 0, 0, 0);
 	image_op(ops, BLOB_RENDEZVOUS, 0, x->image.at, x->image.size, 0, 0, 0, 0);
+	plan_terminal(x, ops);
 	queue(x, ops, &x->p->signals, 0);
 	set_timers(x, ops);
 	image_op(ops, SYS_prctl, 0, PR_SET_DUMPABLE, !x->r->opts.confine && x->p->dumpable == 1, 0,

@@ -209,14 +209,39 @@ static int check_file(const struct lr_seed *s, uint32_t i, struct lr_err *err)
 	const struct lr_seed_file *f = lr_seed_file(s, i);
 	bool channel = f->kind == LR_SEED_PIPE || f->kind == LR_SEED_SOCKET;
 
-	if (f->kind < LR_SEED_REGULAR || f->kind > LR_SEED_MEMFD_FILE)
+	if (f->kind < LR_SEED_REGULAR || f->kind > LR_SEED_TERMINAL_FILE)
 		return BAD("files", i, "is of an unknown kind");
 	if (channel != (f->channel != LR_SEED_NONE) ||
-	    (f->kind == LR_SEED_MEMFD_FILE) != (f->object != LR_SEED_NONE))
+	    (f->kind == LR_SEED_MEMFD_FILE) != (f->object != LR_SEED_NONE) ||
+	    (f->kind == LR_SEED_TERMINAL_FILE && !lr_seed_count(s, LR_SEED_TERMINAL)))
 		return BAD("files", i, "is without what it stands for");
 	if ((f->kind == LR_SEED_STDIO && f->args[0] > 2) ||
 	    (f->kind == LR_SEED_SOCKET && f->args[0] > 1) || f->pos > INT64_MAX)
 		return BAD("files", i, "is garbled");
+	return 0;
+}
+
+static bool leads_a_session(const struct lr_seed *s, uint32_t pid)
+{
+	for (uint32_t i = 0; i < lr_seed_count(s, LR_SEED_PROCESS); i++) {
+		const struct lr_seed_process *p = lr_seed_process(s, i);
+		if (p->pid == pid && p->sid == pid && !(p->flags & LR_SEED_ZOMBIE))
+			return true;
+	}
+	return false;
+}
+
+static int check_terminal(const struct lr_seed *s, uint32_t i, struct lr_err *err)
+{
+	const struct lr_seed_terminal *t = lr_seed_terminal(s, i);
+
+	if (i)
+		return BAD("terminal", i, "is one more than a container has");
+	if (t->session ? !leads_a_session(s, t->session) : t->foreground)
+		return BAD("terminal", i, "is of no session");
+	if (t->flags & ~LR_SEED_RELAYED || t->foreground >= LR_SEED_PIDS ||
+	    (t->rows | t->columns | t->width | t->height) > UINT16_MAX)
+		return BAD("terminal", i, "is garbled");
 	return 0;
 }
 
@@ -325,6 +350,8 @@ int lr_seed_check(const struct lr_seed *s, struct lr_err *err)
 		r = check_mm(s, i, &at, err);
 	if (r >= 0)
 		r = check_each(s, LR_SEED_FILE, check_file, err);
+	if (r >= 0)
+		r = check_each(s, LR_SEED_TERMINAL, check_terminal, err);
 	if (r >= 0)
 		r = check_channels(s, err);
 	return r < 0 ? r : check_small(s, err);

@@ -179,6 +179,16 @@ static const struct seed_field node[] = {
 	RANGE(node, runs, RUN),
 };
 
+static const struct seed_field terminal[] = {
+	X32(terminal, flags),      U32(terminal, session),
+	U32(terminal, foreground), X32(terminal, iflag),
+	X32(terminal, oflag),      X32(terminal, cflag),
+	X32(terminal, lflag),      U32(terminal, ispeed),
+	U32(terminal, ospeed),     U32(terminal, rows),
+	U32(terminal, columns),    U32(terminal, width),
+	U32(terminal, height),     F(terminal, SEED_OCTETS, cc, 24),
+};
+
 #define SHAPE(TYPE, kind, text)                                                                    \
 	[LR_SEED_##TYPE] = {text, sizeof(struct lr_seed_##kind), kind, LR_ARRAY_SIZE(kind)}
 
@@ -205,4 +215,5 @@ const struct seed_shape lr_seed_shapes[LR_SEED_TYPES] = {
 	SHAPE(TIMER, timer, "timers"),
 	SHAPE(TMPFS, tmpfs, "tmpfs"),
 	SHAPE(NODE, node, "nodes"),
+	SHAPE(TERMINAL, terminal, "terminal"),
 };

@@ -83,6 +83,7 @@ enum lr_seed_type {
 	LR_SEED_TIMER,
 	LR_SEED_TMPFS,
 	LR_SEED_NODE,
+	LR_SEED_TERMINAL,
 	LR_SEED_TYPES
 };
 
@@ -228,7 +229,8 @@ enum lr_seed_file_kind {
 	LR_SEED_SIGNALFD,    /* args: mask */
 	LR_SEED_EPOLL,       /* watches */
 	LR_SEED_INOTIFY,     /* watches */
-	LR_SEED_MEMFD_FILE   /* object */
+	LR_SEED_MEMFD_FILE,  /* object */
+	LR_SEED_TERMINAL_FILE /* the one of LR_SEED_TERMINAL */
 };
 
 struct lr_seed_file {
@@ -321,6 +323,19 @@ struct lr_seed_attribute {
 	uint32_t name, value; /* bytes */
 };
 
+#define LR_SEED_RELAYED 1U /* it ends lines with a newline alone, by who made it */
+
+/* The container's own; a seed has one at the most. */
+struct lr_seed_terminal {
+	uint32_t flags;
+	uint32_t session;    /* whose controlling terminal it is: its leader; 0: nobody's */
+	uint32_t foreground; /* process group; 0: its session leader's */
+	uint32_t iflag, oflag, cflag, lflag, ispeed, ospeed; /* as termios2 has them */
+	uint32_t rows, columns, width, height;
+	uint32_t zero;
+	uint8_t cc[24]; /* the kernel has 19 of them */
+};
+
 #define LR_SEED_FIXED(type, bytes) _Static_assert(sizeof(struct type) == (bytes), "fixed format")
 LR_SEED_FIXED(lr_seed_header, 64);
 LR_SEED_FIXED(lr_seed_pages_header, 40);
@@ -345,6 +360,7 @@ LR_SEED_FIXED(lr_seed_signal, 128);
 LR_SEED_FIXED(lr_seed_timer, 48);
 LR_SEED_FIXED(lr_seed_tmpfs, 16);
 LR_SEED_FIXED(lr_seed_node, 80);
+LR_SEED_FIXED(lr_seed_terminal, 80);
 LR_SEED_FIXED(lr_seed_attribute, 8);
 
 #endif

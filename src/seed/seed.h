@@ -75,6 +75,7 @@ LR_SEED_GETTER(signal, SIGNAL)
 LR_SEED_GETTER(timer, TIMER)
 LR_SEED_GETTER(tmpfs, TMPFS)
 LR_SEED_GETTER(node, NODE)
+LR_SEED_GETTER(terminal, TERMINAL)
 
 /* The attribute at *at, of *left bytes, which are what follows then; false: there is none. */
 struct lr_seed_attribute_at {

@@ -42,6 +42,8 @@ enum {
 	LR_RECORD_CREATING = 2,   /* create has not finished */
 	LR_RECORD_CGROUP = 4,     /* the cgroup is ours: whatever is in it goes with us */
 	LR_RECORD_NO_PROGRAM = 8, /* config.json has no process: there is nothing to start */
+	LR_RECORD_RELAYED =
+		16, /* its terminal was made for us in the foreground (lr_tty_console) */
 };
 enum {
 	LR_RECORD_POSTSTART = 1,

@@ -110,7 +110,10 @@ static int open_slave(int pts, int master, unsigned number)
 	if (lr_tty_no_gptpeer)
 		errno = ENOTTY;
 	else
-		fd = ioctl(master, TIOCGPTPEER, O_RDWR | O_NOCTTY | O_CLOEXEC);
+		fd = ioctl(master, TIOCGPTPEER, O_RDWR | O_NOCTTY);
+	/* Given with the call, it would stay among the flags of the open file, whoever has that. */
+	if (fd >= 0)
+		fcntl(fd, F_SETFD, FD_CLOEXEC);
 	if (fd >= 0 || (errno != ENOTTY && errno != EINVAL))
 		return fd >= 0 ? fd : -errno;
 
@@ -294,15 +297,23 @@ int lr_tty_open_pty(int rootfd, const struct lr_tty_console *console, struct lr_
 	return 0;
 }
 
-int lr_tty_attach(int slave, struct lr_err *err)
+int lr_tty_own_stdio(int slave, struct lr_err *err)
 {
 	int r = 0;
 
-	if (ioctl(slave, TIOCSCTTY, 0) < 0)
-		r = lr_fail(err, errno, "cannot make the terminal the controlling one");
 	for (int fd = 0; r == 0 && fd <= 2; fd++)
 		if (slave == fd ? fcntl(fd, F_SETFD, 0) < 0 : dup2(slave, fd) < 0)
 			r = lr_fail(err, errno, "cannot make the terminal descriptor %d", fd);
+	if (slave > 2)
+		lr_close(slave);
+	return r;
+}
+
+int lr_tty_attach(int slave, struct lr_err *err)
+{
+	if (ioctl(slave, TIOCSCTTY, 0) == 0)
+		return lr_tty_own_stdio(slave, err);
+	int r = lr_fail(err, errno, "cannot make the terminal the controlling one");
 	if (slave > 2)
 		lr_close(slave);
 	return r;

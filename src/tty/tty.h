@@ -53,6 +53,8 @@ int lr_tty_open_pty(int rootfd, const struct lr_tty_console *console, struct lr_
  * and its standard input, output and error. Closes `slave`, whatever comes.
  */
 int lr_tty_attach(int slave, struct lr_err *err) LR_MUST_CHECK;
+/* The latter alone. */
+int lr_tty_own_stdio(int slave, struct lr_err *err) LR_MUST_CHECK;
 
 /* ---- handing the master over ------------------------------------------------------------- */
 

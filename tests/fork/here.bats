@@ -211,10 +211,10 @@ lines() { # [FILE]
 	run ! rt checkpoint --engine fork --image-path "$PWD/full" --when-ready "$ID"
 	umount full
 	assert_has "$output" "no space left"
-	cfg '.process.terminal = true' # config.json refuses it
+	cfg '.process.apparmorProfile = "x"' # config.json refuses it
 	run ! rt checkpoint --engine fork --image-path "$IMG" --when-ready=1m "$ID"
-	assert_has "$output" "process.terminal"
-	cfg '.process.terminal = false'
+	assert_has "$output" "a label of a security module"
+	cfg 'del(.process.apparmorProfile)'
 	waits
 	[ ! -e "$SAID" ] || fail "it went on: $(lines)"
 	seed --when-ready=1m

@@ -280,7 +280,7 @@ work(7)
 	seed
 	refuse "CAP_" --remote "file:$TICKET"
 	cfg -b "$THERE" '.process.terminal = true'
-	refuse "terminal" --remote "file:$TICKET"
+	refuse "process.terminal is true" --remote "file:$TICKET"
 	moves
 }
 

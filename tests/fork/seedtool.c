@@ -368,6 +368,7 @@ static int do_resume(int argc, char **argv)
 				   .report = pair[1],
 				   .lazy = serving.lazy,
 				   .stdio = {0, 1, 2},
+				   .terminal = LR_NOFD,
 				   .proc = LR_NOFD};
 	if (getenv("SEEDTOOL_CONFINE"))
 		o.confine = confine, o.confine_room = LR_RESUME_ROOM(3, 0);

@@ -566,7 +566,7 @@ TEST(what_of_a_config_no_seed_carries)
 	}
 	own[1] = (struct oci_namespace){.type = "mount"};
 	p = (struct oci_process){.terminal = true};
-	why_not(&c, 1, "a terminal");
+	CHECK_INT(lr_checkpoint_fork_config(&c, why), 0);
 	p = (struct oci_process){.apparmor_profile = "x"};
 	why_not(&c, 1, "a label");
 	p = (struct oci_process){.selinux_label = "x"};
@@ -574,7 +574,7 @@ TEST(what_of_a_config_no_seed_carries)
 	p = (struct oci_process){0};
 	l.seccomp = &filter;
 	why_not(&c, 1, "an agent");
-	p.terminal = true;
+	p.selinux_label = "x";
 	own[0].path = "/x";
 	why_not(&c, 3, "no pid namespace");
 }

@@ -116,6 +116,11 @@ static void sample_files(struct lr_seed_writer *w)
 				  .watches = {0, 1}};
 	lr_seed_add(w, LR_SEED_FILE, &f);
 	lr_seed_add(w, LR_SEED_WATCH, &(struct lr_seed_watch){.number = 4, .file = 1, .mask = 1});
+	f = (struct lr_seed_file){.kind = LR_SEED_TERMINAL_FILE,
+				  .object = LR_SEED_NONE,
+				  .channel = LR_SEED_NONE,
+				  .watches = {1, 0}};
+	lr_seed_add(w, LR_SEED_FILE, &f);
 	for (uint32_t i = 0; i < 3; i++)
 		lr_seed_add(w, LR_SEED_FD, &(struct lr_seed_fd){.number = 3 + i, .file = i});
 }
@@ -132,6 +137,7 @@ static struct lr_seed_writer *sample_writer(struct lr_arena *a)
 					   .release = lr_seed_add_text(w, "6.18")});
 	lr_seed_add(w, LR_SEED_PROCESS,
 		    &(struct lr_seed_process){.pid = 7,
+					      .sid = 7,
 					      .parent = LR_SEED_NONE,
 					      .threads = {0, 1},
 					      .fds = {0, 3},
@@ -169,6 +175,8 @@ static struct lr_seed_writer *sample_writer(struct lr_arena *a)
 	lr_seed_add(w, LR_SEED_SIGNAL, &(struct lr_seed_signal){{10}});
 	lr_seed_add(w, LR_SEED_SIGNAL, &(struct lr_seed_signal){{12}});
 	lr_seed_add(w, LR_SEED_TIMER, &(struct lr_seed_timer){.id = 3, .left = 5});
+	lr_seed_add(w, LR_SEED_TERMINAL,
+		    &(struct lr_seed_terminal){.session = 7, .rows = 24, .columns = 80});
 	return w;
 }
 

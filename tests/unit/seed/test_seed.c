@@ -127,7 +127,7 @@ TEST(references_that_lead_nowhere)
 	LIE(thread, THREAD, 0, xsave.length, UINT64_MAX, "threads[0].xsave");
 	LIE(mm, MM, 0, exe, 1U << 20, "mms[0].exe");
 	LIE(thread, THREAD, 0, xsave.at, 4, "threads[0].xsave");
-	LIE(fd, FD, 0, file, 3, "fds[0].file");
+	LIE(fd, FD, 0, file, 4, "fds[0].file");
 	LIE(file, FILE, 1, channel, 1, "files[1].channel");
 }
 
@@ -212,6 +212,40 @@ TEST(the_rest_that_cannot_be)
 	LIE(timer, TIMER, 0, signal, 65, "garbled");
 	LIE(timer, TIMER, 0, interval, -1, "garbled");
 	LIE(timer, TIMER, 0, left, -1, "garbled");
+}
+
+TEST(terminals_that_cannot_be)
+{
+	LIE(terminal, TERMINAL, 0, session, 9, "of no session");
+	LIE(terminal, TERMINAL, 0, session, 8, "of no session"); /* it is dead */
+	LIE(process, PROCESS, 0, sid, 0, "of no session");
+	LIE(terminal, TERMINAL, 0, foreground, LR_SEED_PIDS, "garbled");
+	LIE(terminal, TERMINAL, 0, flags, 2, "garbled");
+	LIE(terminal, TERMINAL, 0, rows, 65536, "garbled");
+	LIE(terminal, TERMINAL, 0, height, 65536, "garbled");
+}
+
+TEST(a_seed_has_one_terminal_or_none)
+{
+	LR_CLEANUP_ARENA struct lr_arena *a = lr_arena_new();
+	struct lr_seed_writer *w = sample_writer(a);
+	struct lr_err err = {0};
+	SAMPLE s = make();
+	void *bytes;
+	size_t size;
+
+	lr_seed_add(w, LR_SEED_TERMINAL, &(struct lr_seed_terminal){.rows = 1});
+	CHECK_INT(lr_seed_finish(w, SAMPLE_PAGES, SAMPLE_ID, &bytes, &size, &err), -EPROTO);
+	CHECK_HAS(err.msg, "one more than a container has");
+
+	/* A section that nobody knows is passed over; then there is none for who has it open. */
+	REQUIRE(s.bytes);
+	struct lr_seed_section *section =
+		(void *)(uintptr_t)(s.seed.table[LR_SEED_TERMINAL].at - sizeof(*section));
+	section->type = LR_SEED_TYPES + 1;
+	section->flags = 0;
+	CHECK_INT(reopen(&s, &err), -EPROTO);
+	CHECK_HAS(err.msg, "without what it stands for");
 }
 
 TEST(tmpfs_that_cannot_be)

@@ -1,0 +1,188 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * capture: the container's terminal: the pseudo-terminal that the runtime made, and bound on
+ * /dev/console. Its master is a manager's, and that of a child will be another's, so what a seed has
+ * of it is how it is set, whose it is, and who has it open. What waits in it to be read is not told
+ * by the kernel without taking it.
+ */
+#define LR_ROOM "capture"
+#include "src/sys/terminal.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <linux/magic.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/ioctl.h>
+#include <sys/stat.h>
+#include <sys/sysmacros.h>
+#include <termios.h>
+#include <unistd.h>
+
+#include "src/base/fd.h"
+#include "src/base/str.h"
+#include "src/capture/files.h"
+#include "src/capture/state.h"
+#include "src/sys/path.h"
+
+/* As a path, which opens nothing: it is an image's until it is known. */
+static int open_console(struct cap *c, struct stat *st)
+{
+	char path[32];
+
+	snprintf(path, sizeof(path), "/proc/%d/root", c->opts->pid);
+	LR_CLEANUP_FD int root = lr_open(path, O_PATH | O_DIRECTORY | O_CLOEXEC);
+	int fd = root < 0 ? -errno : lr_open_in_nolinks(root, "/dev/console", O_PATH, 0);
+	if (fd >= 0 && fstat(fd, st) == 0 && S_ISCHR(st->st_mode) &&
+	    lr_terminal_is_slave(st->st_rdev) && lr_fs_magic(fd) == DEVPTS_SUPER_MAGIC)
+		return fd;
+	lr_close(fd);
+	return LR_NOFD;
+}
+
+static int read_modes(struct lr_seed_terminal *t, int fd, uint8_t *line)
+{
+	struct lr_termios2 m;
+	struct winsize size;
+
+	if (ioctl(fd, LR_TCGETS2, &m) < 0 || ioctl(fd, TIOCGWINSZ, &size) < 0)
+		return -errno;
+	t->iflag = m.iflag;
+	t->oflag = m.oflag;
+	t->cflag = m.cflag;
+	t->lflag = m.lflag;
+	t->ispeed = m.ispeed;
+	t->ospeed = m.ospeed;
+	t->rows = size.ws_row;
+	t->columns = size.ws_col;
+	t->width = size.ws_xpixel;
+	t->height = size.ws_ypixel;
+	memcpy(t->cc, m.cc, sizeof(m.cc));
+	*line = m.line;
+	return 0;
+}
+
+void cap_terminal_look(struct cap *c)
+{
+	struct cap_terminal *t = &c->terminal;
+	struct stat st;
+	uint8_t line = 0;
+
+	if (!c->opts->terminal)
+		return;
+	LR_CLEANUP_FD int console = open_console(c, &st);
+	if (console < 0) {
+		cap_refuse(c, c->p, "/dev/console is not the container's terminal any more");
+		return;
+	}
+	/* When nobody else has it open, who reads the master hears that it is closed once more. */
+	LR_CLEANUP_FD int fd = cap_open_again(console, O_RDWR | O_NOCTTY | O_NONBLOCK);
+	int r = fd < 0 ? -errno : read_modes(&t->seed, fd, &line);
+	if (r < 0) {
+		cap_refuse(c, c->p, "the container's terminal is gone: %s", lr_strerror(-r));
+		return;
+	}
+	if (line)
+		cap_refuse(c, c->p, "line discipline %u of the container's terminal", line);
+	t->seed.flags = c->opts->relayed ? LR_SEED_RELAYED : 0;
+	t->device = st.st_dev;
+	t->inode = st.st_ino;
+	t->number = st.st_rdev;
+	t->is = true;
+}
+
+bool cap_terminal_is(const struct cap *c, const struct cap_process *p, int fd,
+		     const struct stat *st)
+{
+	const struct cap_terminal *t = &c->terminal;
+	unsigned told = 0;
+
+	if (!t->is)
+		return false;
+	if (st->st_rdev != makedev(5, 0))
+		return st->st_dev == t->device && st->st_ino == t->inode;
+	/* By /dev/tty, which is what it meant to whoever opened it. */
+	LR_CLEANUP_FD int own = cap_borrow(p->pid, fd);
+	return own >= 0 && ioctl(own, LR_TIOCGDEV, &told) == 0 &&
+	       lr_terminal_device(told) == t->number;
+}
+
+/* ---- whose it is ------------------------------------------------------------------------------ */
+
+/* As we see them. */
+struct ids {
+	pid_t group, session, foreground;
+	dev_t terminal; /* 0: none */
+};
+
+static bool read_ids(struct cap *c, const struct cap_process *p, struct ids *ret)
+{
+	char path[32], *text;
+	size_t size;
+	int tty = 0;
+
+	snprintf(path, sizeof(path), "/proc/%d/stat", p->pid);
+	if (p->seed.flags & LR_SEED_ZOMBIE || cap_read_all(c->a, path, &text, &size, NULL) < 0)
+		return false;
+	const char *at = strrchr(text, ')');
+	if (!at || sscanf(at + 1, " %*c %*d %d %d %d %d", &ret->group, &ret->session, &tty,
+			  &ret->foreground) != 4)
+		return false;
+	ret->terminal = tty ? lr_terminal_device((unsigned)tty) : 0;
+	return true;
+}
+
+/* Of a process that is in that group. */
+static uint32_t inner_group(struct cap *c, pid_t group)
+{
+	struct ids x;
+
+	for (size_t i = 0; i < c->n; i++)
+		if (read_ids(c, &c->p[i], &x) && x.group == group)
+			return c->p[i].seed.pgid;
+	/* All of it has ended, and nobody has been put there since. */
+	return 0;
+}
+
+static void note_owner(struct cap *c, const struct cap_process *p, const struct ids *x,
+		       pid_t *session)
+{
+	struct cap_terminal *t = &c->terminal;
+
+	for (size_t i = 0; i < c->n; i++)
+		if (c->p[i].pid == x->session)
+			t->seed.session = c->p[i].seed.pid;
+	if (!t->seed.session) {
+		cap_refuse(c, p, "a controlling terminal by a session of the outside");
+		return;
+	}
+	*session = x->session;
+	t->seed.foreground = inner_group(c, x->foreground);
+}
+
+void cap_terminal_find(struct cap *c)
+{
+	pid_t session = 0;
+	struct ids x;
+
+	for (size_t i = 0; c->opts->terminal && i < c->n; i++) {
+		const struct cap_process *p = &c->p[i];
+		if (!read_ids(c, p, &x) || !x.terminal)
+			continue;
+		if (c->terminal.is && !session && x.terminal == c->terminal.number)
+			note_owner(c, p, &x, &session);
+		/* Another devpts may have one of the same number, but no other session this one. */
+		if (!c->terminal.is || x.terminal != c->terminal.number ||
+		    (session && x.session != session))
+			cap_refuse(c, p, "a controlling terminal that is not the container's");
+	}
+	for (size_t i = 0; session && i < c->n; i++)
+		if (read_ids(c, &c->p[i], &x) && x.session == session && !x.terminal)
+			cap_refuse(c, &c->p[i], "it has left the terminal of its session");
+}
+
+void cap_terminal_put(const struct cap *c, struct lr_seed_writer *w)
+{
+	if (c->terminal.is)
+		lr_seed_add(w, LR_SEED_TERMINAL, &c->terminal.seed);
+}

@@ -1,0 +1,285 @@
+#!/usr/bin/env bats
+# SPDX-License-Identifier: Apache-2.0
+# Seeds of containers with a terminal: a manager's, by the console socket, and the caller's own.
+
+load ../lib/helpers.bash
+load seeds.bash
+
+setup() {
+	seeds_setup
+	cfg '.process.terminal = true | .process.args = ["sh"] | .process.env += ["PS1=ready> "]'
+	MANAGERS=
+}
+teardown() {
+	local pid
+	for pid in $MANAGERS; do
+		kill "$pid" 2>/dev/null || true
+	done
+	common_teardown
+}
+
+# manager NAME [OPTION...]: the other end of the socket NAME.sock; what the terminal shows is in NAME.shown.
+manager() {
+	local name=$1
+	shift
+	mkfifo "$name.keys"
+	"$LR_LIB/recv-console" "$name.sock" "$name.shown" --keys "$name.keys" --timeout 60 "$@" </dev/null 2>"$name.err" 3>&- &
+	MANAGERS="$MANAGERS $!"
+	wait_until test -S "$name.sock"
+}
+
+keys() { # NAME TEXT
+	printf %b "$2" >"$1.keys"
+}
+
+shows() { # NAME TEXT [TIMES]
+	wait_until eval '[ "$(tr -d "\r" <'"$1"'.shown | grep -cE "'"$2"'")" -ge '"${3-1}"' ]' ||
+		fail "$1 shows: $(cat "$1.shown" "$1.err")"
+}
+
+start() { # NAME
+	rt_bg run --detach --console-socket "$1.sock" --bundle "$BUNDLE" "$ID"
+}
+
+seed() { # ID [OPTION...]
+	local id=$1
+	shift
+	rt_bg checkpoint --engine fork --image-path "$IMG" "$@" "$id"
+}
+
+# Whether the container has a process of that command line.
+runs() { # ID COMMAND
+	local pid
+	for pid in $(rt ps --format json "$1" | jq '.[]'); do
+		case $(tr '\0' ' ' <"/proc/$pid/cmdline") in
+		*"$2"*) return 0 ;;
+		esac
+	done
+	return 1
+}
+
+grow() { # ID NAME
+	cfg --arg id "$1" '.linux.cgroupsPath = "/" + $id'
+	rt_bg restore --engine fork --detach --console-socket "$2.sock" --image-path "$IMG" --bundle "$BUNDLE" "$1"
+}
+
+@test "terminal: a shell with jobs goes on: its keys, its size, ^C to who is in the foreground" {
+	manager one --size 33x77
+	start one
+	shows one ready
+	keys one 'x=41\nsleep 1001 &\n'
+	shows one ready 3
+	keys one 'sleep 1002\n'
+	wait_until runs "$ID" 'sleep 1002'
+	seed "$ID"
+	new_id CHILD
+	manager two
+	grow "$CHILD" two
+	wait_until runs "$CHILD" 'sleep 1002'
+	keys two '\003'
+	shows two ready
+	keys two 'echo "code $? x $((x + 1))"; jobs; tty; stty size\n'
+	shows two 'code 130 x 42'
+	shows two 'Running +sleep 1001'
+	shows two '^/dev/pts/0$'
+	shows two '^33 77$'
+	# Nobody else has it: the parent's is as it was.
+	runs "$ID" 'sleep 1002'
+	keys one '\003'
+	shows one ready 4
+	keys two 'exit\n'
+}
+
+# What the kernel says of a process's descriptors: number, and flags with close-on-exec.
+descriptors() { # PID
+	local fd
+	for fd in 0 1 2 5 6 7; do
+		# Without O_LARGEFILE, which says nothing here.
+		printf '%s %o\n' "$fd" $(($(sed -n 's/^flags:./0/p' "/proc/$1/fdinfo/$fd") & ~0100000))
+	done
+}
+
+@test "terminal: its modes and characters are the seed's, and each descriptor is what it was" {
+	sh_cfg 'exec 5</dev/tty 6>/dev/console 7>>/dev/pts/0 2>/dev/null; stty -echo -icanon -ixon intr ^X erase ^Y; echo set; read go; stty -a; tty'
+	manager one --size 33x77
+	start one
+	shows one set
+	seed "$ID"
+	# One open file for what the runtime has made, and nothing is of the caller's.
+	rt seed inspect "$IMG" >seed.json
+	assert_eq "$(jq '[.fds[] | select(.number < 2) | .file] | unique | length' seed.json)" 1
+	assert_eq "$(jq -c '[.files[].kind] | unique' seed.json)" '[1,11]'
+	assert_eq "$(jq '[.files[] | select(.kind == 11)] | length' seed.json)" 4
+	descriptors "$(pid_of)" >before
+	new_id CHILD
+	manager two
+	grow "$CHILD" two
+	descriptors "$(pid_of "$CHILD")" >after
+	diff before after
+	assert_has "$(cat after)" '0 2
+1 2
+2 1'
+	assert_eq "$(stat -Lc %t:%T "/proc/$(pid_of "$CHILD")/fd/2")" 1:3
+	assert_has "$(cat after)" '7 2001' # O_APPEND
+	keys one 'go\n'
+	keys two 'go\n'
+	shows one pts/0
+	shows two pts/0
+	tr -d '\r' <one.shown | sed 1d >parent
+	tr -d '\r' <two.shown >child
+	assert_has "$(cat child)" 'intr = ^X'
+	assert_has "$(cat child)" '-echo '
+	assert_has "$(cat child)" 'rows 33; columns 77'
+	diff parent child
+}
+
+@test "terminal: another user, without capabilities and with no-new-privileges, in a session that is not the first process's" {
+	cfg '.process.user = {uid: 1000, gid: 1001} | .process.capabilities = {} | .process.noNewPrivileges = true'
+	manager one
+	start one
+	shows one ready
+	seed "$ID"
+	new_id CHILD
+	manager two
+	grow "$CHILD" two
+	keys two 'id -u; exec 9<>/dev/tty && echo "opened"\n'
+	shows two '^1000$'
+	shows two '^opened$'
+
+	IMG=$IMG.2
+	new_id
+	cfg --arg id "$ID" '.linux.cgroupsPath = "/" + $id | .process.user = {uid: 0, gid: 0} | .process.noNewPrivileges = false
+		| .process.capabilities = {bounding: ["CAP_KILL"], effective: ["CAP_KILL"], permitted: ["CAP_KILL"]}'
+	with_caps CAP_SYS_ADMIN # to take it from the first session
+	sh_cfg 'setsid -c sh; exit 7'
+	manager three
+	start three
+	shows three ready
+	seed "$ID"
+	assert_eq "$(rt seed inspect "$IMG" | jq '.terminal[0].session > 1')" true
+	rt delete --force "$ID"
+	new_id CHILD
+	manager four
+	grow "$CHILD" four
+	keys four 'sleep 1003\n'
+	wait_until runs "$CHILD" 'sleep 1003'
+	keys four '\003'
+	shows four ready
+	keys four 'exit\n'
+	wait_for_status stopped "$CHILD"
+}
+
+on_pty() {
+	LR_TEST_TAG=$TAG "$LR_LIB/on-pty" "$@" 3>&-
+}
+
+# What a program hears when its terminal gets another size, and how lines end there.
+TELLS='trap "stty size; stty -a | grep -o .onlcr" WINCH; echo ready; while :; do sleep 0.05; done'
+
+@test "terminal: in the foreground it is the caller's: its size is told, its keys, and how lines end" {
+	sh_cfg "$TELLS"
+	manager one --size 33x77
+	start one
+	shows one ready
+	seed "$ID"
+	rt delete --force "$ID"
+	cfg '.process.env += ["X=1"]'
+	run -130 on_pty --size 20x60 --step '20 60=>' --step='-onlcr=>\x03' -- \
+		"$LEAN_RUNTIME" --root "$ROOT" restore --engine fork --image-path "$IMG" --bundle "$BUNDLE" "$ID"
+	assert_hasnt "$output" ready
+
+	# And from there to a manager.
+	IMG=$IMG.2
+	on_pty --size 20x60 --timeout 60 -- "$LEAN_RUNTIME" --root "$ROOT" run --bundle "$BUNDLE" "$ID" </dev/null >ran 2>&1 &
+	MANAGERS="$MANAGERS $!"
+	wait_until grep ready ran
+	seed "$ID"
+	rt delete --force "$ID"
+	new_id CHILD
+	manager two --size 31x71
+	grow "$CHILD" two
+	shows two '^31 71$'
+	shows two '^ onlcr$'
+}
+
+@test "terminal: by an annotation, between create and start, it has nothing of the caller's" {
+	sh_cfg "$TELLS"
+	manager one --size 33x77
+	start one
+	shows one ready
+	mkdir -m 700 seeds
+	IMG=$PWD/seeds/one
+	seed "$ID"
+	rt delete --force "$ID"
+	cfg '.annotations["org.lean.seed"] = "one"'
+	manager two --size 30x90
+	rt_bg --seed-dir "$PWD/seeds" create --console-socket two.sock --bundle "$BUNDLE" "$ID"
+	for fd in 0 1 2; do
+		assert_eq "$(stat -Lc %t:%T "/proc/$(pid_of)/fd/$fd")" 88:0
+	done
+	rt start "$ID"
+	shows two '^30 90$'
+	rt kill "$ID" KILL
+}
+
+@test "terminal: a seed with one, and a bundle without, and the other way: refused, and nothing is left" {
+	manager one
+	start one
+	shows one ready
+	seed "$ID"
+	rt delete --force "$ID"
+	new_id CHILD
+	cfg --arg id "$CHILD" '.linux.cgroupsPath = "/" + $id | .process.terminal = false'
+	run ! rt restore --engine fork --detach --image-path "$IMG" --bundle "$BUNDLE" "$CHILD"
+	assert_has "$output" "the seed has a terminal, and process.terminal is false (at process.terminal)"
+	cfg '.process.terminal = true'
+	run ! rt restore --engine fork --detach --image-path "$IMG" --bundle "$BUNDLE" "$CHILD"
+	assert_has "$output" "without setting console socket"
+	cfg '.process.terminal = false | .process.args = ["sleep", "1004"]'
+	IMG=$IMG.2
+	new_id
+	cfg --arg id "$ID" '.linux.cgroupsPath = "/" + $id'
+	rt_bg run --detach --bundle "$BUNDLE" "$ID"
+	seed "$ID"
+	cfg --arg id "$CHILD" '.linux.cgroupsPath = "/" + $id | .process.terminal = true'
+	manager two
+	run ! rt restore --engine fork --detach --console-socket two.sock --image-path "$IMG" --bundle "$BUNDLE" "$CHILD"
+	assert_has "$output" "the seed has no terminal, and process.terminal is true (at process.terminal)"
+	[ ! -e "$ROOT/$CHILD" ]
+}
+
+@test "terminal: others than the container's are named, and the container is left alone" {
+	rm -rf "$R"
+	"$LR_LIB/mkpython" "$R" || skip "no python3 to copy"
+	cat >"$R/pair.py" <<-'END'
+		import os, pty, sys, time
+		if sys.argv[1] == "pair":
+		    pty.openpty()
+		elif sys.argv[1] == "session":
+		    pid, master = pty.fork()
+		elif sys.argv[1] == "left":
+		    import fcntl, termios
+		    if os.fork() == 0:
+		        fcntl.ioctl(0, termios.TIOCNOTTY)
+		        print("left", flush=True)
+		        time.sleep(100)
+		print("there", flush=True)
+		time.sleep(100)
+	END
+	for how in pair session left; do
+		cfg --arg h "$how" --arg id "$ID" '.process.args = ["/usr/bin/python3", "/pair.py", $h] | .linux.cgroupsPath = "/" + $id'
+		manager "$how"
+		start "$how"
+		shows "$how" there
+		[ "$how" != left ] || shows left left
+		run ! rt checkpoint --engine fork --image-path "$IMG" "$ID"
+		case $how in
+		pair) assert_match "$output" 'descriptor 3: a terminal that is not the container.s own' ;;
+		session) assert_match "$output" 'a controlling terminal that is not the container' ;;
+		left) assert_match "$output" 'it has left the terminal of its session' ;;
+		esac
+		assert_eq "$(status_of)" running
+		rt delete --force "$ID"
+		new_id
+	done
+}
