@@ -106,7 +106,9 @@ static void put_process(struct writing *x, struct cap_process *p, uint32_t *next
 	struct lr_seed_process *s = &p->seed;
 
 	s->parent = parent_of(x->c, p);
-	s->pgid = inside(x->c, s->pgid);
+	/* In a pid namespace of its own a group may be without its leader. */
+	if (!x->c->opts->namespace_too)
+		s->pgid = inside(x->c, s->pgid);
 	s->sid = inside(x->c, s->sid);
 	s->mm = zombie ? LR_SEED_NONE : (*next_mm)++;
 	s->fs = LR_SEED_NONE;

@@ -66,8 +66,10 @@ static int make_child(struct lr_resume *r, uint32_t index, struct lr_err *err)
 	}
 	if (pid == 0) {
 		struct lr_err why = {0};
-		if (p->flags & LR_SEED_ZOMBIE)
+		if (p->flags & LR_SEED_ZOMBIE) {
+			resume_enter_groups_dead(r, index);
 			be_dead(p->status);
+		}
 		become(r, index, &why);
 		tell_failure(r, index, &why);
 		_exit(BLOB_FAILED);
@@ -88,22 +90,6 @@ static int make_children(struct lr_resume *r, uint32_t index, struct lr_err *err
 		if (lr_seed_process(r->seed, i)->parent == index)
 			rc = make_child(r, i, err);
 	return rc;
-}
-
-/* A session or group of the outside is the caller's, and stays. */
-static int set_groups(const struct lr_seed_process *p, struct lr_err *err)
-{
-	if (p->sid == p->pid && getsid(0) != (pid_t)p->pid && setsid() < 0)
-		return lr_fail(err, errno, "begin the session of process %u", p->pid);
-	if (p->sid && getsid(0) != (pid_t)p->sid)
-		return lr_refuse(err, ENOTSUP,
-				 "process %u is in session %u, and its parent is in another one",
-				 p->pid, p->sid);
-	if (p->pgid && getpgid(0) != (pid_t)p->pgid && setpgid(0, (pid_t)p->pgid) < 0) {
-		lr_fail(err, errno, "put process %u into process group %u", p->pid, p->pgid);
-		return lr_err_hint(err, "its leader has ended");
-	}
-	return 0;
 }
 
 static int set_fs(const struct lr_resume *r, const struct lr_seed_process *p, struct lr_err *err)
@@ -198,11 +184,11 @@ static int become(struct lr_resume *r, uint32_t index, struct lr_err *err)
 	syscall(SYS_rt_sigprocmask, SIG_SETMASK, &(uint64_t){UINT64_MAX}, NULL, 8);
 	int rc = index ? 0 : resume_set_terminal(r, err);
 	if (rc >= 0)
-		rc = set_groups(x.p, err);
+		rc = resume_enter_groups(r, index, err);
 	if (rc >= 0)
 		rc = resume_own_terminal(r, x.p, err);
 	if (rc >= 0)
-		rc = resume_front_group(r, x.p, err);
+		rc = resume_front_group(r, index, err);
 	if (rc >= 0)
 		rc = make_children(r, index, err);
 	if (rc >= 0)

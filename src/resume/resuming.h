@@ -65,14 +65,18 @@ int resume_open_backings(struct lr_resume *r, struct lr_err *err);
 /* tmpfs.c */
 int resume_fill_tmpfs(struct lr_resume *r, struct lr_err *err);
 bool resume_is_in_tmpfs(const struct lr_resume *r, uint64_t device);
+/* groups.c: session and process group of a process; of one that is about to be dead, as far as it
+ * goes; whether it is the first that lives of that group. */
+int resume_enter_groups(const struct lr_resume *r, uint32_t index, struct lr_err *err);
+void resume_enter_groups_dead(const struct lr_resume *r, uint32_t index);
+bool resume_is_first_of(const struct lr_resume *r, uint32_t index, uint32_t group);
 /* terminal.c: keeps the caller's; sets it, in the first process; by the leader of its session, before
- * there are others in it; by the leader of the group that is in its foreground; and what is left. */
+ * there are others in it; by the first of the group that is in its foreground; and what is left. */
 int resume_keep_terminal(struct lr_resume *r, struct lr_err *err);
 int resume_set_terminal(struct lr_resume *r, struct lr_err *err);
 int resume_own_terminal(const struct lr_resume *r, const struct lr_seed_process *p,
 			struct lr_err *err);
-int resume_front_group(const struct lr_resume *r, const struct lr_seed_process *p,
-		       struct lr_err *err);
+int resume_front_group(const struct lr_resume *r, uint32_t index, struct lr_err *err);
 void plan_terminal(struct one *x, struct lr_resume_ops *ops);
 /* layout.c */
 /* proc: a procfs, or LR_NOFD for /proc. */

@@ -77,17 +77,15 @@ int resume_own_terminal(const struct lr_resume *r, const struct lr_seed_process 
 }
 
 /* SIGTTOU is blocked, as all are, so who is in the background may do it. */
-int resume_front_group(const struct lr_resume *r, const struct lr_seed_process *p,
-		       struct lr_err *err)
+int resume_front_group(const struct lr_resume *r, uint32_t index, struct lr_err *err)
 {
 	const struct lr_seed_terminal *t = terminal_of(r->seed);
-	const pid_t group = (pid_t)p->pid;
+	const pid_t group = t ? (pid_t)t->foreground : 0;
 
-	if (!t || t->foreground != p->pid || t->session == p->pid || p->pgid != p->pid)
+	if (!t || !resume_is_first_of(r, index, t->foreground) ||
+	    ioctl(r->terminal, TIOCSPGRP, &group) == 0)
 		return 0;
-	return ioctl(r->terminal, TIOCSPGRP, &group) < 0
-		       ? lr_fail(err, errno, "put process group %u into the foreground", p->pid)
-		       : 0;
+	return lr_fail(err, errno, "put process group %u into the foreground", t->foreground);
 }
 
 /* Behind the last handler: whoever is in the foreground is told by SIGWINCH. */

@@ -35,6 +35,7 @@ teardown() {
 	for id in "${DAEMONS[@]}"; do
 		kill -9 "$id" 2>/dev/null || true
 	done
+	managers_end
 	ip netns del $A 2>/dev/null || true
 	ip netns del $B 2>/dev/null || true
 	common_teardown

@@ -181,6 +181,24 @@ work(7)
 	moves
 }
 
+@test "remote: a shell on a terminal goes on, on the other host's" {
+	cfg '.process.terminal = true | .process.args = ["sh"] | .process.env += ["PS1=ready> "]'
+	manager one --size 33x77
+	rt_bg run --detach --console-socket one.sock --bundle "$BUNDLE" "$ID"
+	shows one ready
+	keys one 'x=41; sleep 1006\n'
+	wait_until eval 'rt exec "$ID" /bin/ps -o args | grep -q "^sleep 1006"'
+	seed
+	other_host
+	manager two
+	grow --console-socket two.sock
+	keys two '\003'
+	shows two ready
+	keys two 'echo "code $? x $((x + 1))"; stty size\n'
+	shows two 'code 130 x 42'
+	shows two '^33 77$'
+}
+
 @test "remote: several children of one seed, in the foreground, too, and one by the variable" {
 	sh_cfg 'trap "echo bye; exit 7" TERM; i=0; while :; do i=$((i+1)); echo $i >/n; usleep 20000; done'
 	start

@@ -9,6 +9,7 @@ seeds_setup() {
 	IMG=$BATS_TEST_TMPDIR/img
 	R=$BUNDLE/rootfs
 	N=$R/n
+	MANAGERS=
 }
 
 count() { # [FILE]; it is empty for an instant when a shell writes it
@@ -23,4 +24,32 @@ moves() { # [FILE]
 	local first
 	first=$(count "${1-}")
 	wait_until eval '[ "$(count '"${1-}"')" -gt '"$first"' ]'
+}
+
+# The other ends of console sockets.
+
+# manager NAME [OPTION...]: the other end of the socket NAME.sock; what the terminal shows is in NAME.shown.
+manager() {
+	local name=$1
+	shift
+	mkfifo "$name.keys"
+	"$LR_LIB/recv-console" "$name.sock" "$name.shown" --keys "$name.keys" --timeout 60 "$@" </dev/null 2>"$name.err" 3>&- &
+	MANAGERS="$MANAGERS $!"
+	wait_until test -S "$name.sock"
+}
+
+keys() { # NAME TEXT
+	printf %b "$2" >"$1.keys"
+}
+
+shows() { # NAME TEXT [TIMES]
+	wait_until eval '[ "$(tr -d "\r" <'"$1"'.shown | grep -cE "'"$2"'")" -ge '"${3-1}"' ]' ||
+		fail "$1 shows: $(cat "$1.shown" "$1.err")"
+}
+
+managers_end() {
+	local pid
+	for pid in ${MANAGERS-}; do
+		kill "$pid" 2>/dev/null || true
+	done
 }

@@ -8,33 +8,10 @@ load seeds.bash
 setup() {
 	seeds_setup
 	cfg '.process.terminal = true | .process.args = ["sh"] | .process.env += ["PS1=ready> "]'
-	MANAGERS=
 }
 teardown() {
-	local pid
-	for pid in $MANAGERS; do
-		kill "$pid" 2>/dev/null || true
-	done
+	managers_end
 	common_teardown
-}
-
-# manager NAME [OPTION...]: the other end of the socket NAME.sock; what the terminal shows is in NAME.shown.
-manager() {
-	local name=$1
-	shift
-	mkfifo "$name.keys"
-	"$LR_LIB/recv-console" "$name.sock" "$name.shown" --keys "$name.keys" --timeout 60 "$@" </dev/null 2>"$name.err" 3>&- &
-	MANAGERS="$MANAGERS $!"
-	wait_until test -S "$name.sock"
-}
-
-keys() { # NAME TEXT
-	printf %b "$2" >"$1.keys"
-}
-
-shows() { # NAME TEXT [TIMES]
-	wait_until eval '[ "$(tr -d "\r" <'"$1"'.shown | grep -cE "'"$2"'")" -ge '"${3-1}"' ]' ||
-		fail "$1 shows: $(cat "$1.shown" "$1.err")"
 }
 
 start() { # NAME
@@ -88,6 +65,71 @@ grow() { # ID NAME
 	keys one '\003'
 	shows one ready 4
 	keys two 'exit\n'
+}
+
+@test "terminal: a group in the foreground whose leader has ended, and one whose leader nobody has waited for" {
+	manager one
+	start one
+	shows one ready
+	keys one 'sleep 0.1 | sleep 1005\n'
+	# The first of the two is gone, and has been waited for.
+	wait_until eval 'runs "$ID" "sleep 1005" && ! runs "$ID" "sleep 0.1"'
+	seed "$ID"
+	new_id CHILD
+	manager two
+	grow "$CHILD" two
+	for id in "$ID" "$CHILD"; do
+		for pid in $(rt ps --format json "$id" | jq '.[]'); do
+			sed -nE 's/^(Name|NSpid|NSpgid|NSsid):.*\s(\S+)$/\1 \2/p' "/proc/$pid/status"
+		done >"groups.$id"
+	done
+	diff groups."$ID" groups."$CHILD"
+	keys two '\003'
+	shows two ready
+	keys two 'echo "code $?"\n'
+	shows two 'code 130'
+	keys two 'exit\n'
+	wait_for_status stopped "$CHILD"
+
+	rm -rf "$R"
+	"$LR_LIB/mkpython" "$R" || skip "no python3 to copy"
+	cat >"$R/dead.py" <<-'END'
+		import os, signal, time
+		def child(group, work):
+		    pid = os.fork()
+		    if pid == 0:
+		        os.setpgid(0, group)
+		        work()
+		        os._exit(3)
+		    return pid
+		leader = child(0, lambda: None)
+		os.waitid(os.P_PID, leader, os.WEXITED | os.WNOWAIT)
+		other = child(leader, lambda: time.sleep(1000))
+		while os.getpgid(other) != leader:
+		    time.sleep(0.01)
+		signal.signal(signal.SIGTTOU, signal.SIG_IGN)
+		os.tcsetpgrp(0, leader)
+		print("there", flush=True)
+		while not os.path.exists("/go"):
+		    time.sleep(0.01)
+		assert os.waitpid(-leader, 0) == (leader, 3 << 8)
+		pid, status = os.waitpid(-leader, 0)
+		print("ended by", os.WTERMSIG(status), flush=True)
+	END
+	IMG=$IMG.2
+	new_id
+	cfg --arg id "$ID" '.process.args = ["/usr/bin/python3", "/dead.py"] | .linux.cgroupsPath = "/" + $id'
+	manager three
+	start three
+	shows three there
+	seed "$ID"
+	rt delete --force "$ID"
+	new_id CHILD
+	manager four
+	grow "$CHILD" four
+	touch "$R/go"
+	keys four '\003'
+	shows four 'ended by 2'
 }
 
 # What the kernel says of a process's descriptors: number, and flags with close-on-exec.

@@ -68,3 +68,15 @@ beyond() { # NUMBER
 	assert_has "$output" "seeds are not continued by annotations here"
 	[ ! -e data/n ]
 }
+
+# What a container does is seen in the manager's terminal; it is in the foreground of `podman run`.
+@test "podman: a container with a terminal continues a seed: its keys and its size are Podman's" {
+	local sh='i=41; trap "set -- \$(stty size); echo sized-\$1x\$2" WINCH; echo ready; while ! read -r l; do :; done; echo "$l $((i + 1))"; exit 5'
+	pm run -dt --cgroup-parent "/$LR_SANDBOX_TAG" --network none --name "$NAME" bb sh -c "$sh"
+	wait_until eval 'pm logs "$NAME" | grep -q ready'
+	"$LEAN_RUNTIME" checkpoint --engine=fork --image-path seeds/web "$(pm inspect -f '{{.ID}}' "$NAME")"
+	pm rm -f -t 0 "$NAME"
+	run -5 on_pty_pm --size 31x91 --step 'sized-31x91=>typed\n' --step 'typed 42=>' -- --runtime-flag="seed-dir=$PWD/seeds" \
+		run -it --cgroup-parent "/$LR_SANDBOX_TAG" --network none --name two --annotation org.lean.seed=web bb sh
+	assert_hasnt "$output" ready
+}
