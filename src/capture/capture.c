@@ -164,6 +164,8 @@ static int copy(struct cap *c, struct lr_err *err)
  * its other threads and the twins too: nobody knows in which order. */
 static void end(struct cap *c)
 {
+	/* Nobody else waits for them while we hold them. */
+	cap_strangers_let_go(c);
 	kill(c->opts->pid, SIGKILL);
 	for (size_t i = 0; i < c->n; i++)
 		cap_inside_end(&c->p[i]);
@@ -189,8 +191,10 @@ static int capture(struct cap *c, struct lr_capture_stats *stats, bool *copied, 
 
 	if (r < 0)
 		return r;
+	r = cap_strangers_hold(c, err);
 	uint64_t begin = now();
-	r = cap_tree_hold(c, err);
+	if (r >= 0)
+		r = cap_tree_hold(c, err);
 	if (r >= 0 && cap_has_ended(c->pidfd))
 		r = lr_refuse(err, ECHILD, "process %d has ended", c->opts->pid);
 	if (r >= 0)

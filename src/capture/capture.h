@@ -73,6 +73,7 @@ struct lr_capture {
 	/* If none of them waits in lean_seed_here(3) when all are held: -ENOMSG. */
 	bool awaited;
 	bool namespace_too; /* a process of its pid namespace that is no descendant is refused */
+	bool without_exec;  /* or left out; it stands still meanwhile */
 	bool terminal;      /* it has one of its own, which is bound on /dev/console */
 	bool relayed;       /* and whoever made that has it end lines with a newline alone */
 	bool own_ipc;       /* and so are queues of its ipc namespace */

@@ -127,6 +127,10 @@ struct cap_channel {
 	int fd[2]; /* of ours; of a pipe: its end to read, and to write */
 };
 
+struct cap_stranger {
+	pid_t pid, tid; /* tid: 0: it was let go */
+};
+
 /* The container's; is: there is one. */
 struct cap_terminal {
 	bool is;
@@ -150,6 +154,8 @@ struct cap {
 	size_t n_channels;
 	struct cap_tmpfs *tmpfs;
 	size_t n_tmpfs;
+	struct cap_stranger *strangers; /* that are held, and left out */
+	size_t n_strangers;
 	struct cap_terminal terminal;
 	struct cap_backing *backings; /* write.c */
 	size_t n_backings;
@@ -181,6 +187,9 @@ bool cap_tree_bury(struct cap *c);
  * fdinfo) is one of the root's namespace. */
 bool cap_mount_is_inside(struct cap *c, unsigned id);
 int cap_strangers_refuse(struct cap *c, struct lr_err *err);
+/* Where they are left out: before the processes are held. cap_tree_let_go lets them go, too. */
+int cap_strangers_hold(struct cap *c, struct lr_err *err);
+void cap_strangers_let_go(struct cap *c);
 /* spaces.c: names and queues of the container's own namespaces. Before it is held. */
 int cap_spaces_refuse(struct cap *c, struct lr_err *err);
 uint64_t cap_ticks(void); /* since boot, as /proc has them */

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * capture: who is in the pid namespace, and not below its first process: who was sent in from
- * outside, as by exec, has its parent there. In a namespace that is made anew nobody could be that.
+ * outside, as by exec, has its parent there. In a namespace that is made anew nobody could be that:
+ * they are refused, or left out, and then stand still like the rest, as they may write to its memory.
  * And which files are of the container's mounts.
  */
 #define LR_ROOM "capture"
@@ -44,6 +45,14 @@ uint64_t cap_ticks(void)
 	return (uint64_t)t.tv_sec * hz + (uint64_t)t.tv_nsec / (1000000000 / hz);
 }
 
+static bool is_held(const struct cap *c, pid_t pid)
+{
+	for (size_t i = 0; i < c->n_strangers; i++)
+		if (c->strangers[i].pid == pid)
+			return true;
+	return false;
+}
+
 static void refuse(struct cap *c, pid_t pid, const char *ns)
 {
 	struct cap_thread t = {.tid = pid};
@@ -57,16 +66,122 @@ static void refuse(struct cap *c, pid_t pid, const char *ns)
 	const pid_t parent = st.ppid;
 	if (lr_proc_stat(pid, &st) < 0 || st.ppid != parent)
 		return;
-	if (c->let_go && st.start_time > c->held_until)
+	if (c->let_go && (st.start_time > c->held_until || is_held(c, pid)))
 		return;
 	snprintf(t.seed.name, sizeof(t.seed.name), "%s", st.name);
-	cap_refuse(c, &p, "a parent outside of the container, as those of exec have");
+	cap_refuse(c, &p,
+		   "a parent outside of the container, as those of exec have "
+		   "(end it, or leave it out by --without-exec)");
 }
+
+/* ---- left out ---------------------------------------------------------------------------------- */
+
+static bool holds(const struct cap *c, pid_t tid)
+{
+	for (size_t i = 0; i < c->n_strangers; i++)
+		if (c->strangers[i].tid == tid)
+			return true;
+	return false;
+}
+
+/* 1: it is held now. 0: it is gone, or another's. */
+static int hold_thread(struct cap *c, pid_t pid, pid_t tid, struct lr_err *err)
+{
+	struct cap_stranger *v = lr_grow(c->a, c->strangers, c->n_strangers, sizeof(*v));
+	char path[48];
+
+	if (!v)
+		return lr_fail(err, ENOMEM, "list other processes of the pid namespace");
+	c->strangers = v;
+	int r = lr_trace_hold(tid, err);
+	if (r < 0)
+		return r == -ESRCH ? 0 : r;
+	snprintf(path, sizeof(path), "/proc/%d/task/%d", pid, tid);
+	if (access(path, F_OK) < 0) {
+		lr_trace_let_go(tid);
+		return 0;
+	}
+	v[c->n_strangers++] = (struct cap_stranger){pid, tid};
+	return 1;
+}
+
+/* Returns how many threads are new. */
+static int hold_stranger(struct cap *c, pid_t pid, struct lr_err *err)
+{
+	struct lr_proc_stat st;
+	char path[48];
+	int found = 0;
+
+	snprintf(path, sizeof(path), "/proc/%d/task", pid);
+	LR_CLEANUP_DIR DIR *d = opendir(path);
+	if (!d || lr_proc_stat(pid, &st) < 0 || st.dies)
+		return 0;
+	for (struct dirent *e; (e = readdir(d));) {
+		pid_t tid = (pid_t)atoi(e->d_name);
+		int r = tid <= 0 || holds(c, tid) ? 0 : hold_thread(c, pid, tid, err);
+		if (r < 0)
+			return r;
+		found += r;
+	}
+	return found;
+}
+
+static int hold_some(struct cap *c, const char *ns, struct lr_err *err)
+{
+	LR_CLEANUP_DIR DIR *d = opendir("/proc");
+	int found = 0;
+
+	if (!d)
+		return lr_fail(err, errno, "look for other processes of the pid namespace");
+	for (struct dirent *e; (e = readdir(d));) {
+		pid_t pid = (pid_t)atoi(e->d_name);
+		if (pid <= 0 || is_known(c, pid) || !is_in(c, pid, ns))
+			continue;
+		int r = hold_stranger(c, pid, err);
+		if (r < 0)
+			return r;
+		found += r;
+	}
+	return found;
+}
+
+int cap_strangers_hold(struct cap *c, struct lr_err *err)
+{
+	char path[48];
+
+	if (!c->opts->without_exec)
+		return 0;
+	snprintf(path, sizeof(path), "/proc/%d/ns/pid", c->opts->pid);
+	const char *ns = cap_read_link(c->a, path);
+	if (!ns)
+		return lr_fail(err, errno, "look for other processes of the pid namespace");
+	for (unsigned round = 0; round < 1000; round++) {
+		int r = hold_some(c, ns, err);
+		if (r <= 0)
+			return r;
+	}
+	return lr_refuse(err, EAGAIN, "there are ever new processes of exec");
+}
+
+void cap_strangers_let_go(struct cap *c)
+{
+	for (size_t i = 0; i < c->n_strangers; i++)
+		if (c->strangers[i].tid)
+			lr_trace_let_go(c->strangers[i].tid);
+	/* Who it was is asked for later. */
+	for (size_t i = 0; i < c->n_strangers; i++)
+		c->strangers[i].tid = 0;
+}
+
+/* ---- who is there ------------------------------------------------------------------------------ */
 
 int cap_strangers_refuse(struct cap *c, struct lr_err *err)
 {
 	char path[48];
 
+	/* Those that nobody has held are found when the rest is let go. */
+	if (c->opts->without_exec && !c->let_go)
+		return 0;
 	snprintf(path, sizeof(path), "/proc/%d/ns/pid", c->opts->pid);
 	const char *ns = cap_read_link(c->a, path);
 	LR_CLEANUP_DIR DIR *d = opendir("/proc");

@@ -287,6 +287,7 @@ int cap_tree_hold(struct cap *c, struct lr_err *err)
 
 void cap_tree_let_go(struct cap *c)
 {
+	cap_strangers_let_go(c);
 	for (size_t i = 0; i < c->n; i++) {
 		struct cap_process *p = &c->p[i];
 		for (size_t k = 0; k < p->n_threads; k++) {

@@ -59,6 +59,7 @@ struct lr_checkpoint_opts {
 	/* The most that a seed has in its tmpfs; below 0: any number. tmpfs_bound: somebody asked. */
 	int64_t tmpfs_bytes, tmpfs_files;
 	bool tmpfs_bound;
+	bool without_exec; /* processes that exec sent in are left out of a seed */
 	/* Not before a process waits in lean_seed_here(3): for so long, in ms; 0: for ever. */
 	bool when_ready;
 	uint64_t ready_ms;

@@ -57,6 +57,8 @@ int lr_checkpoint_check(const struct lr_checkpoint_opts *o, struct lr_err *err)
 				 o->leave_running ? "--leave-running" : "--pre-dump");
 	if (o->when_ready && !(o->engine && lr_streq(o->engine, "fork")))
 		return lr_refuse(err, EINVAL, "--when-ready goes with --engine=fork or --remote");
+	if (o->without_exec && (o->engine ? !lr_streq(o->engine, "fork") : !o->ticket))
+		return lr_refuse(err, EINVAL, "--without-exec goes with --engine=fork");
 	if (o->status_fd >= 0 && !o->lazy_pages)
 		return lr_refuse(err, EINVAL, "--status-fd goes with --lazy-pages");
 	if (o->tmpfs_bound && (o->engine ? !lr_streq(o->engine, "fork") : !o->ticket))

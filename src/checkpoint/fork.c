@@ -250,6 +250,7 @@ static int checkpoint(const struct lr_checkpoint_job *job, struct lr_arena *a, s
 			    .tmpfs_bytes = (uint64_t)job->opts->tmpfs_bytes,
 			    .tmpfs_files = (uint64_t)job->opts->tmpfs_files,
 			    .awaited = job->opts->when_ready,
+			    .without_exec = job->opts->without_exec,
 			    .end = job->opts->stop},
 	};
 

@@ -186,6 +186,8 @@ const struct lr_cli_opt lr_cli_opts[] = {
 	  .id = LR_OPT_VERSION, .verbs = LR_ON(GLOBAL), .help = "show the version" },
 	OPT("when-ready", 0, WHEN_READY, MAYBE, "TIME", LR_ON(CHECKPOINT),
 	    "wait until a program of it is in lean_seed_here(3), with TIME at most so long"),
+	FLAG("without-exec", 0, WITHOUT_EXEC, LR_ON(CHECKPOINT),
+	     "leave processes of exec out of the seed, instead of refusing them"),
 	OPT("work-path", 0, WORK_PATH, DIR, "DIR", CRIU, "directory for work files and logs"),
 };
 /* clang-format on */

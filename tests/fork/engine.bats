@@ -464,6 +464,7 @@ while True:
 	run rt checkpoint --engine fork --image-path "$IMG" "$ID"
 	assert_eq "$status" 1
 	assert_has "$output" "(sleep): a parent outside of the container"
+	assert_has "$output" "leave it out by --without-exec"
 	rt exec "$ID" /bin/sh -c 'kill $(pidof sleep)'
 	wait_until eval '! rt exec "$ID" /bin/pidof sleep'
 	rt pause "$ID"
@@ -484,23 +485,54 @@ while True:
 	wait_until seed "$ID"
 }
 
+@test "fork: --without-exec: what exec sent in stands still while the seed is made, runs on, and is in no child" {
+	sh_cfg 'i=0; while :; do i=$((i + 1)); echo $i >/n; usleep 10000; done'
+	start_counter
+	# It and its child; one that has ended is nobody's concern.
+	rt exec --detach "$ID" /bin/sh -c 'sleep 301 & i=0; while :; do i=$((i + 1)); echo $i >/m; usleep 10000; done' </dev/null >/dev/null 2>&1
+	wait_until eval '[ "$(count "$R/m")" -gt 5 ]'
+	seed "$ID" --without-exec
+	assert_hasnt "$(rt seed inspect "$IMG" | jq -c '[.threads[].name]')" '"sleep"'
+	moves
+	moves "$R/m"
+	new_id CHILD
+	cfg --arg id "$CHILD" '.linux.cgroupsPath = "/" + $id'
+	grow "$CHILD"
+	assert_hasnt "$(rt exec "$CHILD" /bin/ps -o args)" "sleep 301"
+	# --stop ends the container, whoever is in it.
+	seed "$ID" --stop --without-exec
+	run ! rt state "$ID"
+	run ! rt checkpoint --without-exec --image-path "$IMG.2" "$ID"
+	assert_has "$output" "--without-exec goes with --engine=fork"
+}
+
 @test "fork: a process that exec sends in while all is held is noticed, and the seed refused" {
 	command -v strace >/dev/null || skip "strace is not installed"
 	start_counter
-	LR_TEST_TAG=$TAG timeout 60 strace -o calls -e trace=ptrace -e inject=ptrace:signal=STOP:when=10 "$LEAN_RUNTIME" --root "$ROOT" \
-		checkpoint --engine fork --image-path "$IMG" "$ID" </dev/null >out 2>&1 3>&- &
-	wait_until eval 'grep -q "stopped by SIGSTOP" calls'
-	assert_hasnt "$(cat "/proc/$(pid_of)/status")" "TracerPid:	0"
-	rt exec --detach "$ID" /bin/sleep 300 </dev/null >/dev/null 2>&1
-	kill -CONT "$(pgrep -f "^$LEAN_RUNTIME --root $ROOT checkpoint")"
-	status=0
-	wait $! || status=$?
-	assert_eq "$status" 1
-	assert_has "$(cat out)" "(sleep): a parent outside of the container"
-	assert_eq "$(ls -A "$IMG")" ""
-	moves
-	rt exec "$ID" /bin/sh -c 'kill $(pidof sleep)'
-	wait_until eval '! rt exec "$ID" /bin/pidof sleep'
+	for left_out in "" --without-exec; do
+		if [ -n "$left_out" ]; then # so one that was there before stands still
+			rt exec --detach --pid-file "$PWD/early" "$ID" /bin/sleep 301 </dev/null >/dev/null 2>&1
+		fi
+		rm -f calls
+		# shellcheck disable=SC2086 # no word, or one
+		LR_TEST_TAG=$TAG timeout 60 strace -o calls -e trace=ptrace -e inject=ptrace:signal=STOP:when=10 "$LEAN_RUNTIME" --root "$ROOT" \
+			checkpoint --engine fork --image-path "$IMG" $left_out "$ID" </dev/null >out 2>&1 3>&- &
+		wait_until eval 'grep -q "stopped by SIGSTOP" calls'
+		assert_hasnt "$(cat "/proc/$(pid_of)/status")" "TracerPid:	0"
+		[ -z "$left_out" ] || assert_hasnt "$(cat "/proc/$(cat early)/status")" "TracerPid:	0"
+		rt exec --detach "$ID" /bin/sleep 300 </dev/null >/dev/null 2>&1
+		kill -CONT "$(pgrep -f "^$LEAN_RUNTIME --root $ROOT checkpoint")"
+		status=0
+		wait $! || status=$?
+		assert_eq "$status" 1
+		assert_has "$(cat out)" "(sleep): a parent outside of the container"
+		assert_hasnt "$(cat out)" "process $(cat early 2>/dev/null || echo none) "
+		assert_eq "$(ls -A "$IMG")" ""
+		moves
+		[ -z "$left_out" ] || assert_has "$(cat "/proc/$(cat early)/status")" "TracerPid:	0"
+		rt exec "$ID" /bin/sh -c 'kill $(pidof sleep)'
+		wait_until eval '! rt exec "$ID" /bin/pidof sleep'
+	done
 	seed "$ID"
 }
 
