@@ -50,7 +50,7 @@ static bool has_gone(const struct cap_process *p, int r)
 /* What can be seen from outside of the processes that are known. */
 static int look(struct cap *c, const char *maps, struct lr_err *err)
 {
-	int r = 0;
+	int r = cap_ids_look(c, err);
 
 	for (size_t i = 0; r >= 0 && i < c->n; i++) {
 		struct cap_process *p = &c->p[i];

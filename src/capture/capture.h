@@ -74,6 +74,7 @@ struct lr_capture {
 	bool awaited;
 	bool namespace_too; /* a process of its pid namespace that is no descendant is refused */
 	bool without_exec;  /* or left out; it stands still meanwhile */
+	bool own_user;      /* it is in a user namespace of its own */
 	bool terminal;      /* it has one of its own, which is bound on /dev/console */
 	bool relayed;       /* and whoever made that has it end lines with a newline alone */
 	bool own_ipc;       /* and so are queues of its ipc namespace */

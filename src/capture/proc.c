@@ -190,6 +190,7 @@ static int read_thread(struct cap *c, struct cap_process *p, struct cap_thread *
 		return r;
 	name[strcspn(name, "\n")] = 0;
 	snprintf(t->seed.name, sizeof(t->seed.name), "%s", name);
+	cap_ids_of_thread(c, p, t);
 	return 0;
 }
 

@@ -127,6 +127,15 @@ struct cap_channel {
 	int fd[2]; /* of ours; of a pipe: its end to read, and to write */
 };
 
+/* Ids of a user namespace; outside: as we see them. */
+struct cap_mapped {
+	uint32_t inside, outside, count;
+};
+struct cap_map {
+	struct cap_mapped *v;
+	size_t n;
+};
+
 struct cap_stranger {
 	pid_t pid, tid; /* tid: 0: it was let go */
 };
@@ -154,6 +163,7 @@ struct cap {
 	size_t n_channels;
 	struct cap_tmpfs *tmpfs;
 	size_t n_tmpfs;
+	struct cap_map uids, gids;
 	struct cap_stranger *strangers; /* that are held, and left out */
 	size_t n_strangers;
 	struct cap_terminal terminal;
@@ -239,6 +249,10 @@ void cap_inside_reap(struct cap *c, struct cap_process *p); /* the same, and its
  * the one. */
 bool cap_has_ended(int pidfd);
 
+/* ids.c: first of all; an id as the container has it (false: it has none); all of a thread. */
+int cap_ids_look(struct cap *c, struct lr_err *err);
+bool cap_id_inside(const struct cap *c, const struct cap_map *map, uint32_t *id);
+void cap_ids_of_thread(struct cap *c, const struct cap_process *p, struct cap_thread *t);
 /* terminal.c: before files are looked at; whether that descriptor is it; when all processes were
  * looked at: whose it is. */
 void cap_terminal_look(struct cap *c);

@@ -147,6 +147,9 @@ static struct cap_node *add_node(struct look *x, const char *name, const struct 
 					.gid = st->st_gid,
 					.atime = ns(&st->st_atim),
 					.mtime = ns(&st->st_mtim)};
+	if (!cap_id_inside(x->c, &x->c->uids, &v->seed.uid) ||
+	    !cap_id_inside(x->c, &x->c->gids, &v->seed.gid))
+		refuse(x, name, "an owner that its user namespace does not know");
 	v->seed.size = S_ISREG(st->st_mode) ? (uint64_t)st->st_size : 0;
 	if (!v->name || !note_inode(x->c, t, (uint32_t)t->n))
 		return NULL;
@@ -212,6 +215,8 @@ static int list_attributes(struct look *x, struct cap_node *n, int fd)
 	     name += strlen(name) + 1) {
 		if (lr_streq(name, "security.capability"))
 			refuse(x, n->name, "a program with capabilities");
+		else if (x->c->opts->own_user && lr_has_prefix(name, "system.posix_acl_"))
+			refuse(x, n->name, "an access list in a user namespace");
 		else if (lr_has_prefix(name, "user.") || lr_has_prefix(name, "system.posix_acl_"))
 			r = add_attribute(x, n, path, name);
 	}

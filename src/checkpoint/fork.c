@@ -82,8 +82,8 @@ size_t lr_checkpoint_fork_config(const struct oci_config *c, const char *why[LR_
 
 	if (!lr_checkpoint_own(c, "pid"))
 		why[n++] = "linux.namespaces: it has no pid namespace of its own";
-	if (lr_checkpoint_own(c, "user") || lr_checkpoint_joined(c, "user"))
-		why[n++] = "linux.namespaces: a user namespace";
+	if (lr_checkpoint_joined(c, "user"))
+		why[n++] = "linux.namespaces: a user namespace that it shares";
 	if (lr_checkpoint_own(c, "time") || lr_checkpoint_joined(c, "time"))
 		why[n++] = "linux.namespaces: a time namespace";
 	if (has_label(c->process))
@@ -239,6 +239,7 @@ static int checkpoint(const struct lr_checkpoint_job *job, struct lr_arena *a, s
 		.job = job,
 		.capture = {.pid = job->pid,
 			    .namespace_too = true,
+			    .own_user = lr_checkpoint_own(job->config, "user"),
 			    .terminal = job->config->process->terminal,
 			    .relayed = job->relayed,
 			    .own_ipc = lr_checkpoint_own(job->config, "ipc"),

@@ -94,10 +94,10 @@ static int stage_joined(struct lr_child *c, struct lr_err *err)
  * it is made while the host's /proc is visible, which the kernel asks for in a user namespace. */
 static int stage_procfs(struct lr_child *c, struct lr_err *err)
 {
-	bool wanted =
-		c->part == LR_PART_BETWEEN && c->plan
-			? c->process->oom_score_adj != NULL
-			: lr_process_wants_procfs(c->process) || (c->plan && c->plan->sysctl.n);
+	bool wanted = c->part == LR_PART_BETWEEN && c->plan
+			      ? c->process->oom_score_adj != NULL
+			      : lr_process_wants_procfs(c->process) || c->process->seed ||
+					(c->plan && c->plan->sysctl.n);
 
 	if (!wanted)
 		return 0;

@@ -295,11 +295,11 @@ int lr_stage_files(struct lr_child *c, struct lr_err *err)
 		r = take_own(c, err);
 	if (r >= 0)
 		r = close_rest(c, err);
+	/* What the container has at /proc may be anything. */
+	if (r >= 0 && c->becoming.procfd < 0)
+		r = lr_refuse(err, ENOSYS, "there is no procfs to open a seed's files by");
 	if (r < 0)
 		return r;
-	LR_CLEANUP_FD int proc = lr_procfs_open(err);
-	if (proc < 0)
-		return proc;
 	const struct lr_resume_opts o = {
 		.seed = &seed->seed,
 		.pages = seed->pages,
@@ -315,7 +315,9 @@ int lr_stage_files(struct lr_child *c, struct lr_err *err)
 		.has_tmpfs = has_tmpfs,
 		.arg = c,
 		.confine_room = room(c->process, &seed->seed),
-		.proc = proc,
+		/* Of its pid namespace, and made when the host's was in sight: a user namespace asks
+		 * for that. */
+		.proc = c->becoming.procfd,
 	};
 	return lr_resume_open(&o, c->plan->arena, &c->resume, err);
 }

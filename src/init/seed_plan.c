@@ -31,8 +31,8 @@ static int check_namespaces(const struct lr_init_plan *p, struct lr_err *err)
 	/* Ids are the seed's, and have to be free. */
 	if (!(p->ns.create & CLONE_NEWPID))
 		return refuse(err, "linux.namespaces", "without a pid namespace of its own");
-	if (p->ns.create & CLONE_NEWUSER || p->ns.join[LR_NS_USER] || p->ns.staged)
-		return refuse(err, "linux.namespaces", "in a user namespace");
+	if (p->ns.join[LR_NS_USER] || p->ns.staged)
+		return refuse(err, "linux.namespaces", "in a user namespace that is joined");
 	return 0;
 }
 
@@ -155,6 +155,57 @@ int lr_init_seed_check_creds(const struct lr_init_process *p, const struct lr_se
 	return r;
 }
 
+/* ---- a user namespace ------------------------------------------------------------------------- */
+
+static int check_id(const struct oci_id_mappings *m, uint32_t id, const char *what, const char *at,
+		    struct lr_err *err)
+{
+	for (size_t i = 0; i < m->n; i++)
+		if (id - m->v[i].container_id < m->v[i].size)
+			return 0;
+	lr_refuse(err, ENOTSUP, "the seed has %s %u, and the user namespace maps none to it", what,
+		  id);
+	return lr_err_at(err, "%s", at);
+}
+
+static int check_user(const struct lr_init_plan *p, uint32_t id, struct lr_err *err)
+{
+	return check_id(p->ns.uids, id, "user", "linux.uidMappings", err);
+}
+
+static int check_group(const struct lr_init_plan *p, uint32_t id, struct lr_err *err)
+{
+	return check_id(p->ns.gids, id, "group", "linux.gidMappings", err);
+}
+
+/* Ids are those inside. What they stand for outside is the new container's affair. */
+static int check_mapped(const struct lr_init_plan *p, const struct lr_seed *s, struct lr_err *err)
+{
+	int r = 0;
+
+	if (!(p->ns.create & CLONE_NEWUSER))
+		return 0;
+	for (uint32_t i = 0; r >= 0 && i < lr_seed_count(s, LR_SEED_CRED); i++) {
+		const struct lr_seed_cred *c = lr_seed_cred(s, i);
+		const uint32_t *groups = lr_seed_data(s, &c->groups);
+		for (int k = 0; r >= 0 && k < 4; k++) {
+			r = check_user(p, c->uids[k], err);
+			if (r >= 0)
+				r = check_group(p, c->gids[k], err);
+		}
+		for (uint64_t k = 0; r >= 0 && k < c->groups.length / sizeof(*groups); k++)
+			r = check_group(p, groups[k], err);
+	}
+	for (uint32_t i = 0; r >= 0 && i < lr_seed_count(s, LR_SEED_NODE); i++) {
+		r = check_user(p, lr_seed_node(s, i)->uid, err);
+		if (r >= 0)
+			r = check_group(p, lr_seed_node(s, i)->gid, err);
+	}
+	return r;
+}
+
+/* ---- tmpfs ------------------------------------------------------------------------------------ */
+
 /* Where it is to be filled by us, and not by a program of the container's: with more rights than
  * that has, so with nothing that would give it some. */
 static int check_node(const struct lr_init_process *p, const struct lr_seed *s, uint32_t i,
@@ -205,6 +256,8 @@ int lr_init_seed_check(const struct lr_init_plan *p, const struct lr_seed *seed,
 	int r = check_namespaces(p, err);
 	if (r >= 0)
 		r = check_process(p, err);
+	if (r >= 0)
+		r = check_mapped(p, seed, err);
 	if (r >= 0)
 		r = check_tmpfs(p, seed, err);
 	return r < 0 ? r : lr_init_seed_check_creds(&p->process, seed, err);

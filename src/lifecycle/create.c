@@ -412,6 +412,13 @@ static int plan_seed(struct lr_birth *b, struct lr_init_seed *seed, struct lr_er
 				 "what it was in the seed's container");
 		return lr_err_at(err, "process.terminal");
 	}
+	if (seed->lazy >= 0 && b->c.init.ns.create & CLONE_NEWUSER) {
+		lr_refuse(err, ENOTSUP,
+			  "memory that comes when it is touched does not come into a user "
+			  "namespace: userfaultfd(2) asks for CAP_SYS_PTRACE outside");
+		lr_err_hint(err, "use --fetch=eager, or the annotation " LR_SEEDED_FETCH);
+		return lr_err_at(err, "linux.namespaces");
+	}
 	return lr_init_seed_check(&b->c.init, &seed->seed, err);
 }
 

@@ -85,6 +85,15 @@ compare() {
 	done
 }
 
+@test "fork: nor in a user namespace, where its ids are others outside" {
+	cfg '.linux.namespaces += [{type: "user"}] | .linux.uidMappings = [{containerID: 0, hostID: 100000, size: 65536}]
+		| .linux.gidMappings = .linux.uidMappings | .process.oomScoreAdj = 33
+		| .process.rlimits = [{type: "RLIMIT_NOFILE", soft: 70, hard: 80}]'
+	chmod 755 "$BATS_TEST_TMPDIR"
+	chown -R 100000:100000 "$R"
+	compare
+}
+
 @test "fork: nor has it other limits than who calls, where config.json names none" {
 	cfg '.process.rlimits = []'
 	ulimit -Sn 50

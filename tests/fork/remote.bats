@@ -199,6 +199,24 @@ work(7)
 	shows two '^33 77$'
 }
 
+@test "remote: a child in a user namespace gets all of its memory first, and is refused otherwise" {
+	start
+	seed
+	other_host
+	cfg -b "$THERE" '.linux.namespaces += [{type: "user"}] | .linux.uidMappings = [{containerID: 0, hostID: 100000, size: 65536}]
+		| .linux.gidMappings = .linux.uidMappings'
+	chown -R 100000:100000 "$THERE/rootfs"
+	chmod 755 "$BATS_TEST_TMPDIR"
+	for how in ondemand prefetch; do
+		run ! rt restore --remote "file:$TICKET" --forkd "$PWD/b" --detach --fetch=$how --bundle "$THERE" "$CHILD"
+		assert_has "$output" "--fetch=eager"
+		[ ! -e "$ROOT/$CHILD" ]
+	done
+	grow --fetch=eager
+	came_there
+	assert_match "$(cat "/proc/$(pid_of "$CHILD")/status")" 'Uid:.100000'
+}
+
 @test "remote: several children of one seed, in the foreground, too, and one by the variable" {
 	sh_cfg 'trap "echo bye; exit 7" TERM; i=0; while :; do i=$((i+1)); echo $i >/n; usleep 20000; done'
 	start

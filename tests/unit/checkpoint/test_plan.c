@@ -560,7 +560,10 @@ TEST(what_of_a_config_no_seed_carries)
 	own[0].path = NULL;
 	for (int joined = 0; joined < 2; joined++) {
 		own[1] = (struct oci_namespace){.type = "user", .path = joined ? "/x" : NULL};
-		why_not(&c, 1, "a user namespace");
+		if (joined)
+			why_not(&c, 1, "a user namespace that it shares");
+		else
+			CHECK_INT(lr_checkpoint_fork_config(&c, why), 0);
 		own[1] = (struct oci_namespace){.type = "time", .path = joined ? "/x" : NULL};
 		why_not(&c, 1, "a time namespace");
 	}

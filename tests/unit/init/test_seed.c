@@ -219,6 +219,41 @@ TEST(ambient_capabilities_are_inheritable)
 	lr_arena_free(x.a);
 }
 
+TEST(a_user_namespace_knows_all_ids)
+{
+	struct oci_id_mapping u[] = {{0, 100000, 1000}, {1000, 5, 1}}, g[] = {{0, 7, 10}};
+	struct oci_id_mappings uids = {u, 2}, gids = {g, 1};
+	struct lr_seed_node *n;
+	struct asked x;
+
+	REQUIRE(begin(&x));
+	x.plan.ns.create = CLONE_NEWPID | CLONE_NEWUSER;
+	x.plan.ns.uids = &uids;
+	x.plan.ns.gids = &gids;
+	x.plan.process.caps = (struct lr_caps_plan){
+		SETUID | SETGID | CHOWN, SETUID | SETGID | CHOWN, 0, SETUID | SETGID | CHOWN, 0};
+	CHECK_INT(ask(&x), 0);
+	x.cred->uids[2] = 1000;
+	CHECK_INT(ask(&x), 0);
+	x.cred->uids[2] = 1001;
+	CHECK_INT(ask(&x), -ENOTSUP);
+	CHECK_HAS(x.err.msg, "user 1001");
+	x.cred->uids[2] = 0;
+	x.cred->gids[3] = 10;
+	CHECK_INT(ask(&x), -ENOTSUP);
+	CHECK_HAS(x.err.msg, "group 10");
+	CHECK_STR(x.err.path, "linux.gidMappings");
+	x.cred->gids[3] = 0;
+	n = (struct lr_seed_node *)lr_seed_node(&x.seed, 2);
+	n->uid = 2000;
+	CHECK_INT(ask(&x), -ENOTSUP);
+	CHECK_STR(x.err.path, "linux.uidMappings");
+	/* Where there is no such namespace, every id is one. */
+	x.plan.ns.create = CLONE_NEWPID;
+	CHECK_INT(ask(&x), 0);
+	lr_arena_free(x.a);
+}
+
 TEST(some_containers_continue_none)
 {
 	struct asked x;
@@ -228,8 +263,6 @@ TEST(some_containers_continue_none)
 	CHECK_INT(ask(&x), -ENOTSUP);
 	x.first->pid = 1;
 	x.plan.ns.create = 0;
-	CHECK_INT(ask(&x), -ENOTSUP);
-	x.plan.ns.create = CLONE_NEWPID | CLONE_NEWUSER;
 	CHECK_INT(ask(&x), -ENOTSUP);
 	x.plan.ns.create = CLONE_NEWPID;
 	x.plan.ns.join[LR_NS_USER] = "/proc/1/ns/user";
