@@ -3,6 +3,7 @@
 #define LR_ROOM "resume"
 #include <dirent.h>
 #include <errno.h>
+#include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -116,7 +117,7 @@ static int unmap(pid_t pid, const struct lr_resume_left *r, bool dumpable, struc
 }
 
 /* One attempt. 1: some thread has not left it. */
-static int clean_once(pid_t pid, const struct lr_resume_left *left, bool dumpable,
+static int clean_once(pid_t pid, const struct lr_resume_left *left, unsigned how,
 		      struct lr_err *err)
 {
 	int rc = lr_trace_hold(pid, err);
@@ -126,8 +127,11 @@ static int clean_once(pid_t pid, const struct lr_resume_left *left, bool dumpabl
 	rc = is_inside(pid, left, err);
 	if (rc == 0)
 		rc = all_outside(pid, left, err);
+	/* It can't be another while it is held; and a call that it waits in ends by this. */
+	if (rc == 0 && how & LR_RESUME_RESIZED)
+		kill(pid, SIGWINCH);
 	if (rc == 0)
-		rc = unmap(pid, left, dumpable, err);
+		rc = unmap(pid, left, how & LR_RESUME_DUMPABLE, err);
 	lr_trace_let_go(pid);
 	return rc;
 }
@@ -144,7 +148,7 @@ static bool has_ended(pid_t pid)
  * not given up at the first failure. */
 #define TRIES 5
 
-int lr_resume_clean(pid_t pid, const struct lr_resume_left *left, bool dumpable, struct lr_err *err)
+int lr_resume_clean(pid_t pid, const struct lr_resume_left *left, unsigned how, struct lr_err *err)
 {
 	const struct timespec pause = {.tv_nsec = 100000};
 	struct lr_err why = {0};
@@ -152,7 +156,7 @@ int lr_resume_clean(pid_t pid, const struct lr_resume_left *left, bool dumpable,
 	int rc;
 
 	for (unsigned i = 0; i < 1000; i++) {
-		rc = clean_once(pid, left, dumpable, &why);
+		rc = clean_once(pid, left, how, &why);
 		if (rc == 0 || (rc == -ESRCH && has_ended(pid)))
 			return 0;
 		if (rc < 0 && ++failed == TRIES) {
@@ -223,6 +227,19 @@ static int add_children(const struct lr_seed *s, pid_t pid, struct found *v, siz
 	return 0;
 }
 
+/* Who is in the foreground may have been given a terminal of another size, at an instant when it had
+ * not come back to the call that it waits in: then it would not look before that one ends. */
+static unsigned how_to_clean(const struct lr_seed *s, uint32_t index)
+{
+	const struct lr_seed_process *p = lr_seed_process(s, index);
+	const struct lr_seed_terminal *t =
+		lr_seed_count(s, LR_SEED_TERMINAL) ? lr_seed_terminal(s, 0) : NULL;
+	const uint32_t front = !t ? 0 : t->foreground ? t->foreground : t->session;
+
+	return (p->dumpable == 1 ? LR_RESUME_DUMPABLE : 0) |
+	       (front && p->pgid == front ? LR_RESUME_RESIZED : 0);
+}
+
 /* Without recursion: programs that run by now could bear one that is deeper than our stack. */
 int lr_resume_clean_all(const struct lr_seed *seed, pid_t root, const struct lr_resume_left *left,
 			struct lr_err *err)
@@ -240,8 +257,7 @@ int lr_resume_clean_all(const struct lr_seed *seed, pid_t root, const struct lr_
 		/* Those that it bears meanwhile are not the seed's. */
 		r = add_children(seed, v[i].pid, v, &n, err);
 		if (r >= 0 && l->size)
-			r = lr_resume_clean(v[i].pid, l,
-					    lr_seed_process(seed, v[i].index)->dumpable == 1, err);
+			r = lr_resume_clean(v[i].pid, l, how_to_clean(seed, v[i].index), err);
 	}
 	return r;
 }

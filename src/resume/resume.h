@@ -116,11 +116,12 @@ int lr_resume_wait(const struct lr_seed *seed, pid_t root, int report, int (*rea
 		   void *arg, struct lr_resume_left *left, struct lr_err *err);
 
 /*
- * Takes it out of a process that runs; pid as the caller sees it. dumpable: others may look at the
- * process from now on. Does nothing to one that has ended, or executed another program.
+ * Takes it out of a process that runs; pid as the caller sees it. Does nothing to one that has ended,
+ * or executed another program.
  */
-int lr_resume_clean(pid_t pid, const struct lr_resume_left *left, bool dumpable,
-		    struct lr_err *err);
+#define LR_RESUME_DUMPABLE 1U /* others may look at the process from now on */
+#define LR_RESUME_RESIZED  2U /* its terminal may have another size: it gets SIGWINCH */
+int lr_resume_clean(pid_t pid, const struct lr_resume_left *left, unsigned how, struct lr_err *err);
 /* The same for all of them: root is the seed's first, as the caller sees it. */
 int lr_resume_clean_all(const struct lr_seed *seed, pid_t root, const struct lr_resume_left *left,
 			struct lr_err *err);

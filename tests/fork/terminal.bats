@@ -262,6 +262,24 @@ TELLS='trap "stty size; stty -a | grep -o .onlcr" WINCH; echo ready; while :; do
 	rt start "$ID"
 	shows two '^30 90$'
 	rt kill "$ID" KILL
+	rt delete --force "$ID"
+
+	# Also who waits in a call: it does not look before that ends.
+	sh_cfg 'trap "set -- \$(stty size); echo sized-\$1x\$2" WINCH; echo ready; while ! read -r l; do :; done; echo "got $l"'
+	cfg 'del(.annotations)'
+	manager three --size 33x77
+	start three
+	shows three ready
+	IMG=$PWD/seeds/two
+	seed "$ID"
+	rt delete --force "$ID"
+	cfg '.annotations["org.lean.seed"] = "two"'
+	manager four --size 30x90
+	rt_bg --seed-dir "$PWD/seeds" create --console-socket four.sock --bundle "$BUNDLE" "$ID"
+	rt start "$ID"
+	shows four sized-30x90
+	keys four 'it\n'
+	shows four 'got it'
 }
 
 @test "terminal: a seed with one, and a bundle without, and the other way: refused, and nothing is left" {
