@@ -30,7 +30,7 @@ static long lean_info(void __user *arg, size_t size)
 {
 	struct lean_seed_info info = {
 		.abi = LEAN_SEED_ABI,
-		.features = LEAN_SEED_LOCAL | (LEAN_HAS_RDMA ? LEAN_SEED_RDMA : 0),
+		.features = LEAN_SEED_LOCAL | LEAN_SEED_FED | (LEAN_HAS_RDMA ? LEAN_SEED_RDMA : 0),
 		.seeds = atomic_long_read(&lean_counts.seeds),
 		.sources = atomic_long_read(&lean_counts.sources),
 		.mappings = atomic_long_read(&lean_counts.mappings),
@@ -40,6 +40,7 @@ static long lean_info(void __user *arg, size_t size)
 		.connections = atomic_long_read(&lean_counts.connections),
 		.untracked = atomic_long_read(&lean_counts.untracked),
 		.user_limit = lean_user_limit(),
+		.feeds = atomic_long_read(&lean_counts.feeds),
 	};
 
 	return lean_copy_out(arg, size, &info, sizeof(info));
@@ -70,6 +71,8 @@ static long lean_ioctl(struct file *file, unsigned int cmd, unsigned long value)
 		return lean_rdma_listen(arg, size);
 	case _IOC_NR(LEAN_SEED_CONNECT):
 		return lean_rdma_connect(arg, size);
+	case _IOC_NR(LEAN_SEED_FEED):
+		return lean_feed_create(arg, size);
 	}
 	return -ENOTTY;
 }

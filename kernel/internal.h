@@ -3,7 +3,7 @@
  * A seed (export.c) holds references to the pages of a frozen process. A
  * source (source.c) is a cache of a seed's pages on the host where they are
  * wanted, filled by a transport: local.c copies from a seed of this host,
- * rdma_client.c reads from another. A mapping (mapping.c) is one mmap of a
+ * rdma_client.c reads from another, feed.c asks a program. A mapping (mapping.c) is one mmap of a
  * source; a view is a mapping in one process, since a fork gives a mapping
  * to a second process, whose memory then goes its own way.
  */
@@ -36,6 +36,7 @@ struct lean_counts {
 	atomic_long_t batches;
 	atomic_long_t connections;
 	atomic_long_t untracked;
+	atomic_long_t feeds;
 };
 
 extern struct lean_counts lean_counts;
@@ -154,6 +155,10 @@ bool lean_is_discard(const struct mmu_notifier_range *range);
 
 /* local.c */
 int lean_local_open(void __user *arg, size_t size);
+
+/* feed.c */
+int lean_feed_create(void __user *arg, size_t size);
+int lean_feed_open(int fd, unsigned int readahead);
 
 /* rdma_server.c, rdma_client.c */
 #if IS_ENABLED(CONFIG_INFINIBAND_ADDR_TRANS)

@@ -47,6 +47,8 @@ int lean_local_open(void __user *user, size_t size)
 	if (err)
 		return err;
 	seed = lean_seed_of_fd(arg.seed);
+	if (PTR_ERR(seed) == -EINVAL)
+		return lean_feed_open(arg.seed, arg.readahead);
 	if (IS_ERR(seed))
 		return PTR_ERR(seed);
 	return lean_source_create(&local_transport, seed, seed->npages, arg.readahead);

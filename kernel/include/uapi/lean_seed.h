@@ -19,6 +19,7 @@
 /* Features that LEAN_SEED_INFO tells of. */
 #define LEAN_SEED_LOCAL 0x1 /* LEAN_SEED_OPEN */
 #define LEAN_SEED_RDMA 0x2  /* LEAN_SEED_LISTEN, LEAN_SEED_CONNECT */
+#define LEAN_SEED_FED 0x4   /* LEAN_SEED_FEED */
 
 /* What exists at the moment, of the whole module; pages are of PAGE_SIZE. */
 struct lean_seed_info {
@@ -34,6 +35,7 @@ struct lean_seed_info {
 	__u64 connections;
 	__u64 untracked; /* mappings that fail, as a fork or a move lacked memory */
 	__u64 user_limit; /* pages that one user may have referenced */
+	__u64 feeds;
 };
 
 struct lean_seed_range {
@@ -53,9 +55,9 @@ struct lean_seed_export {
 	__u64 holes; /* returned: those that were never written, and read zero */
 };
 
-/* Returns a source that is filled from a seed of this host. */
+/* Returns a source that is filled from a seed of this host, or by a feed. */
 struct lean_seed_open {
-	__s32 seed; /* a descriptor */
+	__s32 seed; /* a descriptor, also a feed's */
 	__u32 readahead; /* pages, a power of two; 0: what the module thinks best */
 };
 
@@ -74,6 +76,33 @@ struct lean_seed_connect {
 	__u32 timeout; /* milliseconds; 0: 5000 */
 	__u32 reserved;
 	__u8 token[LEAN_SEED_TOKEN_SIZE];
+};
+
+/*
+ * Returns a feed: a descriptor by which a program gives pages that it has, or
+ * gets from elsewhere. It reads struct lean_seed_want, and answers each by
+ * LEAN_SEED_FILL. poll(2): POLLIN, something is wanted; POLLHUP, and read(2)
+ * returns 0: there is no source of this feed. Closing it revokes.
+ */
+struct lean_seed_feed {
+	__u64 pages;
+};
+
+/* What read(2) of a feed returns, one at a time: these pages, ascending. */
+#define LEAN_SEED_WANT_MAX 64
+struct lean_seed_want {
+	__u64 id;
+	__u32 count;
+	__u32 reserved;
+	__u64 index[LEAN_SEED_WANT_MAX];
+};
+
+/* Of a feed's descriptor: the contents of what is wanted, or why there are none. */
+struct lean_seed_fill {
+	__u64 id; /* of the want */
+	__u32 count; /* as there */
+	__u32 error; /* an errno: who waits gets SIGBUS; the next one may ask again */
+	__u64 pages; /* a pointer to all of them, one behind the other */
 };
 
 /* Of a seed's descriptor: a token that opens one connection, once. */
@@ -122,7 +151,9 @@ struct lean_seed_fetch {
 #define LEAN_SEED_OPEN _IOW(0xEA, 0x02, struct lean_seed_open)
 #define LEAN_SEED_LISTEN _IOW(0xEA, 0x03, struct lean_seed_listen)
 #define LEAN_SEED_CONNECT _IOW(0xEA, 0x04, struct lean_seed_connect)
+#define LEAN_SEED_FEED _IOW(0xEA, 0x05, struct lean_seed_feed)
 #define LEAN_SEED_TOKEN _IOWR(0xEA, 0x10, struct lean_seed_token)
+#define LEAN_SEED_FILL _IOW(0xEA, 0x11, struct lean_seed_fill)
 #define LEAN_SEED_STATUS _IOR(0xEA, 0x20, struct lean_seed_status)
 #define LEAN_SEED_FETCH _IOW(0xEA, 0x21, struct lean_seed_fetch)
 #define LEAN_SEED_CUT _IO(0xEA, 0x22) /* a source's: as if its seed were revoked */
