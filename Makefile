@@ -100,7 +100,7 @@ module: ## build the kernel module of docs/module.md for three kernels, without 
 	@tools/install-deps module
 	@tests/module/build $(BUILD)/module $(MODULE)
 
-check-module: ## build it, and test it in virtual machines with these kernels and soft-RoCE (root, qemu, mmdebstrap)
+check-module: all ## build it, and test it in virtual machines with these kernels and soft-RoCE (root, qemu, mmdebstrap)
 	@tools/install-deps module
 	@tests/module/run $(BUILD) $(MODULE)
 

@@ -141,6 +141,9 @@ void cap_maps_refuse(struct cap *c, const struct cap_process *p)
 		const char *why = v->refused;
 		if (is_special(v))
 			continue;
+		if (!why && (lr_streq(v->name, "anon_inode:[lean-seed]") ||
+			     lr_streq(v->name, "[lean-seed]")))
+			why = "memory that the kernel module still may have to bring";
 		if (!why && lr_has_prefix(v->name, "anon_inode:"))
 			why = "a mapping of something that is no file";
 		if (!why && lr_has_prefix(v->name, "/SYSV"))

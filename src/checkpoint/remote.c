@@ -3,13 +3,16 @@
  * checkpoint: seeds that go to this host's lean-forkd, and come from another host by it.
  *
  * On their way out they are two files in memory. On their way in, the file of pages has only what
- * must be there before a process is; the rest comes when it is touched, from the daemon.
+ * must be there before a process is; the rest comes when it is touched: from the daemon by
+ * userfaultfd, or by the kernel module, where both have it (struct lr_init_seed.lazy is its source
+ * then, in place of the socket).
  */
 #define LR_ROOM "checkpoint"
 #include <errno.h>
 #include <fcntl.h>
 #include <string.h>
 #include <sys/mman.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include "src/base/fd.h"
@@ -17,6 +20,7 @@
 #include "src/capture/capture.h"
 #include "src/checkpoint/internal.h"
 #include "src/forkctl/forkctl.h"
+#include "src/seed/span.h"
 #include "src/sys/syscalls.h"
 
 #ifdef __x86_64__
@@ -123,6 +127,7 @@ struct coming {
 	struct lr_init_seed *seed;
 	uint8_t id[LR_WIRE_ID];
 	uint32_t flags;
+	int source; /* of the kernel module, until it takes the socket's place; or LR_NOFD */
 	/* of the question that is being put together */
 	struct lr_wire_range ranges[LR_WIRE_RANGES];
 	size_t n;
@@ -181,9 +186,69 @@ static int make_pages(struct coming *x, bool all, struct lr_err *err)
 	if (ftruncate(x->seed->pages, (off_t)h->pages) < 0 ||
 	    pwrite(x->seed->pages, &head, sizeof(head), 0) != (ssize_t)sizeof(head))
 		return lr_fail(err, errno, "make the file of pages");
-	r = all ? bring_all(x, err) : lr_resume_eager(&x->seed->seed, bring, x, err);
+	r = all ? bring_all(x, err)
+		: lr_resume_eager(&x->seed->seed, x->source >= 0, bring, x, err);
 	return r < 0 ? r : ask(x, err);
 }
+
+/* ---- by the kernel module -------------------------------------------------------------------- */
+
+/* Whether it can be mapped at all: by now another way is open, and no process is there. */
+static int try_source(int fd, const struct lr_seed *s, struct lr_arena *a, struct lr_err *err)
+{
+	struct lr_seed_spans p;
+
+	int r = lr_seed_spans(s, a, &p);
+	if (r < 0)
+		return lr_fail(err, -r, "number the seed's pages");
+	const size_t size = (size_t)(p.pages * LR_SEED_PAGE);
+	void *at = mmap(NULL, size, PROT_READ, MAP_PRIVATE, fd, 0);
+	if (at == MAP_FAILED)
+		return lr_fail(err, errno, "map a source of the kernel module");
+	munmap(at, size);
+	return 0;
+}
+
+/* What is wanted has to be able to outlive the seed where all of it is brought (prefetch): by the
+ * module it is not the child's own. Whatever fails, userfaultfd is there. */
+static void choose_source(struct coming *x, const struct lr_checkpoint_opts *o, struct lr_arena *a)
+{
+	struct lr_err why = {0};
+	char line[1200];
+
+	if (o->eager || o->prefetch)
+		return;
+	int r = lr_forkctl_source(x->seed->lazy, x->id, &x->source, &why);
+	if (r >= 0)
+		r = try_source(x->source, &x->seed->seed, a, &why);
+	if (r >= 0) {
+		lr_debug("restore: memory comes by the kernel module");
+		return;
+	}
+	x->source = lr_close(x->source);
+	lr_debug("restore: memory comes by userfaultfd: %s",
+		 lr_err_format(&why, line, sizeof(line)));
+}
+
+static bool is_socket(int fd)
+{
+	struct stat st;
+
+	return fstat(fd, &st) == 0 && S_ISSOCK(st.st_mode);
+}
+
+/* They have mapped it. We may stay as long as the container runs. */
+static int ready_by_module(void *arg, struct lr_err *err)
+{
+	struct coming *x = arg;
+
+	(void)err;
+	x->seed->lazy = lr_close(x->seed->lazy);
+	x->seed->pages = lr_close(x->seed->pages);
+	return 0;
+}
+
+/* ---- by userfaultfd -------------------------------------------------------------------------- */
 
 static int attend(void *arg, int cgroup, struct lr_err *err)
 {
@@ -229,8 +294,10 @@ static uint32_t flags_of(bool prefetch)
 
 static void comes(struct coming *x)
 {
-	x->seed->attend = attend;
-	x->seed->ready = ready;
+	const bool by_module = !is_socket(x->seed->lazy);
+
+	x->seed->attend = by_module ? NULL : attend;
+	x->seed->ready = by_module ? ready_by_module : ready;
 	x->seed->arg = x;
 }
 
@@ -242,7 +309,7 @@ int lr_checkpoint_fetch(const struct lr_checkpoint_opts *o, struct lr_arena *a,
 
 	if (!x)
 		return lr_fail(err, ENOMEM, "fetch the seed");
-	*x = (struct coming){.seed = ret, .flags = flags_of(o->prefetch)};
+	*x = (struct coming){.seed = ret, .flags = flags_of(o->prefetch), .source = LR_NOFD};
 	int r = lr_forkctl_ticket(o->ticket_from, ticket, err);
 	if (r >= 0)
 		r = ret->lazy = connect_daemon(o, err);
@@ -250,10 +317,18 @@ int lr_checkpoint_fetch(const struct lr_checkpoint_opts *o, struct lr_arena *a,
 		r = lr_forkctl_fetch(ret->lazy, ticket, &ret->descriptor, x->id, err);
 	if (r >= 0)
 		r = read_seed(x, ret->descriptor, a, err);
-	if (r >= 0)
+	if (r >= 0) {
+		choose_source(x, o, a);
 		r = make_pages(x, o->eager, err);
-	if (r < 0)
+	}
+	if (r < 0) {
+		lr_close(x->source);
 		return r;
+	}
+	if (x->source >= 0) { /* it lives without the connection, which had brought the rest */
+		lr_close(ret->lazy);
+		ret->lazy = lr_take_fd(&x->source);
+	}
 	/* It needs nobody any more: its pages are in a file, as those of a seed on a disk. */
 	if (o->eager)
 		ret->lazy = lr_close(ret->lazy);
@@ -279,7 +354,7 @@ int lr_checkpoint_reopen(int descriptor, int lazy, bool prefetch, struct lr_aren
 		return r;
 	ret->descriptor = descriptor;
 	ret->lazy = lazy;
-	*x = (struct coming){.seed = ret, .flags = flags_of(prefetch)};
+	*x = (struct coming){.seed = ret, .flags = flags_of(prefetch), .source = LR_NOFD};
 	memcpy(x->id, ret->seed.header->id, sizeof(x->id));
 	if (lazy >= 0)
 		comes(x);

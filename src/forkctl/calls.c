@@ -233,6 +233,23 @@ int lr_forkctl_bring(int sock, const uint8_t id[LR_WIRE_ID], const struct lr_wir
 	return call_ok(sock, &m, &file, 1, err);
 }
 
+int lr_forkctl_source(int sock, const uint8_t id[LR_WIRE_ID], int *ret, struct lr_err *err)
+{
+	struct lr_wire_msg m = {.type = LR_WIRE_SOURCE}, got;
+	struct lr_forkctl_in in;
+
+	memcpy(m.id, id, sizeof(m.id));
+	int r = call(sock, &m, NULL, 0, LR_WIRE_OK, &in, &got, err);
+	if (r < 0)
+		return r;
+	if (in.n == 1)
+		*ret = lr_take_fd(&in.fds[0]);
+	else
+		r = lr_refuse(err, EPROTO, "lean-forkd gives no source");
+	lr_forkctl_close(&in);
+	return r;
+}
+
 int lr_forkctl_serve(int sock, const uint8_t id[LR_WIRE_ID], int cgroup, uint32_t around,
 		     uint32_t flags, struct lr_err *err)
 {

@@ -45,6 +45,11 @@ int lr_forkctl_fetch(int sock, const char *ticket, int *ret, uint8_t id[LR_WIRE_
 int lr_forkctl_bring(int sock, const uint8_t id[LR_WIRE_ID], const struct lr_wire_range *v,
 		     size_t n, int file, struct lr_err *err);
 /*
+ * The memory of a seed that was fetched, by the kernel module (src/seed/span.h, docs/module.md): a
+ * descriptor to map, which fills itself. -ECONNREFUSED: this daemon or host can't.
+ */
+int lr_forkctl_source(int sock, const uint8_t id[LR_WIRE_ID], int *ret, struct lr_err *err);
+/*
  * From here on processes of that seed may send their userfaultfd by this socket, each with its
  * index in four bytes (lr_resume_opts.lazy). Before they run, lr_forkctl_ready has to have
  * succeeded: only then nobody's death can make zeros of what they miss. cgroup: a directory whose

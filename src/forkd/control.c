@@ -13,6 +13,7 @@
 
 #include "src/base/fd.h"
 #include "src/forkd/children.h"
+#include "src/forkd/feed.h"
 #include "src/forkd/forkd.h"
 #include "src/forkd/given.h"
 #include "src/forkd/held.h"
@@ -267,6 +268,20 @@ static void do_bring(const struct talk *talk, const struct lr_wire_msg *m,
 	free(pages);
 }
 
+static void do_source(const struct talk *talk, const struct lr_wire_msg *m)
+{
+	struct lr_wire_msg ok = {.type = LR_WIRE_OK, .tag = m->tag};
+	struct lr_err err = {0};
+	struct remote *r = fetched(talk, m, &err);
+	LR_CLEANUP_FD int fd = LR_NOFD;
+	int e = r ? feed_source(r, &fd, &err) : -ENOENT;
+
+	if (e < 0)
+		say(talk->sock, m->tag, e, &err);
+	else
+		local_send(talk->sock, &ok, fd);
+}
+
 /* True: the socket is the children's from here on. */
 static bool do_serve(struct talk *talk, const struct lr_wire_msg *m, struct lr_forkctl_in *in)
 {
@@ -323,6 +338,9 @@ static bool answer(struct talk *talk, ssize_t n, struct lr_forkctl_in *in)
 		break;
 	case LR_WIRE_BRING:
 		do_bring(talk, &m, in);
+		break;
+	case LR_WIRE_SOURCE:
+		do_source(talk, &m);
 		break;
 	case LR_WIRE_SERVE:
 		return do_serve(talk, &m, in);

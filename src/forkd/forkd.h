@@ -32,6 +32,7 @@ struct forkd_config {
 	unsigned per_peer;     /* connections */
 	unsigned handshake_ms; /* a peer has that long to prove itself */
 	unsigned idle_ms;      /* a connection without a question ends after that */
+	bool no_module;        /* the kernel module is not used, though it may be there */
 };
 extern struct forkd_config forkd_config;
 
@@ -41,6 +42,7 @@ struct forkd_counts {
 	atomic_ullong bytes_sent, bytes_fetched, reads, faults, pages_filled, pages_prefetched;
 	atomic_ullong events, children, children_ended, children_done, keepers, connects;
 	atomic_ullong cached;
+	atomic_ullong sources, source_reads, source_pages, source_failures;
 };
 extern struct forkd_counts forkd_counts;
 

@@ -44,7 +44,8 @@ static const char usage[] =
 	"  --connections N       let so many connections of other hosts in (256)\n"
 	"  --per-peer N          let so many of one host in (64)\n"
 	"  --handshake DURATION  close a connection that has proved nothing by then (5s)\n"
-	"  --idle DURATION       close a connection that asks nothing for so long (2m)\n";
+	"  --idle DURATION       close a connection that asks nothing for so long (2m)\n"
+	"  --module auto|off     fill memory by the kernel module lean_seed, where it is there (auto)\n";
 
 enum {
 	CONTROL = 1,
@@ -60,6 +61,7 @@ enum {
 	PER_PEER,
 	HANDSHAKE,
 	IDLE,
+	MODULE,
 	HELP,
 	VERSION
 };
@@ -71,8 +73,9 @@ static const struct option options[] = {
 	{"cache", 1, NULL, CACHE},       {"descriptor", 1, NULL, DESCRIPTOR},
 	{"rate", 1, NULL, RATE},         {"connections", 1, NULL, CONNECTIONS},
 	{"per-peer", 1, NULL, PER_PEER}, {"handshake", 1, NULL, HANDSHAKE},
-	{"idle", 1, NULL, IDLE},         {"help", 0, NULL, HELP},
-	{"version", 0, NULL, VERSION},   {0},
+	{"idle", 1, NULL, IDLE},         {"module", 1, NULL, MODULE},
+	{"help", 0, NULL, HELP},         {"version", 0, NULL, VERSION},
+	{0},
 };
 
 static int ms_of(const char *text, unsigned *ret)
@@ -121,6 +124,9 @@ static int set(int option, const char *value)
 		return ms_of(value, &c->handshake_ms);
 	case IDLE:
 		return ms_of(value, &c->idle_ms);
+	case MODULE:
+		c->no_module = lr_streq(value, "off");
+		return c->no_module || lr_streq(value, "auto") ? 0 : -1;
 	default:
 		return -1;
 	}

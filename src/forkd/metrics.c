@@ -38,6 +38,14 @@ static const struct {
 	{"events_total", "counter", "Changes of children's memory.", &forkd_counts.events},
 	{"connects_total", "counter", "Connections to other hosts.", &forkd_counts.connects},
 	{"keepers_total", "counter", "Keepers started.", &forkd_counts.keepers},
+	{"sources", "gauge", "Seeds whose memory comes by the kernel module.",
+	 &forkd_counts.sources},
+	{"source_reads_total", "counter", "Questions of the kernel module answered.",
+	 &forkd_counts.source_reads},
+	{"source_pages_total", "counter", "Pages given to the kernel module.",
+	 &forkd_counts.source_pages},
+	{"source_failures_total", "counter", "Questions of the kernel module without pages.",
+	 &forkd_counts.source_failures},
 };
 
 static size_t write_all(char *out, size_t size)

@@ -249,6 +249,13 @@ static struct one *find(const struct lr_ticket *t)
 	return NULL;
 }
 
+void remote_get(struct remote *r)
+{
+	pthread_mutex_lock(&lock);
+	((struct one *)r)->users++;
+	pthread_mutex_unlock(&lock);
+}
+
 void remote_put(struct remote *r)
 {
 	if (!r)

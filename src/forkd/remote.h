@@ -20,6 +20,7 @@ struct remote {
 /* Connects, and fetches the descriptor, if it is not known yet. To be given back. */
 int remote_fetch(const struct lr_ticket *t, struct remote **ret, struct lr_err *err);
 void remote_put(struct remote *r);
+void remote_get(struct remote *r); /* one more who gives it back */
 
 /*
  * Pages of its file, LR_WIRE_CHUNK at most. *ret: where they are, in `spare` (of that size) or in

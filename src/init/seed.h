@@ -29,8 +29,8 @@ struct lr_init_seed {
 	int descriptor;
 	int report[2]; /* where the restorer tells: our end, and the child's */
 	/*
-	 * Of memory that comes when it is touched: the socket of whoever has it
-	 * (lr_resume_opts.lazy); LR_NOFD: all is read into place. `attend`: before a process sends
+	 * Of memory that comes when it is touched: the socket of whoever has it, or a source of the
+	 * kernel module (lr_resume_opts.lazy); LR_NOFD: all is read into place. `attend`: before a process sends
 	 * anything there; cgroup: where they all are, or LR_NOFD. `ready`: when all are in place,
 	 * and before one of them runs. Either may be NULL; what returns below 0 ends the birth.
 	 */

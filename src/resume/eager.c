@@ -2,6 +2,7 @@
 /* resume: which pages are read into place, whatever comes later. */
 #define LR_ROOM "resume"
 #include "src/resume/resume.h"
+#include "src/seed/span.h"
 
 static int tell(const struct lr_seed *s, const struct lr_seed_range *runs, uint32_t from,
 		uint64_t end,
@@ -20,7 +21,7 @@ static int tell(const struct lr_seed *s, const struct lr_seed_range *runs, uint3
 	return r;
 }
 
-static int of_memory(const struct lr_seed *s, const struct lr_seed_mm *mm,
+static int of_memory(const struct lr_seed *s, const struct lr_seed_mm *mm, bool by_module,
 		     int (*each)(void *arg, const struct lr_seed_run *run, struct lr_err *err),
 		     void *arg, struct lr_err *err)
 {
@@ -29,13 +30,13 @@ static int of_memory(const struct lr_seed *s, const struct lr_seed_mm *mm,
 
 	for (uint32_t i = 0; r >= 0 && i < mm->vmas.count; i++) {
 		const struct lr_seed_vma *v = lr_seed_vma(s, mm->vmas.first + i);
-		r = tell(s, &mm->runs, run, v->end, lr_seed_may_wait(v) ? NULL : each, arg, &run,
-			 err);
+		bool later = by_module ? lr_seed_may_map(v) : lr_seed_may_wait(v);
+		r = tell(s, &mm->runs, run, v->end, later ? NULL : each, arg, &run, err);
 	}
 	return r;
 }
 
-int lr_resume_eager(const struct lr_seed *s,
+int lr_resume_eager(const struct lr_seed *s, bool by_module,
 		    int (*each)(void *arg, const struct lr_seed_run *run, struct lr_err *err),
 		    void *arg, struct lr_err *err)
 {
@@ -43,7 +44,7 @@ int lr_resume_eager(const struct lr_seed *s,
 	uint32_t next;
 
 	for (uint32_t i = 0; r >= 0 && i < lr_seed_count(s, LR_SEED_MM); i++)
-		r = of_memory(s, lr_seed_mm(s, i), each, arg, err);
+		r = of_memory(s, lr_seed_mm(s, i), by_module, each, arg, err);
 	for (uint32_t i = 0; r >= 0 && i < lr_seed_count(s, LR_SEED_OBJECT); i++) {
 		const struct lr_seed_range *runs = &lr_seed_object(s, i)->runs;
 		r = tell(s, runs, runs->first, UINT64_MAX, each, arg, &next, err);

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* resume: memory that comes when it is touched: userfaultfd(2), whose descriptor goes to whoever
- * has the pages. */
+ * has the pages, or a source of the kernel module, which is mapped. */
 #define LR_ROOM "resume"
 #include <errno.h>
 #include <fcntl.h>
@@ -65,6 +65,11 @@ int lazy_begin(struct one *x, struct lr_err *err)
 bool lazy_is(const struct one *x, const struct lr_seed_vma *v)
 {
 	return x->uffd >= 0 && lr_seed_may_wait(v);
+}
+
+const struct lr_seed_span *lazy_span(const struct one *x, const struct lr_seed_vma *v)
+{
+	return x->r->source < 0 ? NULL : lr_seed_span_at(&x->r->spans, x->p->mm, v->start);
 }
 
 void lazy_plan(struct one *x, struct lr_resume_ops *ops, const struct lr_seed_vma *v)

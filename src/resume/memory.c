@@ -100,12 +100,17 @@ static bool is_special(const struct lr_seed_vma *v)
 static void map(const struct one *x, struct lr_resume_ops *ops, const struct lr_seed_vma *v,
 		bool filled)
 {
+	const struct lr_seed_span *span = lazy_span(x, v);
+	uint64_t offset = v->offset;
 	unsigned flags = MAP_FIXED_NOREPLACE;
 	bool shared = v->kind == LR_SEED_SHARED || v->kind == LR_SEED_SHARES;
 	int fd = -1;
 
 	flags |= shared ? MAP_SHARED : MAP_PRIVATE;
-	if (v->kind == LR_SEED_ANON)
+	if (span) {
+		fd = x->r->source;
+		offset = span->first * LR_SEED_PAGE;
+	} else if (v->kind == LR_SEED_ANON)
 		flags |= MAP_ANONYMOUS;
 	else if (v->backing != LR_SEED_NONE)
 		fd = x->r->backings[v->backing];
@@ -114,7 +119,7 @@ static void map(const struct one *x, struct lr_resume_ops *ops, const struct lr_
 	flags |= v->flags & LR_SEED_GROWSDOWN ? MAP_GROWSDOWN : 0U;
 	flags |= v->flags & LR_SEED_NORESERVE ? MAP_NORESERVE : 0U;
 	image_op(ops, SYS_mmap, BLOB_IS_FIRST, v->start, v->end - v->start,
-		 v->prot | (filled ? PROT_WRITE : 0U), flags, (uint64_t)(int64_t)fd, v->offset);
+		 v->prot | (filled ? PROT_WRITE : 0U), flags, (uint64_t)(int64_t)fd, offset);
 }
 
 static void advise(struct lr_resume_ops *ops, const struct lr_seed_vma *v)
@@ -143,6 +148,11 @@ static void make_vma(struct one *x, struct lr_resume_ops *ops, const struct lr_s
 
 	while (*run < end && lr_seed_run(x->seed, *run)->start < v->end)
 		++*run;
+	if (lazy_span(x, v)) { /* it has its contents */
+		map(x, ops, v, false);
+		advise(ops, v);
+		return;
+	}
 	bool any = *run > first, filled = any && !lazy_is(x, v);
 	map(x, ops, v, filled);
 	advise(ops, v);

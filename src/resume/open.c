@@ -4,6 +4,7 @@
 #include <errno.h>
 #include <string.h>
 #include <sys/resource.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include "src/base/fd.h"
@@ -72,6 +73,28 @@ static int check_pages(const struct lr_resume *r, struct lr_err *err)
 		       : lr_fail(err, errno ? errno : ENODATA, "read the file of pages");
 }
 
+/* Memory that comes later, by whoever it does. */
+static int open_lazy(struct lr_resume *r, int fd, struct lr_err *err)
+{
+	struct stat st;
+
+	r->lazy = r->source = LR_NOFD;
+	if (fd < 0)
+		return 0;
+	int kept = resume_keep(r, fcntl(fd, F_DUPFD_CLOEXEC, 3), err);
+	if (kept < 0)
+		return kept;
+	if (fstat(kept, &st) < 0)
+		return lr_fail(err, errno, "look at what memory comes from");
+	if (S_ISSOCK(st.st_mode)) {
+		r->lazy = kept;
+		return 0;
+	}
+	r->source = kept;
+	int rc = lr_seed_spans(r->seed, r->a, &r->spans);
+	return rc < 0 ? lr_fail(err, -rc, "number the seed's pages") : 0;
+}
+
 static int open_all(struct lr_resume *r, struct lr_err *err)
 {
 	/* Whose its files are is not for who opens them. */
@@ -110,9 +133,8 @@ int lr_resume_open(const struct lr_resume_opts *o, struct lr_arena *a, struct lr
 		rc = r->pages = resume_keep(r, fcntl(o->pages, F_DUPFD_CLOEXEC, 3), err);
 	if (rc >= 0)
 		rc = r->report = resume_keep(r, fcntl(o->report, F_DUPFD_CLOEXEC, 3), err);
-	r->lazy = LR_NOFD;
-	if (rc >= 0 && o->lazy >= 0)
-		rc = r->lazy = resume_keep(r, fcntl(o->lazy, F_DUPFD_CLOEXEC, 3), err);
+	if (rc >= 0)
+		rc = open_lazy(r, o->lazy, err);
 	if (rc >= 0)
 		rc = resume_keep_terminal(r, err);
 	r->proc = LR_NOFD;

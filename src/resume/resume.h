@@ -44,6 +44,9 @@ struct lr_resume_opts {
 	 * events FORK, REMAP, REMOVE and UNMAP. If the last copy of that descriptor is closed
 	 * while the process lives, what has not come yet turns into zeros: so somebody has to
 	 * hold one who ends the process first.
+	 *
+	 * What is no socket is a source of the kernel module (docs/module.md): such memory is
+	 * mapped from it (src/seed/span.h), and no process has the descriptor when it runs.
 	 */
 	int lazy;
 	int stdio[3]; /* for 0, 1 and 2; LR_NOFD: /dev/null */
@@ -83,8 +86,8 @@ struct lr_resume_opts {
 #define LR_RESUME_ROOM(calls, bytes) ((calls)*UINT64_C(112) + (bytes) + 16)
 
 /* Pure: each run that is read into place in any case: what is written of mapped files, shared memory,
- * and what is in tmpfs. */
-int lr_resume_eager(const struct lr_seed *seed,
+ * and what is in tmpfs. by_module: and memory that the kernel module can't stand for. */
+int lr_resume_eager(const struct lr_seed *seed, bool by_module,
 		    int (*each)(void *arg, const struct lr_seed_run *run, struct lr_err *err),
 		    void *arg, struct lr_err *err);
 

@@ -7,6 +7,7 @@
 
 #include "src/resume/image.h"
 #include "src/resume/resume.h"
+#include "src/seed/span.h"
 
 /* Ours: kept open, at numbers that no process of the seed uses. */
 struct lr_resume {
@@ -15,8 +16,10 @@ struct lr_resume {
 	struct lr_arena *a;
 	int base; /* the first of those numbers */
 	int pages, report, lazy, proc;
-	int terminal; /* LR_NOFD: the seed has none */
-	bool resize;  /* to `size`, which it had before it got the seed's, when all is in place */
+	int source; /* of the kernel module; LR_NOFD: there is none */
+	struct lr_seed_spans spans; /* what is mapped from it */
+	int terminal;               /* LR_NOFD: the seed has none */
+	bool resize; /* to `size`, which it had before it got the seed's, when all is in place */
 	struct winsize size;
 	uint64_t open_files[2]; /* the limit of them (soft, hard) that is not ours */
 	int *files, *objects, *backings, *exes;
@@ -89,6 +92,8 @@ uint32_t resume_inner_pid(pid_t pid);
 /* lazy.c */
 int lazy_begin(struct one *x, struct lr_err *err);
 bool lazy_is(const struct one *x, const struct lr_seed_vma *v);
+/* What of the source the mapping has; NULL: it is none of those. */
+const struct lr_seed_span *lazy_span(const struct one *x, const struct lr_seed_vma *v);
 void lazy_plan(struct one *x, struct lr_resume_ops *ops, const struct lr_seed_vma *v);
 /* memory.c, threads.c: the calls that make them. */
 int plan_memory(struct one *x, struct lr_resume_ops *ops, struct lr_err *err);

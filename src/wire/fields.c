@@ -30,6 +30,7 @@ static const uint8_t table[][WIRE_FIELDS + 1] = {
 	[LR_WIRE_BRING] = {F_ID, F_RANGES},
 	[LR_WIRE_FILLED] = {F_AT, F_LENGTH},
 	[LR_WIRE_WANTED] = {F_RANGES},
+	[LR_WIRE_SOURCE] = {F_ID},
 };
 
 const uint8_t *wire_fields(uint32_t type)

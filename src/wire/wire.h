@@ -79,6 +79,7 @@ enum lr_wire_type {
 	LR_WIRE_BRING,      /* id, ranges, with a file: those pages are written there -> OK */
 	LR_WIRE_FILLED, /* at, length: bytes of the pages of an ADD that are in place now -> OK, or: */
 	LR_WIRE_WANTED, /* ranges that somebody waits for */
+	LR_WIRE_SOURCE, /* id -> OK, with a source of the kernel module */
 };
 
 enum lr_wire_code {

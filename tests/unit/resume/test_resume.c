@@ -121,6 +121,48 @@ TEST(memory_is_what_it_was)
 	CHECK(find_op(&ops, SYS_prctl, &at) != NULL);
 }
 
+/* The kernel module has its contents: it is mapped as it is, and nothing is read. */
+TEST(memory_of_the_module_is_mapped_from_it)
+{
+	LR_CLEANUP_ARENA struct lr_arena *a = lr_arena_new();
+	static uint8_t bytes[65536];
+	struct lr_seed s;
+	int fds[1] = {70};
+	struct lr_resume r = {
+		.a = a, .pages = 80, .source = 90, .backings = fds, .objects = fds, .exes = fds};
+	struct lr_err err = {0};
+	size_t at = 0, reads = 0;
+
+	REQUIRE(open_sample(a, &s) == 0);
+	/* So that it is not the first one of the source. */
+	((struct lr_seed_vma *)lr_seed_vma(&s, 0))->kind = LR_SEED_ANON;
+	((struct lr_seed_vma *)lr_seed_vma(&s, 1))->prot = PROT_READ;
+	REQUIRE(lr_seed_spans(&s, a, &r.spans) == 0);
+	r.seed = &s;
+	struct one x = {
+		.r = &r,
+		.seed = &s,
+		.p = lr_seed_process(&s, 0),
+		.mm = lr_seed_mm(&s, 0),
+		.uffd = LR_NOFD,
+		.park = 0x200000020000,
+		.image = {.a = a, .at = 0x200000000000, .size = sizeof(bytes), .bytes = bytes}};
+	struct lr_resume_ops ops = {.image = &x.image};
+	REQUIRE(plan_memory(&x, &ops, &err) == 0);
+	for (uint64_t i = 0; i < 2; i++) {
+		const struct blob_op *op = find_op(&ops, SYS_mmap, &at);
+		REQUIRE(op);
+		CHECK_INT(op->a[0], i ? 0x600000 : 0x400000);
+		CHECK_INT(op->a[2], i ? PROT_READ : PROT_READ | PROT_WRITE);
+		CHECK(op->a[3] & MAP_PRIVATE && !(op->a[3] & MAP_ANONYMOUS));
+		CHECK_INT(op->a[4], 90);
+		CHECK_INT(op->a[5], i * 2 * LR_SEED_PAGE);
+	}
+	for (at = 0; find_op(&ops, BLOB_READ, &at);)
+		reads++;
+	CHECK_INT(reads, 0);
+}
+
 struct runs {
 	uint64_t at[8];
 	size_t n;
@@ -145,21 +187,30 @@ TEST(what_can_not_come_later_is_told)
 	struct lr_err err = {0};
 
 	REQUIRE(open_sample(a, &s) == 0);
-	CHECK_INT(lr_resume_eager(&s, note, &x, &err), 0);
+	CHECK_INT(lr_resume_eager(&s, false, note, &x, &err), 0);
 	CHECK_INT(x.n, 3);
 	CHECK_INT(x.at[0], 3 * LR_SEED_PAGE);
 	CHECK_INT(x.at[1], LR_SEED_PAGE);
 	CHECK_INT(x.at[2], 2 * LR_SEED_PAGE);
 	/* An error ends it. */
 	x = (struct runs){.answer = -EIO};
-	CHECK_INT(lr_resume_eager(&s, note, &x, &err), -EIO);
+	CHECK_INT(lr_resume_eager(&s, false, note, &x, &err), -EIO);
 	CHECK_INT(x.n, 1);
 	/* A file's that nobody wrote to: only what is shared, and what is in a tmpfs. */
 	((struct lr_seed_vma *)lr_seed_vma(&s, 0))->kind = LR_SEED_ANON;
 	x = (struct runs){0};
-	CHECK_INT(lr_resume_eager(&s, note, &x, &err), 0);
+	CHECK_INT(lr_resume_eager(&s, false, note, &x, &err), 0);
 	CHECK_INT(x.n, 2);
 	CHECK_INT(x.at[0], LR_SEED_PAGE);
+	/* Nothing maps a stack that grows: by the module it has to be there before. */
+	((struct lr_seed_vma *)lr_seed_vma(&s, 1))->flags |= LR_SEED_GROWSDOWN;
+	x = (struct runs){0};
+	CHECK_INT(lr_resume_eager(&s, true, note, &x, &err), 0);
+	CHECK_INT(x.n, 3);
+	CHECK_INT(x.at[0], 4 * LR_SEED_PAGE);
+	x = (struct runs){0};
+	CHECK_INT(lr_resume_eager(&s, false, note, &x, &err), 0);
+	CHECK_INT(x.n, 2);
 }
 
 static int last_but_one(void *arg, const struct lr_seed_thread *t, struct lr_resume_ops *ops,

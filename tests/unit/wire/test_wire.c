@@ -78,7 +78,7 @@ TEST(messages_come_back)
 			CHECK_INT(lr_wire_decode_all(bytes, k, &got), -EPROTO);
 		CHECK_INT(lr_wire_decode_all(bytes, (size_t)n + 1, &got), -EPROTO);
 	}
-	CHECK_INT(types, 23);
+	CHECK_INT(types, 24);
 }
 
 TEST(a_message_as_bytes)
