@@ -6,7 +6,7 @@
 #include "src/forkd/feed.h"
 
 _Static_assert(LEAN_SEED_WANT_MAX <= LR_WIRE_RANGES, "a want is one question");
-_Static_assert(LEAN_SEED_WANT_MAX * LR_WIRE_PAGE <= LR_WIRE_CHUNK, "and one answer");
+_Static_assert(LEAN_SEED_WANT_MAX *LR_WIRE_PAGE <= LR_WIRE_CHUNK, "and one answer");
 
 int feed_plan(const struct lr_seed *s, const struct lr_seed_spans *p,
 	      const struct lean_seed_want *w, struct lr_wire_range *v, size_t *n)

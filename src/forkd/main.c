@@ -45,7 +45,8 @@ static const char usage[] =
 	"  --per-peer N          let so many of one host in (64)\n"
 	"  --handshake DURATION  close a connection that has proved nothing by then (5s)\n"
 	"  --idle DURATION       close a connection that asks nothing for so long (2m)\n"
-	"  --module auto|off     fill memory by the kernel module lean_seed, where it is there (auto)\n";
+	"  --module auto|off     fill memory by the kernel module lean_seed, where it is there "
+	"(auto)\n";
 
 enum {
 	CONTROL = 1,
@@ -67,14 +68,22 @@ enum {
 };
 
 static const struct option options[] = {
-	{"control", 1, NULL, CONTROL},   {"listen", 1, NULL, LISTEN},
-	{"plain", 0, NULL, PLAIN},       {"metrics", 1, NULL, METRICS},
-	{"lease", 1, NULL, LEASE},       {"patience", 1, NULL, PATIENCE},
-	{"cache", 1, NULL, CACHE},       {"descriptor", 1, NULL, DESCRIPTOR},
-	{"rate", 1, NULL, RATE},         {"connections", 1, NULL, CONNECTIONS},
-	{"per-peer", 1, NULL, PER_PEER}, {"handshake", 1, NULL, HANDSHAKE},
-	{"idle", 1, NULL, IDLE},         {"module", 1, NULL, MODULE},
-	{"help", 0, NULL, HELP},         {"version", 0, NULL, VERSION},
+	{"control", 1, NULL, CONTROL},
+	{"listen", 1, NULL, LISTEN},
+	{"plain", 0, NULL, PLAIN},
+	{"metrics", 1, NULL, METRICS},
+	{"lease", 1, NULL, LEASE},
+	{"patience", 1, NULL, PATIENCE},
+	{"cache", 1, NULL, CACHE},
+	{"descriptor", 1, NULL, DESCRIPTOR},
+	{"rate", 1, NULL, RATE},
+	{"connections", 1, NULL, CONNECTIONS},
+	{"per-peer", 1, NULL, PER_PEER},
+	{"handshake", 1, NULL, HANDSHAKE},
+	{"idle", 1, NULL, IDLE},
+	{"module", 1, NULL, MODULE},
+	{"help", 0, NULL, HELP},
+	{"version", 0, NULL, VERSION},
 	{0},
 };
 

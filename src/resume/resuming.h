@@ -16,7 +16,7 @@ struct lr_resume {
 	struct lr_arena *a;
 	int base; /* the first of those numbers */
 	int pages, report, lazy, proc;
-	int source; /* of the kernel module; LR_NOFD: there is none */
+	int source;                 /* of the kernel module; LR_NOFD: there is none */
 	struct lr_seed_spans spans; /* what is mapped from it */
 	int terminal;               /* LR_NOFD: the seed has none */
 	bool resize; /* to `size`, which it had before it got the seed's, when all is in place */

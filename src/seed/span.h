@@ -9,7 +9,7 @@
 
 #include "src/seed/seed.h"
 
-/* What the module takes at most. */
+/* What the module takes at most (LEAN_PAGES_MAX). */
 #define LR_SEED_SPAN_PAGES ((UINT64_C(1) << 28) - 1)
 
 /* One mapping. */

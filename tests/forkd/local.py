@@ -16,8 +16,9 @@ seeds, children, ticket, directory = sys.argv[1:5]
 with open(ticket, "rb") as t:
     text = t.read().strip()
 seed = bytes.fromhex(text.split(b":")[3].decode())
-ADD, REMOVE, INSPECT, FETCH, SERVE, READY, BRING, FILLED, WANTED = 32, 34, 36, 37, 38, 39, 44, 45, 46
+ADD, REMOVE, INSPECT, FETCH, SERVE, READY, BRING, FILLED, WANTED, SOURCE = 32, 34, 36, 37, 38, 39, 44, 45, 46, 47
 REFUSED, OK, TICKET, SEEDS, DESCRIPTOR = 3, 40, 41, 42, 43
+NO_SEED = 1  # a reason
 libc = ctypes.CDLL(None, use_errno=True)
 with open(f"{directory}/descriptor", "rb") as d:
     given = d.read()[32:48]  # the id of what is given by the socket
@@ -51,6 +52,12 @@ def answer(s):
             for fd in array.array("i", value[:len(value) // 4 * 4]):
                 os.close(fd)
     return struct.unpack("<H", data[4:6])[0] if len(data) >= 16 else 0
+
+
+def reason(s):
+    """Why it is refused; 0: it is not."""
+    data = s.recv(8192)
+    return struct.unpack("<I", data[16:20])[0] if struct.unpack("<H", data[4:6])[0] == REFUSED else 0
 
 
 def ask(s, kind, body=b"", fds=()):
@@ -97,6 +104,11 @@ def tickets():
     other = connect()
     check("pages of a seed without its ticket", ask(other, BRING, seed + one, [memory]) == REFUSED)
     check("and processes of it", ask(other, SERVE, seed + struct.pack("<II", 16, 0)) == REFUSED)
+    # Without the kernel module nobody gets one, but for another reason.
+    send(other, struct.pack("<IHHQ", 16, SOURCE, 0, 7) + seed)
+    check("nor its memory as a whole", reason(other) == NO_SEED)
+    send(s, struct.pack("<IHHQ", 16, SOURCE, 0, 7) + seed)
+    check("which the ticket is for", reason(s) != NO_SEED)
     check("but not to nobody", ask(s, BRING, seed + one) == REFUSED)
     check("nor to who can't be written to", ask(s, BRING, seed + one, [os.open("/dev/null", os.O_RDONLY)]) == REFUSED)
 

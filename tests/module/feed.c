@@ -11,8 +11,8 @@
 /* What the program does when it is asked. */
 struct feeder {
 	int fd;
-	int error;         /* answer with it, if it is not 0 */
-	size_t from;       /* ... from this page on */
+	int error;   /* answer with it, if it is not 0 */
+	size_t from; /* ... from this page on */
 	size_t reads, pages;
 	bool ended; /* the kernel said that there is no source any more */
 };
@@ -40,8 +40,7 @@ static int make_feed(size_t pages)
 static void answer(struct feeder *f, const struct lean_seed_want *w)
 {
 	static _Thread_local char pages[LEAN_SEED_WANT_MAX * 4096];
-	struct lean_seed_fill fill = {
-		.id = w->id, .count = w->count, .pages = (uintptr_t)pages};
+	struct lean_seed_fill fill = {.id = w->id, .count = w->count, .pages = (uintptr_t)pages};
 	for (unsigned i = 0; i < w->count; i++) {
 		char *at = pages + i * PAGE;
 		CHECK(i == 0 || w->index[i] > w->index[i - 1]);

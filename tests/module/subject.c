@@ -90,7 +90,8 @@ static void hard(void)
 	pthread_t t;
 	WANT(madvise(other + 4 * PAGE, 4 * PAGE, MADV_DONTNEED) == 0);
 	in_a_fork();
-	WANT(is_zero(other, 4) && is_zero(other, 7) && is_seed(other, 3, 3) && is_seed(other, 8, 8));
+	WANT(is_zero(other, 4) && is_zero(other, 7) && is_seed(other, 3, 3) &&
+	     is_seed(other, 8, 8));
 	WANT(mprotect(other + 32 * PAGE, PAGE, PROT_READ) == 0 && is_seed(other, 32, 32));
 	WANT(mprotect(other + 32 * PAGE, PAGE, PROT_READ | PROT_WRITE) == 0);
 	WANT(pthread_create(&t, NULL, in_a_thread, NULL) == 0 && pthread_join(t, NULL) == 0);

@@ -259,6 +259,38 @@ TEST(rights_go_before_anybody_runs)
 		CHECK(op->a[0] != PR_SET_DUMPABLE || op->a[1] == 0);
 }
 
+/* A source of the kernel module has all memory of a seed, that of other processes, too. */
+TEST(nobody_runs_with_what_the_restorer_had)
+{
+	LR_CLEANUP_ARENA struct lr_arena *a = lr_arena_new();
+	static uint8_t bytes[65536];
+	struct lr_seed s;
+	struct lr_resume r = {.a = a, .base = 64};
+	struct lr_err err = {0};
+	size_t at = 0;
+
+	REQUIRE(open_sample(a, &s) == 0);
+	r.seed = &s;
+	r.source = resume_keep(&r, fcntl(0, F_DUPFD_CLOEXEC, 3), &err);
+	CHECK(r.source >= 64);
+	struct one x = {
+		.r = &r,
+		.seed = &s,
+		.p = lr_seed_process(&s, 0),
+		.mm = lr_seed_mm(&s, 0),
+		.image = {.a = a, .at = 0x200000000000, .size = sizeof(bytes), .bytes = bytes}};
+	struct lr_resume_ops ops = {.image = &x.image};
+	REQUIRE(plan_threads(&x, &ops, &err) == 0);
+	const struct blob_op *op = find_op(&ops, SYS_close_range, &at);
+	REQUIRE(op);
+	CHECK_INT(op->a[0], 64);
+	CHECK_INT(op->a[1], UINT32_MAX);
+	CHECK(!(op->flags & BLOB_MAY_FAIL));
+	CHECK(find_op(&ops, BLOB_GO, &at)); /* the other threads */
+	CHECK(find_op(&ops, BLOB_RETURN, &at));
+	lr_close(r.source);
+}
+
 /* The same kind of machine, what its processor has, and what its kernel maps. */
 TEST(some_machines_continue_none)
 {
