@@ -287,6 +287,8 @@ int feed_source(struct remote *r, int *ret, struct lr_err *err)
 	if (forkd_config.no_module)
 		return lr_refuse(err, ENOTSUP, "lean-forkd was started with --module=off");
 	LR_CLEANUP_FD int device = open(FEED_DEVICE, O_RDWR | O_CLOEXEC);
+	if (device < 0 && errno == ENOENT) /* -ENOENT would be: no such seed */
+		return lr_refuse(err, ENODEV, "the kernel module is not loaded");
 	if (device < 0)
 		return lr_fail(err, errno, "open " FEED_DEVICE);
 	pthread_mutex_lock(&lock);
