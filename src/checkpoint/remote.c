@@ -210,24 +210,31 @@ static int try_source(int fd, const struct lr_seed *s, struct lr_arena *a, struc
 }
 
 /* What is wanted has to be able to outlive the seed where all of it is brought (prefetch): by the
- * module it is not the child's own. Whatever fails, userfaultfd is there. */
-static void choose_source(struct coming *x, const struct lr_checkpoint_opts *o, struct lr_arena *a)
+ * module it is not the child's own. If the module fails, userfaultfd is there. But an answer that did
+not come may come yet, and would be taken for the next one's. */
+static int choose_source(struct coming *x, const struct lr_checkpoint_opts *o, struct lr_arena *a,
+			 struct lr_err *err)
 {
 	struct lr_err why = {0};
 	char line[1200];
 
 	if (o->eager || o->prefetch)
-		return;
+		return 0;
 	int r = lr_forkctl_source(x->seed->lazy, x->id, &x->source, &why);
+	if (r < 0 && r != -ECONNREFUSED) {
+		*err = why;
+		return r;
+	}
 	if (r >= 0)
 		r = try_source(x->source, &x->seed->seed, a, &why);
 	if (r >= 0) {
 		lr_debug("restore: memory comes by the kernel module");
-		return;
+		return 0;
 	}
 	x->source = lr_close(x->source);
 	lr_debug("restore: memory comes by userfaultfd: %s",
 		 lr_err_format(&why, line, sizeof(line)));
+	return 0;
 }
 
 static bool is_socket(int fd)
@@ -317,10 +324,10 @@ int lr_checkpoint_fetch(const struct lr_checkpoint_opts *o, struct lr_arena *a,
 		r = lr_forkctl_fetch(ret->lazy, ticket, &ret->descriptor, x->id, err);
 	if (r >= 0)
 		r = read_seed(x, ret->descriptor, a, err);
-	if (r >= 0) {
-		choose_source(x, o, a);
+	if (r >= 0)
+		r = choose_source(x, o, a, err);
+	if (r >= 0)
 		r = make_pages(x, o->eager, err);
-	}
 	if (r < 0) {
 		lr_close(x->source);
 		return r;

@@ -245,7 +245,7 @@ int lr_forkctl_source(int sock, const uint8_t id[LR_WIRE_ID], int *ret, struct l
 	if (in.n == 1)
 		*ret = lr_take_fd(&in.fds[0]);
 	else
-		r = lr_refuse(err, EPROTO, "lean-forkd gives no source");
+		r = lr_refuse(err, ECONNREFUSED, "lean-forkd gives no source");
 	lr_forkctl_close(&in);
 	return r;
 }

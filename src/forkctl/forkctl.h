@@ -46,7 +46,8 @@ int lr_forkctl_bring(int sock, const uint8_t id[LR_WIRE_ID], const struct lr_wir
 		     size_t n, int file, struct lr_err *err);
 /*
  * The memory of a seed that was fetched, by the kernel module (src/seed/span.h, docs/module.md): a
- * descriptor to map, which fills itself. -ECONNREFUSED: this daemon or host can't.
+ * descriptor to map, which fills itself. -ECONNREFUSED: this daemon or host can't, and other
+ * questions may follow; any other error: none may.
  */
 int lr_forkctl_source(int sock, const uint8_t id[LR_WIRE_ID], int *ret, struct lr_err *err);
 /*

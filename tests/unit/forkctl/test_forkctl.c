@@ -110,3 +110,43 @@ TEST(a_ticket_is_in_a_file_of_ours_alone)
 	unlink(path);
 	rmdir(dir);
 }
+
+/* What lr_forkctl_source makes of an answer that is there already; NULL: of the end. */
+static int source_by(const struct lr_wire_msg *answer, int fd, int *ret)
+{
+	const uint8_t id[LR_WIRE_ID] = {1};
+	struct lr_err err = {0};
+	int s[2];
+
+	if (socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, s) < 0)
+		return -EIO;
+	if (answer && lr_forkctl_send(s[1], answer, &fd, fd >= 0) < 0)
+		return -EIO;
+	shutdown(s[1], SHUT_WR);
+	int r = lr_forkctl_source(s[0], id, ret, &err);
+	close(s[0]);
+	close(s[1]);
+	return r;
+}
+
+/* After a refusal there is another way; after no answer there is none, as it may come yet. */
+TEST(a_source_or_why_there_is_none)
+{
+	const struct lr_wire_msg ok = {.type = LR_WIRE_OK};
+	struct lr_wire_msg no = {.type = LR_WIRE_REFUSED, .code = LR_WIRE_FAILED};
+	struct stat a, b;
+	int fd = -1, null = open("/dev/null", O_RDONLY | O_CLOEXEC);
+
+	no.text = lr_wire_text("why", 3);
+	REQUIRE(null >= 0);
+	CHECK_INT(source_by(&ok, null, &fd), 0);
+	CHECK(fstat(fd, &a) == 0 && fstat(null, &b) == 0 && a.st_rdev == b.st_rdev);
+	CHECK(fcntl(fd, F_GETFD) & FD_CLOEXEC);
+	close(fd);
+	CHECK_INT(source_by(&ok, -1, &fd), -ECONNREFUSED);
+	CHECK_INT(source_by(&no, -1, &fd), -ECONNREFUSED);
+	CHECK_INT(source_by(NULL, -1, &fd), -EPIPE);
+	no = (struct lr_wire_msg){.type = LR_WIRE_TICKET};
+	CHECK_INT(source_by(&no, -1, &fd), -EPROTO);
+	close(null);
+}
