@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0
 /* Sources: the pages of a seed that somebody on this host wanted. */
-#include <linux/anon_inodes.h>
 #include <linux/file.h>
 #include <linux/highmem.h>
 #include <linux/log2.h>
@@ -404,6 +403,32 @@ static const struct file_operations source_fops = {
 	.release = source_release,
 };
 
+/*
+ * A file of our own file system: nothing of an anonymous inode may be executed
+ * since Linux 6.17, and memory that a program has code in would be refused.
+ */
+static int source_fd(struct lean_source *source)
+{
+	int fd = get_unused_fd_flags(O_CLOEXEC);
+	struct file *file;
+
+	if (fd < 0)
+		return fd;
+	__module_get(THIS_MODULE); /* fput() gives it back */
+	ihold(source->inode);
+	file = alloc_file_pseudo(source->inode, mount, "[lean-seed-source]", O_RDWR,
+				 &source_fops);
+	if (IS_ERR(file)) {
+		iput(source->inode);
+		module_put(THIS_MODULE);
+		put_unused_fd(fd);
+		return PTR_ERR(file);
+	}
+	file->private_data = source;
+	fd_install(fd, file);
+	return fd;
+}
+
 /* Takes over what is private to the transport, also if it fails. Returns a descriptor. */
 int lean_source_create(const struct lean_transport *transport, void *private,
 		       unsigned long npages, unsigned int readahead)
@@ -432,8 +457,7 @@ int lean_source_create(const struct lean_transport *transport, void *private,
 	} else if (!is_power_of_2(source->readahead) || source->readahead > LEAN_BATCH_MAX) {
 		err = -EINVAL;
 	} else {
-		err = anon_inode_getfd("[lean-seed-source]", &source_fops, source,
-				       O_RDWR | O_CLOEXEC);
+		err = source_fd(source);
 	}
 	if (err < 0)
 		lean_source_put(source);

@@ -63,6 +63,23 @@ static void at_an_offset(void)
 	CHECK(is_seed(m, 0, 100) && is_seed(m, 15, 115));
 }
 
+/* mov $42, %eax; ret */
+static const char code[] = {(char)0xb8, 42, 0, 0, 0, (char)0xc3};
+
+static void executable(void)
+{
+	int source = open_seed(make_seed(N), 0);
+	char *m = map(source, N);
+	memcpy(m + 5 * PAGE, code, sizeof(code));
+	CHECK(mprotect(m, 10 * PAGE, PROT_READ | PROT_EXEC) == 0);
+	CHECK(((int (*)(void))(uintptr_t)(m + 5 * PAGE))() == 42);
+	CHECK(is_seed(m, 4, 4));
+	m = mmap(NULL, 4 * PAGE, PROT_READ | PROT_WRITE | PROT_EXEC, MAP_PRIVATE, source, 0);
+	CHECK(m != MAP_FAILED && is_seed(m, 3, 3));
+	memcpy(m, code, sizeof(code));
+	CHECK(((int (*)(void))(uintptr_t)m)() == 42);
+}
+
 static void refused_mappings(void)
 {
 	int source = open_seed(make_seed(N), 0);
@@ -654,6 +671,7 @@ static const struct test tests[] = {
 	{"holes read zero, and no page is referenced for them", holes},
 	{"a child's writes are its own", writes_are_private},
 	{"a part of the seed is mapped", at_an_offset},
+	{"code is executed in it, as in anonymous memory", executable},
 	{"shared mappings, and what is beyond the end, are refused", refused_mappings},
 	{"untouched pages that are discarded read zero", discard_untouched},
 	{"touched and written pages that are discarded read zero", discard_touched},
