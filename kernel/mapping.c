@@ -558,10 +558,10 @@ static vm_fault_t wait_for_batch(struct vm_fault *vmf, struct lean_source *sourc
 			lean_release_fault_lock(vmf);
 			wait_for_completion_killable(&batch->done);
 		}
-	} else {
-		wait_for_completion(&batch->done);
-		if (batch->error)
-			ret = batch->error == -ENOMEM ? VM_FAULT_OOM : failed(source);
+	} else if (wait_for_completion_killable(&batch->done)) {
+		ret = VM_FAULT_SIGBUS; /* it ends: nobody hears of this */
+	} else if (batch->error) {
+		ret = batch->error == -ENOMEM ? VM_FAULT_OOM : failed(source);
 	}
 	lean_batch_put(batch);
 	return ret;

@@ -196,22 +196,36 @@ static void killed(void)
 	CHECK(is_right(m, 0, 0)); /* it is here */
 }
 
-/* Whoever waits can be killed, though nobody answers. */
+static void refuse(int fd, const struct lean_seed_want *w)
+{
+	struct lean_seed_fill fill = {.id = w->id, .count = w->count, .error = EIO};
+	CHECK(ioctl(fd, LEAN_SEED_FILL, &fill) == 0);
+}
+
+/* Whoever waits can be killed, though nobody answers: also when it asks again, after a failure. */
 static void killable(void)
 {
-	int fd = make_feed(N), source = open_seed(fd, 0);
-	pid_t pid = fork();
-	if (pid == 0) {
-		close(fd);
-		char *m = map(source, N);
-		_exit((int)word(m, 5, 0));
+	for (int again = 0; again < 2; again++) {
+		int fd = make_feed(N), source = open_seed(fd, 0);
+		pid_t pid = fork();
+		if (pid == 0) {
+			close(fd);
+			char *m = map(source, N);
+			_exit((int)word(m, 5, 0));
+		}
+		struct lean_seed_want w = one_want(fd);
+		if (again) {
+			refuse(fd, &w);
+			w = one_want(fd);
+		}
+		end(pid);
+		/* It still may be answered. */
+		struct feeder f = {.fd = fd};
+		answer(&f, &w);
+		for (int i = 0; i < 100 && status(source).fetched < w.count; i++)
+			usleep(50000);
+		CHECK(status(source).fetched == w.count);
 	}
-	struct lean_seed_want w = one_want(fd);
-	end(pid);
-	/* It still may be answered. */
-	struct feeder f = {.fd = fd};
-	answer(&f, &w);
-	CHECK(status(source).fetched == w.count);
 }
 
 static void cut(void)
@@ -254,6 +268,8 @@ static void wrong_answers(void)
 	fill.error = 0;
 	fill.pages = 4096; /* nothing is there: the read fails, and is answered */
 	CHECK(ioctl(fd, LEAN_SEED_FILL, &fill) < 0 && errno == EFAULT);
+	w = one_want(fd); /* a fault that waited is tried once more */
+	refuse(fd, &w);
 	CHECK(pthread_join(t, &bus) == 0 && bus);
 	CHECK(ioctl(fd, LEAN_SEED_FILL, &fill) < 0 && errno == ENOENT);
 	CHECK(ioctl(fd, LEAN_SEED_STATUS, &fill) < 0 && errno == ENOTTY);
