@@ -1,8 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include <errno.h>
+#include <linux/userfaultfd.h>
+#include <signal.h>
 #include <sys/auxv.h>
+#include <sys/ioctl.h>
 #include <sys/prctl.h>
+#include <sys/resource.h>
 #include <sys/syscall.h>
+#include <time.h>
 
 #include "src/base/fd.h"
 #include "src/base/str.h"
@@ -78,47 +83,253 @@ static const struct blob_op *find_op(const struct lr_resume_ops *ops, int nr, si
 	return NULL;
 }
 
+/* The first one that has that argument. */
+static const struct blob_op *op_with(const struct lr_resume_ops *ops, int nr, unsigned arg,
+				     uint64_t value)
+{
+	size_t at = 0;
+	const struct blob_op *op;
+
+	while ((op = find_op(ops, nr, &at)) && op->a[arg] != value)
+		;
+	return op;
+}
+
+/* The sample's first process in the making. */
+struct making {
+	struct lr_seed seed;
+	struct lr_resume r;
+	struct one x;
+	struct lr_resume_ops ops;
+};
+
+static bool making_begin(struct making *m, struct lr_arena *a)
+{
+	static uint8_t bytes[65536];
+	static int fds[1] = {70};
+
+	*m = (struct making){0};
+	if (open_sample(a, &m->seed) < 0)
+		return false;
+	m->r = (struct lr_resume){.a = a,
+				  .seed = &m->seed,
+				  .base = 64,
+				  .pages = 80,
+				  .backings = fds,
+				  .objects = fds,
+				  .exes = fds};
+	m->x = (struct one){
+		.r = &m->r,
+		.seed = &m->seed,
+		.p = lr_seed_process(&m->seed, 0),
+		.mm = lr_seed_mm(&m->seed, 0),
+		.uffd = LR_NOFD,
+		.park = 0x200000020000,
+		.image = {.a = a, .at = 0x200000000000, .size = sizeof(bytes), .bytes = bytes}};
+	m->ops = (struct lr_resume_ops){.image = &m->x.image};
+	return true;
+}
+
+/* What a call is given by address. */
+static const void *given(const struct making *m, uint64_t at)
+{
+	return m->x.image.bytes + (at - m->x.image.at);
+}
+
 /* Memory that is anonymous is made as such; what was written of a file is put over it. */
 TEST(memory_is_what_it_was)
 {
 	LR_CLEANUP_ARENA struct lr_arena *a = lr_arena_new();
-	static uint8_t bytes[65536];
-	struct lr_seed s;
-	int fds[1] = {70};
-	struct lr_resume r = {.a = a, .pages = 80, .backings = fds, .objects = fds, .exes = fds};
 	struct lr_err err = {0};
+	struct making m;
 	size_t at = 0;
 
-	REQUIRE(open_sample(a, &s) == 0);
-	r.seed = &s;
-	struct one x = {
-		.r = &r,
-		.seed = &s,
-		.p = lr_seed_process(&s, 0),
-		.mm = lr_seed_mm(&s, 0),
-		.uffd = LR_NOFD,
-		.park = 0x200000020000,
-		.image = {.a = a, .at = 0x200000000000, .size = sizeof(bytes), .bytes = bytes}};
-	struct lr_resume_ops ops = {.image = &x.image};
-	REQUIRE(plan_memory(&x, &ops, &err) == 0);
-	const struct blob_op *op = find_op(&ops, SYS_mmap, &at);
+	REQUIRE(making_begin(&m, a));
+	REQUIRE(plan_memory(&m.x, &m.ops, &err) == 0);
+	const struct blob_op *op = find_op(&m.ops, SYS_mmap, &at);
 	REQUIRE(op);
 	CHECK_INT(op->a[0], 0x400000);
 	CHECK_INT(op->a[4], 70);
-	op = find_op(&ops, BLOB_READ, &at);
+	op = find_op(&m.ops, BLOB_READ, &at);
 	REQUIRE(op);
 	CHECK_INT(op->a[1], 0x401000);
-	op = find_op(&ops, SYS_mmap, &at);
+	op = find_op(&m.ops, SYS_mmap, &at);
 	REQUIRE(op);
 	CHECK_INT(op->a[0], 0x600000);
 	CHECK(op->a[3] & MAP_ANONYMOUS && op->a[3] & MAP_PRIVATE);
-	op = find_op(&ops, BLOB_READ, &at);
+	CHECK(!(op->a[3] & (MAP_GROWSDOWN | MAP_NORESERVE)));
+	op = find_op(&m.ops, BLOB_READ, &at);
 	REQUIRE(op);
 	CHECK_INT(op->a[2], 8192);
-	op = find_op(&ops, SYS_mmap, &at);
+	op = find_op(&m.ops, SYS_mmap, &at);
 	REQUIRE(op);
 	CHECK(op->a[3] & MAP_SHARED);
-	CHECK(find_op(&ops, SYS_prctl, &at) != NULL);
+	op = find_op(&m.ops, SYS_prctl, &at);
+	REQUIRE(op);
+	CHECK_INT(op->a[1], PR_SET_MM_MAP);
+	CHECK(!find_op(&m.ops, SYS_prctl, &at));
+	/* All of them may be written to. */
+	CHECK(!op_with(&m.ops, SYS_mprotect, 0, 0x400000));
+	CHECK(!op_with(&m.ops, SYS_madvise, 0, 0x600000));
+}
+
+/* Nothing of ours stays, but where the restorer is. */
+TEST(our_memory_goes)
+{
+	LR_CLEANUP_ARENA struct lr_arena *a = lr_arena_new();
+	struct lr_err err = {0};
+	struct making m;
+	size_t at = 0;
+
+	REQUIRE(making_begin(&m, a));
+	m.x.park_size = 4096;
+	REQUIRE(plan_memory(&m.x, &m.ops, &err) == 0);
+	const struct blob_op *below = find_op(&m.ops, SYS_munmap, &at);
+	const struct blob_op *above = find_op(&m.ops, SYS_munmap, &at);
+	REQUIRE(below && above);
+	CHECK_INT(below->a[0], 0);
+	CHECK_INT(below->a[1], m.x.image.at);
+	CHECK_INT(above->a[0], m.x.park + m.x.park_size);
+	CHECK_INT(above->a[0] + above->a[1], 0x7ffffffff000);
+}
+
+/* It can be written to until it is filled. */
+TEST(what_only_may_be_read_is_so_again)
+{
+	LR_CLEANUP_ARENA struct lr_arena *a = lr_arena_new();
+	struct lr_err err = {0};
+	struct making m;
+
+	REQUIRE(making_begin(&m, a));
+	((struct lr_seed_vma *)lr_seed_vma(&m.seed, 0))->prot = PROT_READ | PROT_EXEC;
+	REQUIRE(plan_memory(&m.x, &m.ops, &err) == 0);
+	const struct blob_op *made = op_with(&m.ops, SYS_mmap, 0, 0x400000);
+	const struct blob_op *filled = op_with(&m.ops, BLOB_READ, 1, 0x401000);
+	const struct blob_op *closed = op_with(&m.ops, SYS_mprotect, 0, 0x400000);
+	REQUIRE(made && filled && closed);
+	CHECK(made->a[2] & PROT_WRITE);
+	CHECK(made < filled && filled < closed);
+	CHECK_INT(closed->a[1], 0x2000);
+	CHECK_INT(closed->a[2], PROT_READ | PROT_EXEC);
+}
+
+TEST(memory_has_the_advice_that_it_had)
+{
+	LR_CLEANUP_ARENA struct lr_arena *a = lr_arena_new();
+	static const struct {
+		uint32_t flag;
+		int advice;
+	} table[] = {
+		{LR_SEED_WIPEONFORK, MADV_WIPEONFORK}, {LR_SEED_DONTDUMP, MADV_DONTDUMP},
+		{LR_SEED_MERGEABLE, MADV_MERGEABLE},   {LR_SEED_HUGEPAGE, MADV_HUGEPAGE},
+		{LR_SEED_NOHUGEPAGE, MADV_NOHUGEPAGE},
+	};
+	struct lr_err err = {0};
+	struct making m;
+
+	for (size_t i = 0; i < LR_ARRAY_SIZE(table); i++) {
+		REQUIRE(making_begin(&m, a));
+		((struct lr_seed_vma *)lr_seed_vma(&m.seed, 1))->flags =
+			table[i].flag | LR_SEED_GROWSDOWN | LR_SEED_NORESERVE;
+		((struct lr_seed_mm *)m.x.mm)->thp_disable = 1;
+		REQUIRE(plan_memory(&m.x, &m.ops, &err) == 0);
+		const struct blob_op *map = op_with(&m.ops, SYS_mmap, 0, 0x600000);
+		const struct blob_op *advice = op_with(&m.ops, SYS_madvise, 0, 0x600000);
+		REQUIRE(map && advice);
+		CHECK(map->a[3] & MAP_GROWSDOWN && map->a[3] & MAP_NORESERVE);
+		CHECK_INT(advice->a[1], 0x3000);
+		CHECK_INT(advice->a[2], table[i].advice);
+		CHECK(op_with(&m.ops, SYS_prctl, 0, PR_SET_THP_DISABLE));
+	}
+}
+
+/* What comes when it is touched is not read; what is written of a file is. */
+TEST(what_may_wait_is_not_read)
+{
+	LR_CLEANUP_ARENA struct lr_arena *a = lr_arena_new();
+	struct lr_err err = {0};
+	struct making m;
+
+	REQUIRE(making_begin(&m, a));
+	m.x.uffd = 90;
+	REQUIRE(plan_memory(&m.x, &m.ops, &err) == 0);
+	CHECK(op_with(&m.ops, BLOB_READ, 1, 0x401000));
+	CHECK(!op_with(&m.ops, BLOB_READ, 1, 0x600000));
+	const struct blob_op *op = op_with(&m.ops, SYS_ioctl, 1, UFFDIO_REGISTER);
+	REQUIRE(op);
+	CHECK_INT(op->a[0], 90);
+	const struct uffdio_register *r = given(&m, op->a[2]);
+	CHECK_INT(r->range.start, 0x600000);
+	CHECK_INT(r->range.len, 0x3000);
+	CHECK_INT(r->mode, UFFDIO_REGISTER_MODE_MISSING);
+}
+
+/* Of a thread, and of its process, what is not in registers. */
+TEST(a_thread_is_what_it_was)
+{
+	LR_CLEANUP_ARENA struct lr_arena *a = lr_arena_new();
+	struct lr_err err = {0};
+	struct making m;
+
+	REQUIRE(making_begin(&m, a));
+	struct lr_seed_thread *t = (struct lr_seed_thread *)lr_seed_thread(&m.seed, 0);
+	t->pdeathsig = SIGUSR2;
+	t->nice = 5;
+	t->timer_slack = 12345;
+	struct lr_seed_timer *timer = (struct lr_seed_timer *)lr_seed_timer(&m.seed, 0);
+	timer->left = 0;
+	timer->interval = 7000000000;
+	m.r.open_files[0] = 1000;
+	m.r.open_files[1] = 2000;
+	REQUIRE(plan_threads(&m.x, &m.ops, &err) == 0);
+	const struct blob_op *op = op_with(&m.ops, SYS_prctl, 0, PR_SET_PDEATHSIG);
+	REQUIRE(op);
+	CHECK_INT(op->a[1], SIGUSR2);
+	op = op_with(&m.ops, SYS_prctl, 0, PR_SET_TIMERSLACK);
+	REQUIRE(op);
+	CHECK_INT(op->a[1], 12345);
+	op = op_with(&m.ops, SYS_sched_setattr, 0, 0);
+	REQUIRE(op);
+	CHECK_INT(((const int32_t *)given(&m, op->a[1]))[4], 5);
+	/* Signals that waited: the thread's, and the process's. */
+	op = op_with(&m.ops, SYS_rt_tgsigqueueinfo, 1, t->tid);
+	REQUIRE(op);
+	CHECK_INT(op->a[2], 12);
+	op = op_with(&m.ops, SYS_rt_sigqueueinfo, 0, m.x.p->pid);
+	REQUIRE(op);
+	CHECK_INT(op->a[1], 10);
+	/* A timer that has just ended goes round again. */
+	op = op_with(&m.ops, SYS_timer_settime, 0, (uint64_t)timer->id);
+	REQUIRE(op);
+	CHECK_INT(((const struct itimerspec *)given(&m, op->a[2]))->it_value.tv_sec, 7);
+	/* The limit that was raised for the restorer. */
+	op = op_with(&m.ops, SYS_prlimit64, 1, RLIMIT_NOFILE);
+	REQUIRE(op);
+	CHECK(memcmp(given(&m, op->a[2]), m.r.open_files, sizeof(m.r.open_files)) == 0);
+}
+
+/* Whatever the resuming program ignored or handled. */
+TEST(signals_have_their_actions_and_no_others)
+{
+	LR_CLEANUP_ARENA struct lr_arena *a = lr_arena_new();
+	uint64_t handlers[65] = {0};
+	unsigned set[65] = {0};
+	struct lr_err err = {0};
+	const struct blob_op *op;
+	struct making m;
+	size_t at = 0;
+
+	REQUIRE(making_begin(&m, a));
+	REQUIRE(plan_threads(&m.x, &m.ops, &err) == 0);
+	while ((op = find_op(&m.ops, SYS_rt_sigaction, &at))) {
+		REQUIRE(op->a[0] >= 1 && op->a[0] <= 64);
+		set[op->a[0]]++;
+		handlers[op->a[0]] = *(const uint64_t *)given(&m, op->a[1]);
+	}
+	for (unsigned sig = 1; sig <= 64; sig++) {
+		CHECK_INT(set[sig] > 0, sig != SIGKILL && sig != SIGSTOP);
+		CHECK_INT(handlers[sig], sig == 10 ? 0x400200 : 0);
+	}
 }
 
 /* The kernel module has its contents: it is mapped as it is, and nothing is read. */
@@ -231,31 +442,22 @@ static int very_last(void *arg, const struct lr_seed_thread *t, struct lr_resume
 TEST(rights_go_before_anybody_runs)
 {
 	LR_CLEANUP_ARENA struct lr_arena *a = lr_arena_new();
-	static uint8_t bytes[65536];
-	struct lr_seed s;
-	struct lr_resume r = {
-		.a = a, .base = 64, .opts.confine = last_but_one, .opts.filter = very_last};
 	struct lr_err err = {0};
 	size_t at = 0, from = 0;
+	struct making m;
 
-	REQUIRE(open_sample(a, &s) == 0);
-	r.seed = &s;
-	struct one x = {
-		.r = &r,
-		.seed = &s,
-		.p = lr_seed_process(&s, 0),
-		.mm = lr_seed_mm(&s, 0),
-		.image = {.a = a, .at = 0x200000000000, .size = sizeof(bytes), .bytes = bytes}};
-	((struct lr_seed_process *)x.p)->dumpable = 1;
-	struct lr_resume_ops ops = {.image = &x.image};
-	REQUIRE(plan_threads(&x, &ops, &err) == 0);
+	REQUIRE(making_begin(&m, a));
+	m.r.opts.confine = last_but_one;
+	m.r.opts.filter = very_last;
+	((struct lr_seed_process *)m.x.p)->dumpable = 1;
+	REQUIRE(plan_threads(&m.x, &m.ops, &err) == 0);
 	const int order[] = {SYS_setresuid,   BLOB_GATHER, BLOB_RENDEZVOUS, SYS_timer_create,
 			     SYS_close_range, BLOB_GO,     SYS_seccomp,     BLOB_RETURN};
 	for (size_t i = 0; i < sizeof(order) / sizeof(order[0]); i++)
-		CHECK(find_op(&ops, order[i], &at));
-	CHECK_INT(at, ops.n);
+		CHECK(find_op(&m.ops, order[i], &at));
+	CHECK_INT(at, m.ops.n);
 	/* Nor may anybody look at it yet. */
-	for (const struct blob_op *op; (op = find_op(&ops, SYS_prctl, &from));)
+	for (const struct blob_op *op; (op = find_op(&m.ops, SYS_prctl, &from));)
 		CHECK(op->a[0] != PR_SET_DUMPABLE || op->a[1] == 0);
 }
 

@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include <signal.h>
 #include <stdlib.h>
+#include <sys/mman.h>
+#include <unistd.h>
 
 #include "src/base/fd.h"
 #include "tests/unit/seed/sample.h"
@@ -207,6 +209,7 @@ TEST(the_rest_that_cannot_be)
 	LIE(action, ACTION, 0, signal, 19, "no signal that can have one");
 	LIE(action, ACTION, 0, signal, 65, "no signal that can have one");
 	LIE(channel, CHANNEL, 0, data[0].length, 6, "messages without an end");
+	LIE(channel, CHANNEL, 0, data[1].length, 6, "messages without an end");
 	LIE(cred, CRED, 0, groups.length, 3, "too many groups");
 	LIE(timer, TIMER, 0, id, -1, "garbled");
 	LIE(timer, TIMER, 0, signal, 65, "garbled");
@@ -282,6 +285,15 @@ TEST(tmpfs_that_cannot_be)
 	LIE(run, RUN, 3, at, 3 * LR_SEED_PAGE, "not in the file of pages");
 }
 
+/* What lr_seed_finish says of what was added to a writer. */
+static int finish(struct lr_seed_writer *w, struct lr_err *err)
+{
+	size_t size;
+	void *bytes;
+
+	return lr_seed_finish(w, SAMPLE_PAGES, SAMPLE_ID, &bytes, &size, err);
+}
+
 /* What the bytes that begin like this say when they are changed. */
 static const char *patched(const void *what, const void *with, size_t n, struct lr_err *err)
 {
@@ -314,31 +326,88 @@ TEST(attributes_are_no_rights)
 	CHECK_HAS(patched("user.x", "user\0x", 7, &err), "garbled");
 }
 
+/* Directories of that name in one another, behind the sample's nodes. */
+static struct lr_seed_writer *nested(struct lr_arena *a, const char *name, uint32_t deep)
+{
+	struct lr_seed_writer *w = sample_writer(a);
+
+	for (uint32_t i = 0; i < deep; i++)
+		lr_seed_add(w, LR_SEED_NODE,
+			    &(struct lr_seed_node){.parent = i ? 4 + i : 0,
+						   .name = lr_seed_add_text(w, name),
+						   .same = LR_SEED_NONE,
+						   .mode = S_IFDIR,
+						   .runs = {4, 0}});
+	((struct lr_seed_tmpfs *)lr_seed_edit(w, LR_SEED_TMPFS, 0))->nodes.count += deep;
+	return w;
+}
+
 TEST(a_tmpfs_is_not_as_deep_as_anybody_likes)
 {
 	LR_CLEANUP_ARENA struct lr_arena *a = lr_arena_new();
 	struct lr_err err = {0};
+
+	CHECK_INT(finish(nested(a, "d", LR_SEED_DEPTH), &err), 0);
+	CHECK_INT(finish(nested(a, "d", LR_SEED_DEPTH + 1), &err), -EPROTO);
+	CHECK_HAS(err.msg, "is nowhere");
+}
+
+/* lr_seed_node_path has room for no more. */
+TEST(a_path_in_a_tmpfs_has_a_longest)
+{
+	LR_CLEANUP_ARENA struct lr_arena *a = lr_arena_new();
+	char name[257], path[LR_SEED_PATH + 1];
+	struct lr_err err = {0};
+	struct lr_seed s;
 	size_t size;
 	void *bytes;
 
-	for (uint32_t deep = LR_SEED_DEPTH; deep <= LR_SEED_DEPTH + 1; deep++) {
-		struct lr_seed_writer *w = sample_writer(a);
-		struct lr_seed_range none = {4, 0};
-		for (uint32_t i = 0; i < deep; i++) {
-			struct lr_seed_node n = {.parent = i ? 4 + i : 0,
-						 .name = lr_seed_add_text(w, "d"),
-						 .same = LR_SEED_NONE,
-						 .mode = S_IFDIR,
-						 .runs = none};
-			lr_seed_add(w, LR_SEED_NODE, &n);
-		}
-		struct lr_seed_tmpfs *t = lr_seed_edit(w, LR_SEED_TMPFS, 0);
-		REQUIRE(t);
-		t->nodes.count += deep;
-		int r = lr_seed_finish(w, SAMPLE_PAGES, SAMPLE_ID, &bytes, &size, &err);
-		CHECK_INT(r, deep > LR_SEED_DEPTH ? -EPROTO : 0);
-	}
-	CHECK_HAS(err.msg, "is nowhere");
+	memset(name, 'n', sizeof(name));
+	name[255] = 0;
+	/* Sixteen names of 255 characters, and a slash before each but the first. */
+	REQUIRE(lr_seed_finish(nested(a, name, 15), SAMPLE_PAGES, SAMPLE_ID, &bytes, &size, &err) ==
+		0);
+	REQUIRE(lr_seed_open(bytes, size, SAMPLE_PAGES, &s, &err) == 0);
+	lr_seed_node_path(&s, 4 + 15, path);
+	CHECK_INT(strlen(path), 15 * 256 - 1);
+	CHECK_INT(finish(nested(a, name, 17), &err), -EPROTO);
+	CHECK_HAS(err.msg, "nodes[20] of the seed is nowhere");
+	name[255] = 'n';
+	name[256] = 0;
+	CHECK_INT(finish(nested(a, name, 1), &err), -EPROTO);
+	CHECK_HAS(err.msg, "nodes[5] of the seed is nowhere");
+}
+
+/* What a seed with such an attribute, with a value of so many bytes, is told. */
+static int with_attribute(const char *name, uint32_t value, struct lr_err *err)
+{
+	LR_CLEANUP_ARENA struct lr_arena *a = lr_arena_new();
+	struct lr_seed_attribute head = {(uint32_t)strlen(name) + 1, value};
+	const size_t size = sizeof(head) + ((head.name + head.value + 3) & ~3U);
+	struct lr_seed_writer *w = sample_writer(a);
+	uint8_t *bytes = lr_alloc(a, size);
+
+	memset(bytes, 0, size);
+	memcpy(bytes, &head, sizeof(head));
+	memcpy(bytes + sizeof(head), name, head.name);
+	struct lr_seed_bytes at = lr_seed_add_bytes(w, bytes, size);
+	((struct lr_seed_node *)lr_seed_edit(w, LR_SEED_NODE, 2))->attributes = at;
+	return finish(w, err);
+}
+
+TEST(attributes_are_known_and_short)
+{
+	struct lr_err err = {0};
+
+	CHECK_INT(with_attribute("user.x", 4, &err), 0);
+	CHECK_INT(with_attribute("system.posix_acl_access", 28, &err), 0);
+	CHECK_INT(with_attribute("system.posix_acl_default", 28, &err), 0);
+	CHECK_INT(with_attribute("security.capability", 20, &err), -EPROTO);
+	CHECK_INT(with_attribute("trusted.x", 4, &err), -EPROTO);
+	CHECK_INT(with_attribute("system.posix_acl_other", 4, &err), -EPROTO);
+	CHECK_INT(with_attribute("user.x", LR_SEED_ATTRIBUTES - 8 - 8, &err), 0);
+	CHECK_INT(with_attribute("user.x", LR_SEED_ATTRIBUTES - 8, &err), -EPROTO);
+	CHECK_HAS(err.msg, "nodes[2] of the seed is garbled");
 }
 
 TEST(where_a_node_is)
@@ -509,6 +578,7 @@ TEST(pages_of_another_seed)
 	REQUIRE(s.bytes);
 	lr_seed_pages_header(s.seed.header, &h);
 	CHECK_INT(lr_seed_check_pages(&s.seed, &h, sizeof(h), NULL), 0);
+	CHECK_INT(lr_seed_check_pages(&s.seed, &h, sizeof(h) - 1, NULL), -EPROTO);
 	h.id[3] ^= 1;
 	CHECK_INT(lr_seed_check_pages(&s.seed, &h, sizeof(h), NULL), -EPROTO);
 }
@@ -542,6 +612,73 @@ TEST(limits_are_as_many_as_there_can_be)
 	((struct lr_seed_process *)lr_seed_edit(w, LR_SEED_PROCESS, 1))->limits.first = 65;
 	CHECK_INT(lr_seed_finish(w, SAMPLE_PAGES, SAMPLE_ID, &bytes, &size, &err), -EPROTO);
 	CHECK_HAS(err.msg, "too many limits");
+}
+
+TEST(groups_are_as_many_as_there_can_be)
+{
+	LR_CLEANUP_ARENA struct lr_arena *a = lr_arena_new();
+	const size_t most = 65536 * sizeof(uint32_t);
+	struct lr_err err = {0};
+
+	for (size_t size = most; size <= most + 4; size += 4) {
+		struct lr_seed_writer *w = sample_writer(a);
+		void *groups = lr_alloc(a, size);
+		memset(groups, 0, size);
+		struct lr_seed_bytes at = lr_seed_add_bytes(w, groups, size);
+		((struct lr_seed_cred *)lr_seed_edit(w, LR_SEED_CRED, 0))->groups = at;
+		CHECK_INT(finish(w, &err), size > most ? -EPROTO : 0);
+	}
+	CHECK_HAS(err.msg, "too many groups");
+}
+
+/* The restorer exchanges one memory for another; two processes in one it could not make. */
+TEST(each_process_has_its_own_memory)
+{
+	LR_CLEANUP_ARENA struct lr_arena *a = lr_arena_new();
+	struct lr_seed_writer *w = sample_writer(a);
+	struct lr_err err = {0};
+
+	struct lr_seed_thread t = *(struct lr_seed_thread *)lr_seed_edit(w, LR_SEED_THREAD, 0);
+	t.tid = 8;
+	t.signals = (struct lr_seed_range){2, 0};
+	lr_seed_add(w, LR_SEED_THREAD, &t);
+	struct lr_seed_process *p = lr_seed_edit(w, LR_SEED_PROCESS, 1);
+	p->flags = 0;
+	p->mm = p->fs = 0;
+	p->threads.count = 1;
+	CHECK_INT(finish(w, &err), -EPROTO);
+	CHECK_HAS(err.msg, "processes[1] of the seed does not have memory of its own");
+
+	w = sample_writer(a);
+	struct lr_seed_mm mm = *(struct lr_seed_mm *)lr_seed_edit(w, LR_SEED_MM, 0);
+	mm.vmas = (struct lr_seed_range){3, 0};
+	mm.runs = (struct lr_seed_range){3, 0};
+	lr_seed_add(w, LR_SEED_MM, &mm);
+	CHECK_INT(finish(w, &err), -EPROTO);
+	CHECK_HAS(err.msg, "memory that belongs to nobody");
+}
+
+/* Of a file with that byte at that place. */
+static uint64_t sum_with(off_t at)
+{
+	uint64_t sum = 0;
+	int fd = memfd_create("file", MFD_CLOEXEC);
+
+	CHECK(fd >= 0 && ftruncate(fd, 3 * LR_SEED_PAGE) == 0 && pwrite(fd, "x", 1, at) == 1);
+	CHECK_INT(lr_seed_sum_file(fd, 3 * LR_SEED_PAGE, &sum), 0);
+	close(fd);
+	return sum;
+}
+
+TEST(a_file_is_known_by_its_first_and_last_page)
+{
+	const uint64_t first = sum_with(0), last = sum_with(3 * LR_SEED_PAGE - 1);
+	uint64_t sum;
+
+	CHECK(first != last);
+	CHECK(first != sum_with(1) && last != sum_with(2 * LR_SEED_PAGE));
+	CHECK(sum_with(LR_SEED_PAGE) == sum_with(2 * LR_SEED_PAGE - 1));
+	CHECK_INT(lr_seed_sum_file(-1, 1, &sum), -EBADF);
 }
 
 /* A process that is never made, or stops on its way, would be waited for. */

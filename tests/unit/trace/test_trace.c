@@ -1,5 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+#include <linux/seccomp.h>
 #include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
 #include <sys/auxv.h>
 #include <sys/mman.h>
 #include <sys/prctl.h>
@@ -79,6 +83,22 @@ static int open_child(pid_t pid, struct lr_trace_process *p, struct lr_err *err)
 	return lr_trace_open(pid, vdso, vdso + 8192, p, err);
 }
 
+/* Which signals it blocks. */
+static uint64_t blocked(pid_t pid)
+{
+	char path[32], line[256];
+	uint64_t mask = 0;
+
+	snprintf(path, sizeof(path), "/proc/%d/status", pid);
+	FILE *f = fopen(path, "re");
+	while (f && fgets(line, sizeof(line), f))
+		if (strncmp(line, "SigBlk:", 7) == 0)
+			mask = strtoull(line + 7, NULL, 16);
+	if (f)
+		fclose(f);
+	return mask;
+}
+
 TEST(calls_are_made_and_leave_no_trace)
 {
 	struct lr_trace_process p;
@@ -97,6 +117,7 @@ TEST(calls_are_made_and_leave_no_trace)
 	REQUIRE(r == 0);
 	REQUIRE(open_child(pid, &p, &err) == 0);
 	CHECK_INT(lr_trace_get_regs(pid, &before, &err), 0);
+	const uint64_t mask = blocked(pid);
 	for (work.unwatched = 0; work.unwatched <= work.n; work.unwatched++) {
 		struct lr_trace_call calls[] = {{.nr = SYS_getppid},
 						{.nr = SYS_uname, .relative = 1},
@@ -106,6 +127,7 @@ TEST(calls_are_made_and_leave_no_trace)
 		CHECK_INT(lr_trace_calls(&p, pid, &work, &err), 0);
 		CHECK_INT(lr_trace_get_regs(pid, &after, &err), 0);
 		CHECK(memcmp(&before, &after, sizeof(before)) == 0);
+		CHECK_INT(blocked(pid), mask);
 		CHECK_INT(calls[0].ret, getpid());
 		CHECK_INT(calls[1].ret, 0);
 		CHECK_STR((char *)buffer, "Linux");
@@ -156,6 +178,62 @@ TEST(what_is_stopped_is_left_alone)
 		lr_trace_let_go(pid);
 	CHECK_INT(r, -EBUSY);
 	CHECK_HAS(err.msg, "stopped by a signal");
+	kill(pid, SIGKILL);
+	status_of(pid);
+}
+
+/* Code behind the end of the vDSO would be nobody's, and in its middle the program's. */
+TEST(a_vdso_that_is_cut_off_is_not_written_to)
+{
+	uint64_t vdso = getauxval(AT_SYSINFO_EHDR);
+	struct lr_trace_process p;
+	struct lr_err err = {0};
+
+	CHECK_INT(lr_trace_open(getpid(), vdso, vdso + 2048, &p, &err), -ENOTSUP);
+	CHECK_HAS(err.msg, "is not the kernel's");
+	CHECK_INT(lr_trace_open(getpid(), vdso, vdso + 512, &p, &err), -ENOTSUP);
+	CHECK_INT(lr_trace_open(getpid(), 0, 8192, &p, &err), -ENOTSUP);
+	CHECK_HAS(err.msg, "has no vDSO");
+}
+
+/* One filter of two instructions. */
+static pid_t filtered(void)
+{
+	struct sock_filter f[] = {BPF_STMT(BPF_LD | BPF_W | BPF_ABS, 0),
+				  BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ALLOW)};
+	const struct sock_fprog prog = {2, f};
+	pid_t pid = fork();
+
+	if (pid == 0) {
+		prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0);
+		prctl(PR_SET_SECCOMP, SECCOMP_MODE_FILTER, &prog);
+		for (;;)
+			pause();
+	}
+	usleep(50000);
+	return pid;
+}
+
+TEST(filters_are_read_as_far_as_there_is_room)
+{
+	struct sock_filter f[2] = {{.code = 0xffff}, {.code = 0xffff}};
+	struct lr_err err = {0};
+	pid_t pid = filtered();
+	int r = lr_trace_hold(pid, &err);
+
+	if (r == 0)
+		r = lr_trace_filter(pid, 0, f, 1);
+	if (r == -EBUSY || r == -EPERM || r == -EACCES) {
+		kill(pid, SIGKILL);
+		status_of(pid);
+		SKIP("may not trace, or read filters");
+	}
+	CHECK_INT(r, -E2BIG);
+	CHECK_INT(f[0].code, 0xffff);
+	CHECK_INT(lr_trace_filter(pid, 0, f, 2), 2);
+	CHECK_INT(f[1].code, BPF_RET | BPF_K);
+	CHECK_INT(lr_trace_filter(pid, 1, f, 2), -ENOENT);
+	lr_trace_let_go(pid);
 	kill(pid, SIGKILL);
 	status_of(pid);
 }

@@ -122,6 +122,55 @@ TEST(ranges_are_bounded)
 	CHECK_INT(lr_wire_encode(&m, bytes, sizeof(bytes)), -EINVAL);
 }
 
+TEST(lists_are_whole)
+{
+	struct lr_wire_msg m = {.type = LR_WIRE_SEEDS_ARE, .n = LR_WIRE_SEEDS}, got;
+	uint8_t b[LR_WIRE_HEAD + WIRE_RANGE_SIZE + 1] = {0};
+
+	CHECK(lr_wire_encode(&m, bytes, sizeof(bytes)) > 0);
+	m.n++;
+	CHECK_INT(lr_wire_encode(&m, bytes, sizeof(bytes)), -EINVAL);
+	lr_wire_put_head(&(struct lr_wire_head){LR_WIRE_READ, WIRE_RANGE_SIZE + 1, 0}, b);
+	wire_put(b + LR_WIRE_HEAD, 4096, 8);
+	wire_put(b + LR_WIRE_HEAD + 8, 1, 4);
+	CHECK_INT(lr_wire_decode_all(b, sizeof(b), &got), -EPROTO);
+}
+
+TEST(what_is_sent_has_a_longest)
+{
+	static uint8_t long_data[LR_WIRE_CHUNK + 1];
+	static char path[LR_WIRE_PATH + 1];
+	struct lr_wire_msg m = {.type = LR_WIRE_DATA, .data = {long_data, LR_WIRE_CHUNK}};
+
+	CHECK(lr_wire_encode(&m, bytes, sizeof(bytes)) > 0);
+	m.data.n++;
+	CHECK_INT(lr_wire_encode(&m, bytes, sizeof(bytes)), -EINVAL);
+	memset(path, 'p', sizeof(path));
+	m = (struct lr_wire_msg){.type = LR_WIRE_ADD, .path = lr_wire_text(path, LR_WIRE_PATH)};
+	CHECK(lr_wire_encode(&m, bytes, sizeof(bytes)) > 0);
+	m.path.n++;
+	CHECK_INT(lr_wire_encode(&m, bytes, sizeof(bytes)), -EINVAL);
+}
+
+TEST(what_ranges_ask_for)
+{
+	struct lr_wire_msg m = {.type = LR_WIRE_READ, .n = 2};
+
+	m.ranges[0] = (struct lr_wire_range){4096, 3};
+	m.ranges[1] = (struct lr_wire_range){1 << 20, 5};
+	CHECK_INT(lr_wire_asked(&m), 8 * LR_WIRE_PAGE);
+}
+
+TEST(each_code_has_a_name)
+{
+	for (uint32_t code = 1; code < LR_WIRE_CODES; code++)
+		CHECK(lr_wire_code_name(code) &&
+		      strcmp(lr_wire_code_name(code), "unknown refusal") != 0);
+	CHECK_STR(lr_wire_code_name(LR_WIRE_REVOKED), "revoked");
+	CHECK_STR(lr_wire_code_name(0), "unknown refusal");
+	CHECK_STR(lr_wire_code_name(LR_WIRE_CODES), "unknown refusal");
+}
+
 TEST(heads_are_bounded)
 {
 	struct lr_wire_head h = {LR_WIRE_DATA, LR_WIRE_CHUNK, 1}, got;
@@ -186,6 +235,12 @@ TEST(hello_and_greeting)
 	lr_wire_put_greeting(&g, b);
 	CHECK_INT(lr_wire_get_greeting(b, &back), 0);
 	CHECK(back.version == 2 && !back.code && back.challenge[0] == 7);
+	/* But for the version, there is one way to write it. */
+	for (int i = 0; i < 16; i++) {
+		b[i] ^= 0x80;
+		CHECK(lr_wire_get_greeting(b, &back) == -EPROTO || i == 8 || i == 9);
+		b[i] ^= 0x80;
+	}
 	g.code = LR_WIRE_REVOKED; /* and a version: which of them? */
 	lr_wire_put_greeting(&g, b);
 	CHECK_INT(lr_wire_get_greeting(b, &back), -EPROTO);
