@@ -187,7 +187,7 @@ static int make_pages(struct coming *x, bool all, struct lr_err *err)
 	    pwrite(x->seed->pages, &head, sizeof(head), 0) != (ssize_t)sizeof(head))
 		return lr_fail(err, errno, "make the file of pages");
 	r = all ? bring_all(x, err)
-		: lr_resume_eager(&x->seed->seed, x->source >= 0, bring, x, err);
+		: lr_resume_in_place(&x->seed->seed, x->source >= 0, bring, x, err);
 	return r < 0 ? r : ask(x, err);
 }
 

@@ -46,7 +46,8 @@ _Noreturn static void be_dead(uint32_t status)
 
 static void tell_failure(const struct lr_resume *r, uint32_t index, const struct lr_err *e)
 {
-	struct blob_report report = {.index = index, .error = (uint32_t)e->code, .nr = INT32_MAX};
+	struct blob_report report = {
+		.index = index, .error = (uint32_t)e->code, .nr = BLOB_NO_CALL};
 	struct iovec iov[2] = {{&report, sizeof(report)}, {(void *)e->msg, strlen(e->msg)}};
 
 	(void)!writev(r->report, iov, 2);

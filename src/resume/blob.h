@@ -39,6 +39,9 @@ struct blob_list {
 	uint64_t which;        /* 0: the leader's */
 };
 
+/* In place of a call's number in a report: words follow, of a process that never got to the calls. */
+#define BLOB_NO_CALL INT32_MAX
+
 /* What goes over the socket, to whoever waits for the processes. error 0: all is in place. */
 struct blob_report {
 	uint32_t index, error;

@@ -5,14 +5,13 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <linux/userfaultfd.h>
-#include <string.h>
 #include <sys/ioctl.h>
-#include <sys/socket.h>
 #include <sys/syscall.h>
 #include <unistd.h>
 
 #include "src/base/fd.h"
 #include "src/resume/resuming.h"
+#include "src/sys/socket.h"
 
 /* What a program does to memory that has not come yet has to be known to whoever fills it. */
 #define FEATURES                                                                                   \
@@ -21,24 +20,10 @@
 
 static int hand_over(const struct one *x, struct lr_err *err)
 {
-	struct lr_resume_lazy what = {.index = x->index};
-	struct iovec iov = {&what, sizeof(what)};
-	union {
-		struct cmsghdr h;
-		char room[CMSG_SPACE(sizeof(int))];
-	} control = {0};
-	struct msghdr m = {.msg_iov = &iov,
-			   .msg_iovlen = 1,
-			   .msg_control = &control,
-			   .msg_controllen = sizeof(control.room)};
+	const struct lr_resume_lazy what = {.index = x->index};
+	int r = lr_socket_send_fd(x->r->lazy, x->uffd, (const char *)&what, sizeof(what));
 
-	control.h = (struct cmsghdr){.cmsg_len = CMSG_LEN(sizeof(int)),
-				     .cmsg_level = SOL_SOCKET,
-				     .cmsg_type = SCM_RIGHTS};
-	memcpy(CMSG_DATA(&control.h), &x->uffd, sizeof(int));
-	return sendmsg(x->r->lazy, &m, MSG_NOSIGNAL) == (ssize_t)sizeof(what)
-		       ? 0
-		       : lr_fail(err, errno, "hand the memory over to the page server");
+	return r < 0 ? lr_fail(err, -r, "hand the memory over to whoever has its pages") : 0;
 }
 
 int lazy_begin(struct one *x, struct lr_err *err)
@@ -51,7 +36,7 @@ int lazy_begin(struct one *x, struct lr_err *err)
 	int fd = (int)syscall(SYS_userfaultfd, O_CLOEXEC | O_NONBLOCK);
 	if (fd < 0) {
 		lr_fail(err, errno, "open userfaultfd");
-		return lr_err_hint(err, "CAP_SYS_PTRACE is needed, or eager pages");
+		return lr_err_hint(err, "it takes CAP_SYS_PTRACE; --fetch=eager does without");
 	}
 	if (ioctl(fd, UFFDIO_API, &api) < 0) {
 		int r = lr_fail(err, errno, "ask userfaultfd for events");

@@ -75,27 +75,36 @@ int resume_open_backings(struct lr_resume *r, struct lr_err *err)
 	return rc < 0 ? rc : 0;
 }
 
-static int fill(const struct lr_resume *r, const struct lr_seed_object *o, int fd,
-		struct lr_err *err)
-{
-	const size_t most = 256 * (size_t)LR_SEED_PAGE;
-	LR_CLEANUP_FREE uint8_t *buffer = malloc(most);
+#define BATCH (256 * (size_t)LR_SEED_PAGE)
 
-	if (!buffer)
-		return lr_fail(err, ENOMEM, "fill shared memory");
-	for (uint32_t i = 0; i < o->runs.count; i++) {
-		const struct lr_seed_run *run = lr_seed_run(r->seed, o->runs.first + i);
-		uint64_t size = run->pages * LR_SEED_PAGE;
-		for (uint64_t done = 0; done < size;) {
-			size_t n = size - done < most ? (size_t)(size - done) : most;
-			if (pread(r->pages, buffer, n, (off_t)(run->at + done)) != (ssize_t)n ||
-			    pwrite(fd, buffer, n, (off_t)(run->start + done)) != (ssize_t)n)
-				return lr_fail(err, errno ? errno : ENODATA, "fill shared memory");
-			done += n;
-		}
+static int fill_run(const struct lr_resume *r, const struct lr_seed_run *run, uint64_t size, int fd)
+{
+	for (uint64_t done = 0; done < size;) {
+		size_t some = size - done < BATCH ? (size_t)(size - done) : BATCH;
+		ssize_t n = pread(r->pages, r->buffer, some, (off_t)(run->at + done));
+		if (n <= 0)
+			return n < 0 ? -errno : -ENODATA;
+		n = pwrite(fd, r->buffer, (size_t)n, (off_t)(run->start + done));
+		if (n <= 0)
+			return n < 0 ? -errno : -ENOSPC;
+		done += (uint64_t)n;
 	}
-	/* The last page was whole. */
-	return ftruncate(fd, (off_t)o->size) < 0 ? lr_fail(err, errno, "size shared memory") : 0;
+	return 0;
+}
+
+int resume_fill_file(struct lr_resume *r, const struct lr_seed_range *runs, uint64_t size, int fd)
+{
+	int rc = ftruncate(fd, (off_t)size) < 0 ? -errno : 0;
+
+	if (!r->buffer && !(r->buffer = lr_alloc(r->a, BATCH)))
+		return -ENOMEM;
+	for (uint32_t i = 0; rc >= 0 && i < runs->count; i++) {
+		const struct lr_seed_run *run = lr_seed_run(r->seed, runs->first + i);
+		uint64_t bytes = run->pages * LR_SEED_PAGE;
+		/* The seed has the last page as a whole. */
+		rc = fill_run(r, run, bytes < size - run->start ? bytes : size - run->start, fd);
+	}
+	return rc;
 }
 
 static int open_object(struct lr_resume *r, uint32_t i, struct lr_err *err)
@@ -111,8 +120,8 @@ static int open_object(struct lr_resume *r, uint32_t i, struct lr_err *err)
 	if (fd < 0)
 		return fd;
 	/* It gets none of its seals: mappings of it have yet to be made and filled. */
-	return ftruncate(fd, (off_t)o->size) < 0 ? lr_fail(err, errno, "size shared memory")
-						 : fill(r, o, fd, err);
+	int rc = resume_fill_file(r, &o->runs, o->size, fd);
+	return rc < 0 ? lr_fail(err, -rc, "fill shared memory") : 0;
 }
 
 int resume_open_objects(struct lr_resume *r, struct lr_err *err)

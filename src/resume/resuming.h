@@ -25,10 +25,10 @@ struct lr_resume {
 	int *files, *objects, *backings, *exes;
 	uint64_t *tmpfs; /* devices of those that were filled */
 	size_t n_tmpfs;
+	uint8_t *buffer; /* resume_fill_file's */
 };
 
 /* The kernel's own pages in our memory, in order: vvar and its like, then the vDSO. */
-#define OWN_SPECIALS 8
 struct own_range {
 	uint64_t start, end;
 	bool special, vdso;
@@ -65,6 +65,8 @@ int resume_take_fds(struct lr_resume *r, const struct lr_seed_process *p, struct
 /* objects.c: shared memory and mapped files. */
 int resume_open_objects(struct lr_resume *r, struct lr_err *err);
 int resume_open_backings(struct lr_resume *r, struct lr_err *err);
+/* A file of that size, empty so far, with these pages of the seed; 0 or -errno. */
+int resume_fill_file(struct lr_resume *r, const struct lr_seed_range *runs, uint64_t size, int fd);
 /* tmpfs.c */
 int resume_fill_tmpfs(struct lr_resume *r, struct lr_err *err);
 bool resume_is_in_tmpfs(const struct lr_resume *r, uint64_t device);

@@ -11,7 +11,6 @@
 #include <fcntl.h>
 #include <linux/magic.h>
 #include <linux/openat2.h>
-#include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
 #include <sys/vfs.h>
@@ -29,10 +28,7 @@ struct filling {
 	const char *path;
 	int root, dir; /* dir: of the node `in`; LR_NOFD: none yet */
 	uint32_t in;
-	uint8_t *buffer; /* BATCH bytes */
 };
-
-#define BATCH (256 * (size_t)LR_SEED_PAGE)
 
 static int failed(const struct filling *x, int code, const char *name, struct lr_err *err)
 {
@@ -133,35 +129,11 @@ static int set_meta_at(const struct filling *x, const struct lr_seed_node *n, co
 	return utimensat(x->dir, name, times, AT_SYMLINK_NOFOLLOW) < 0 ? -errno : 0;
 }
 
-static int fill_file(const struct filling *x, const struct lr_seed_node *n, int fd)
-{
-	if (ftruncate(fd, (off_t)n->size) < 0)
-		return -errno;
-	for (uint32_t i = 0; i < n->runs.count; i++) {
-		const struct lr_seed_run *run = lr_seed_run(x->r->seed, n->runs.first + i);
-		uint64_t size = run->pages * LR_SEED_PAGE;
-		/* The last page was whole. */
-		if (size > n->size - run->start)
-			size = n->size - run->start;
-		for (uint64_t done = 0; done < size;) {
-			size_t some = size - done < BATCH ? (size_t)(size - done) : BATCH;
-			if (pread(x->r->pages, x->buffer, some, (off_t)(run->at + done)) !=
-			    (ssize_t)some)
-				return errno ? -errno : -ENODATA;
-			ssize_t put = pwrite(fd, x->buffer, some, (off_t)(run->start + done));
-			if (put <= 0)
-				return put < 0 ? -errno : -ENOSPC;
-			done += (uint64_t)put;
-		}
-	}
-	return 0;
-}
-
 static int make_file(const struct filling *x, const struct lr_seed_node *n, const char *name)
 {
 	LR_CLEANUP_FD int fd =
 		openat(x->dir, name, O_RDWR | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, 0600);
-	int r = fd < 0 ? -errno : fill_file(x, n, fd);
+	int r = fd < 0 ? -errno : resume_fill_file(x->r, &n->runs, n->size, fd);
 
 	return r < 0 ? r : set_meta(x, n, fd);
 }
@@ -300,10 +272,8 @@ static int fill(struct lr_resume *r, const struct lr_seed_tmpfs *t, struct lr_er
 	LR_CLEANUP_FD int root = open_root(x.path, device, err);
 	if (root < 0)
 		return root;
-	LR_CLEANUP_FREE uint8_t *buffer = malloc(BATCH);
 	x.root = root;
-	x.buffer = buffer;
-	int rc = buffer ? note_device(r, root, err) : lr_fail(err, ENOMEM, "fill a tmpfs");
+	int rc = note_device(r, root, err);
 	/* What the runtime has made in /dev is in no seed. */
 	if (rc >= 0 && !lr_streq(x.path, "/dev"))
 		rc = clear(&x, root, 0, err);

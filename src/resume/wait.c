@@ -26,7 +26,7 @@ static int explain(const struct lr_seed *s, const struct blob_report *b, const c
 			       : 0;
 	int code = b->error ? (int)b->error : EPROTO;
 
-	if (b->nr == INT32_MAX)
+	if (b->nr == BLOB_NO_CALL)
 		return lr_refuse(err, code, "process %u: %s", pid, text);
 	return lr_fail(err, code,
 		       "process %u: step %llu of thread %u, system call %d (0x%llx, 0x%llx)", pid,

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* sys: Unix stream sockets that callers listen on, and descriptors that go over them. */
+/* sys: Unix sockets that callers listen on, and descriptors that go over them. */
 #ifndef LR_SYS_SOCKET_H
 #define LR_SYS_SOCKET_H
 

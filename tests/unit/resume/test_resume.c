@@ -398,29 +398,29 @@ TEST(what_can_not_come_later_is_told)
 	struct lr_err err = {0};
 
 	REQUIRE(open_sample(a, &s) == 0);
-	CHECK_INT(lr_resume_eager(&s, false, note, &x, &err), 0);
+	CHECK_INT(lr_resume_in_place(&s, false, note, &x, &err), 0);
 	CHECK_INT(x.n, 3);
 	CHECK_INT(x.at[0], 3 * LR_SEED_PAGE);
 	CHECK_INT(x.at[1], LR_SEED_PAGE);
 	CHECK_INT(x.at[2], 2 * LR_SEED_PAGE);
 	/* An error ends it. */
 	x = (struct runs){.answer = -EIO};
-	CHECK_INT(lr_resume_eager(&s, false, note, &x, &err), -EIO);
+	CHECK_INT(lr_resume_in_place(&s, false, note, &x, &err), -EIO);
 	CHECK_INT(x.n, 1);
 	/* A file's that nobody wrote to: only what is shared, and what is in a tmpfs. */
 	((struct lr_seed_vma *)lr_seed_vma(&s, 0))->kind = LR_SEED_ANON;
 	x = (struct runs){0};
-	CHECK_INT(lr_resume_eager(&s, false, note, &x, &err), 0);
+	CHECK_INT(lr_resume_in_place(&s, false, note, &x, &err), 0);
 	CHECK_INT(x.n, 2);
 	CHECK_INT(x.at[0], LR_SEED_PAGE);
 	/* Nothing maps a stack that grows: by the module it has to be there before. */
 	((struct lr_seed_vma *)lr_seed_vma(&s, 1))->flags |= LR_SEED_GROWSDOWN;
 	x = (struct runs){0};
-	CHECK_INT(lr_resume_eager(&s, true, note, &x, &err), 0);
+	CHECK_INT(lr_resume_in_place(&s, true, note, &x, &err), 0);
 	CHECK_INT(x.n, 3);
 	CHECK_INT(x.at[0], 4 * LR_SEED_PAGE);
 	x = (struct runs){0};
-	CHECK_INT(lr_resume_eager(&s, false, note, &x, &err), 0);
+	CHECK_INT(lr_resume_in_place(&s, false, note, &x, &err), 0);
 	CHECK_INT(x.n, 2);
 }
 

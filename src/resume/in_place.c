@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* resume: which pages are read into place, whatever comes later. */
+/* resume: which pages are read into place even if others come when they are touched. */
 #define LR_ROOM "resume"
 #include "src/resume/resume.h"
 #include "src/seed/span.h"
@@ -36,7 +36,7 @@ static int of_memory(const struct lr_seed *s, const struct lr_seed_mm *mm, bool 
 	return r;
 }
 
-int lr_resume_eager(const struct lr_seed *s, bool by_module,
+int lr_resume_in_place(const struct lr_seed *s, bool by_module,
 		    int (*each)(void *arg, const struct lr_seed_run *run, struct lr_err *err),
 		    void *arg, struct lr_err *err)
 {
