@@ -60,6 +60,7 @@ int lr_forkctl_serve(int sock, const uint8_t id[LR_WIRE_ID], int cgroup, uint32_
 		     uint32_t flags, struct lr_err *err);
 int lr_forkctl_ready(int sock, uint32_t processes, struct lr_err *err);
 
+/* The lease begins again. lease: ms; 0: as long as it is. */
 int lr_forkctl_extend(int sock, const uint8_t id[LR_WIRE_ID], uint64_t lease, struct lr_err *err);
 int lr_forkctl_remove(int sock, const uint8_t id[LR_WIRE_ID], struct lr_err *err);
 /* id NULL: all, `skip` left out; m->count: how many there are, m->n of them here. */

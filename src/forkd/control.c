@@ -12,6 +12,7 @@
 #include <unistd.h>
 
 #include "src/base/fd.h"
+#include "src/base/str.h"
 #include "src/forkd/children.h"
 #include "src/forkd/feed.h"
 #include "src/forkd/forkd.h"
@@ -41,11 +42,14 @@ static void say(int sock, uint64_t tag, int r, const struct lr_err *err)
 	struct lr_wire_msg ok = {.type = LR_WIRE_OK, .tag = tag};
 	char line[1024];
 
-	if (r == 0)
+	if (r == 0) {
 		local_send(sock, &ok, LR_NOFD);
-	else
-		local_refuse(sock, tag, r == -ENOENT ? LR_WIRE_NO_SEED : LR_WIRE_FAILED,
-			     lr_err_format(err, line, sizeof(line)));
+		return;
+	}
+	const char *text = lr_err_format(err, line, sizeof(line));
+	/* Who asks says itself that it is of forkd. */
+	local_refuse(sock, tag, r == -ENOENT ? LR_WIRE_NO_SEED : LR_WIRE_FAILED,
+		     text + (lr_has_prefix(text, LR_ROOM ": ") ? strlen(LR_ROOM ": ") : 0));
 }
 
 static int ticket_of(const struct held *h, char text[LR_TICKET_TEXT], struct lr_err *err)
@@ -166,7 +170,7 @@ static void do_change(int sock, const struct lr_wire_msg *m)
 
 	if (m->type == LR_WIRE_REMOVE)
 		r = held_revoke(m->id);
-	else if (!m->lease || m->lease > INT64_MAX / 2)
+	else if (m->lease > INT64_MAX / 2)
 		r = -EINVAL;
 	else
 		r = held_extend(m->id, m->lease);

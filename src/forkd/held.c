@@ -424,8 +424,8 @@ int held_extend(const uint8_t id[LR_WIRE_ID], uint64_t lease)
 	pthread_mutex_lock(&lock);
 	struct held **at = find(id);
 	if (at && !(*at)->ended) {
-		(*at)->lease = lease;
-		(*at)->until = lr_now_ms() + (int64_t)lease;
+		(*at)->lease = lease ? lease : (*at)->lease;
+		(*at)->until = lr_now_ms() + (int64_t)(*at)->lease;
 		r = 0;
 	}
 	pthread_mutex_unlock(&lock);

@@ -58,7 +58,7 @@ void held_unread(struct held *h);
 void held_use(struct held *h); /* the lease begins again */
 uint64_t held_left(const struct held *h);
 
-/* -ENOENT */
+/* The lease begins again, with another length if that is not 0. -ENOENT. */
 int held_extend(const uint8_t id[LR_WIRE_ID], uint64_t lease);
 int held_revoke(const uint8_t id[LR_WIRE_ID]);
 void held_expire(void); /* now and then */

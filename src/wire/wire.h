@@ -65,7 +65,7 @@ enum lr_wire_type {
 	LR_WIRE_PONG, /* lease */
 	/* on the local socket; one message a datagram */
 	LR_WIRE_ADD = 32, /* lease, flags, path: empty with two descriptors -> TICKET */
-	LR_WIRE_EXTEND,   /* id, lease -> OK */
+	LR_WIRE_EXTEND,   /* id, lease (0: as long as it is) -> OK */
 	LR_WIRE_REMOVE,   /* id -> OK */
 	LR_WIRE_LIST,     /* count: how many to leave out -> SEEDS */
 	LR_WIRE_INSPECT,  /* id -> SEEDS with one */

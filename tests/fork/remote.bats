@@ -447,6 +447,8 @@ traced() { # OPTION OPTION VERB ARGUMENT...
 	rt seed inspect --forkd "$PWD/a" "$id" | jq -e --arg id "$id" '.id == $id and .leaseMs > 3500000 and .users == 0'
 	rt seed extend --forkd "$PWD/a" --lease 2h "$id"
 	rt seed inspect --forkd "$PWD/a" "$id" | jq -e '.leaseMs > 7100000'
+	rt seed extend --forkd "$PWD/a" "$id" # as long as it is, and not the daemon's
+	rt seed inspect --forkd "$PWD/a" "$id" | jq -e '.leaseMs > 7100000'
 	rt seed inspect --forkd "$PWD/b" "file:$TICKET" | jq -e --arg id "$id" '.id == $id and (.processes | length == 1)'
 	rt seed rm --forkd "$PWD/a" "$id"
 	rt seed list --forkd "$PWD/a" -f json | jq -e '.[0].state == "revoked"'
@@ -458,7 +460,7 @@ traced() { # OPTION OPTION VERB ARGUMENT...
 	run ! rt seed rm --forkd "$PWD/a" 12
 	assert_has "$output" "is no seed's id"
 	run ! rt seed rm --forkd "$PWD/a" 00000000000000000000000000000000
-	assert_has "$output" "no such seed"
+	assert_has "$output" "error msg=\"forkd: no such seed\""
 	run ! rt seed inspect --forkd "$PWD/a" 00000000000000000000000000000000
 	assert_has "$output" "no such seed"
 	for words in "list x" "inspect" "rm" "extend" "water"; do
