@@ -62,8 +62,8 @@ struct lr_resume_opts {
 	 */
 	int (*confine)(void *arg, const struct lr_seed_thread *t, struct lr_resume_ops *ops,
 		       struct lr_err *err);
-	/* The same for its very last calls, with all service descriptors closed: a filter, and what
-	 * was needed to load it. May be NULL. */
+	/* The same for its very last calls, when all descriptors of ours are closed: a filter, and
+	 * what was needed to load it. May be NULL. */
 	int (*filter)(void *arg, const struct lr_seed_thread *t, struct lr_resume_ops *ops,
 		      struct lr_err *err);
 	/*
@@ -78,7 +78,6 @@ struct lr_resume_opts {
 	bool (*has_tmpfs)(void *arg, const char *path, uint64_t *device);
 	void *arg;
 	size_t confine_room; /* bytes of calls and data that both add for a thread, at the most */
-	bool limits;         /* the seed's resource limits are set, too */
 	int proc;            /* a procfs that can be trusted; LR_NOFD: /proc */
 };
 

@@ -296,14 +296,6 @@ static void restore_limit(struct one *x, struct lr_resume_ops *ops)
 		 image_put(&x->image, files, sizeof(x->r->open_files)), 0, 0, 0);
 }
 
-static void set_limits(struct one *x, struct lr_resume_ops *ops)
-{
-	for (uint32_t i = 0; x->r->opts.limits && i < x->p->limits.count; i++) {
-		const struct lr_seed_limit *l = lr_seed_limit(x->seed, x->p->limits.first + i);
-		image_op(ops, SYS_prlimit64, 0, 0, i, image_put(&x->image, l, sizeof(*l)), 0, 0, 0);
-	}
-}
-
 int plan_threads(struct one *x, struct lr_resume_ops *ops, struct lr_err *err)
 {
 	const struct lr_seed_thread *leader = lr_seed_thread(x->seed, x->p->threads.first);
@@ -319,7 +311,6 @@ int plan_threads(struct one *x, struct lr_resume_ops *ops, struct lr_err *err)
 	if (x->p->subreaper)
 		image_op(ops, SYS_prctl, 0, PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0, 0);
 	image_op(ops, SYS_personality, 0, x->p->personality, 0, 0, 0, 0, 0);
-	set_limits(x, ops);
 	r = confine(x, ops, leader, err);
 	if (r < 0)
 		return r;
