@@ -1,12 +1,12 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
-"""A function that is warm before anybody asks for it.
+"""A server that is warm before anybody asks it.
 
     warm-server.py SOCKET
 
-It imports its packages and makes its model, which takes a second, once. Then it says where its children go on, and
-only then opens its socket, as a seed can't carry an open one. Parent and children answer, each at a SOCKET of its own:
-containers have the directory from a mount, or copies of the root file system.
+It imports its packages and makes its model, once, which takes a second. Then it says where its children go on. Only
+after that it opens its socket, as a seed can't carry an open one. Parent and children answer, each at its own SOCKET: give
+each container another directory there, by a mount or by a copy of the root file system.
 
     lean-runtime run --detach --bundle B warm
     lean-runtime checkpoint --engine=fork --when-ready=1m --image-path seed warm
@@ -32,7 +32,7 @@ REQUEST_MAX = 65536
 
 
 class Model:
-    """What takes long to load: how often each word of the standard library's documentation comes."""
+    """What takes long to make: how often each word occurs in the documentation of the loaded modules."""
 
     def __init__(self):
         self.id = uuid.uuid4().hex
@@ -65,7 +65,7 @@ class Handler(socketserver.StreamRequestHandler):
 
 
 def serve(path, model):
-    """The socket is there when it can be asked."""
+    """Who sees the socket can connect to it: it gets its name when the server listens."""
     if os.path.lexists(path):
         os.unlink(path)
     with socketserver.ThreadingUnixStreamServer(path + ".new", Handler) as server:

@@ -25,33 +25,34 @@ extern "C" {
 #endif
 
 /*
- * Waits until a seed was made of the container, at most timeout_ms milliseconds (negative: for
- * ever; 0: not at all).
+ * Waits until a seed was made of the container, at most timeout_ms milliseconds (negative: without
+ * an end; 0: not at all).
  *
  *	0               there is a seed, and this is the parent
  *	1               this is a child of a seed
  *	-ETIMEDOUT      no seed was made in that time
  *	-EINTR          a signal was handled; call again
  *	-EOPNOTSUPP     no seed can ever be made of this process: it is in no container (the host's
- *	                first pid namespace), or the processor is none that seeds are made on
+ *	                first pid namespace), or this is not x86-64
  *	-ENOSYS, -EPERM, -EACCES, -ENOMEM, -EMFILE, -ENFILE
  *	                the page of memory can't be had (memfd_create(2), mmap(2))
  *
- * 0 means that the seed is whole: while it is being written, or if that fails, it is waited on.
+ * 0 means that the seed is whole: while it is being written, and if that fails, the call goes on
+ * waiting.
  *
- * A child of a seed that was made while nobody was in the call learns it by its next call, which
- * returns 1 at once. The first call marks the process: a child of an earlier seed is, for this, a
- * program that was just started. A call may be repeated, by parent and child: a child's next call
- * waits for a seed of its own container.
+ * If the seed was made while no thread was in the call, the next call in a child returns 1 at once.
+ * The first call marks the process: a child of a seed from before that can't be told from a program
+ * that was just started. The call may be made again, by parent and child: it waits for the next seed
+ * of its own container.
  *
- * A process that was made by fork(2) is not its parent's concern: its own calls count for it.
+ * A process that was made by fork(2) has calls of its own: they say nothing about its parent process.
  */
 int lean_seed_here(int timeout_ms);
 
 /*
- * How many seeds lie between the program's start and this process: 0 for who is no child, 2 for a
- * child of a child. Waits for nothing, and marks the process as the first call above does: for
- * programs that may become a seed before they come to lean_seed_here.
+ * How many seeds lie between the program's start and this process: 0 in a process that is no child,
+ * 2 in a child of a child. It does not wait, and marks the process as the first call above does: for
+ * programs of which a seed may be made before they come to lean_seed_here.
  */
 unsigned lean_seed_generation(void);
 

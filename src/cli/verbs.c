@@ -70,10 +70,10 @@ const struct lr_cli_verb lr_cli_verbs[] = {
 		   "memory comes by this host's lean-forkd(8)." },
 	{ VERB(SEED, "seed", lr_cmd_seed), OPERANDS(1, 2, NONE, "list|inspect|extend|rm [SEED]"), .fail = 1,
 	  .summary = "the seeds that lean-forkd holds, and what is in one",
-	  .about = "list shows those of this host's lean-forkd(8). inspect SEED shows one by its id; what is in one,\n"
-		   "where SEED is a ticket (or file:PATH, env:NAME) or the directory of checkpoint --engine=fork.\n"
-		   "extend ID begins its lease anew, or with --lease one of that length. rm ID revokes it: nobody\n"
-		   "gets memory of it any more." },
+	  .about = "list shows the seeds of this host's lean-forkd(8). inspect ID shows one of them, as JSON. inspect SEED\n"
+		   "shows what is in a seed, as JSON: SEED is the directory of checkpoint --engine=fork, or a ticket, or\n"
+		   "file:PATH or env:NAME, where the ticket is. extend ID begins a lease anew, with --lease one of that\n"
+		   "length. rm ID revokes a seed: no more of its memory is sent, and children that miss some end." },
 	{ VERB(POOL, "pool", lr_cmd_pool), OPERANDS(1, 1, NONE, "status|warm|drain"), .fail = 1,
 	  .summary = "what the lean profile keeps ready for containers",
 	  .about = "status lists it: slots that are free, used, or lost by a runtime that was killed.\n"

@@ -11,11 +11,11 @@
 Outside, `lean-runtime checkpoint --engine=fork --when-ready ...` makes the seed, and `restore` its children. The
 functions are liblean-seed's (lean_seed_here(3)): a library of the image's, or the one that LEAN_LIBRARY names.
 
-All children have what the parent had in memory. What would be secret, or different, in each of them has to be drawn
-again: seed_here does that for `random`, `numpy.random` and `ssl` where they were imported; functions for all else are
-for register_at_seed. What asks the kernel (secrets, os.urandom, uuid.uuid4) needs nothing. The hash seed of str and
-bytes stays what it was, and so do keys that were made before. os.register_at_fork's functions are not called: a child
-has all of its parent's threads, which go on at once, and may draw numbers before seed_here returns."""
+All children have what the parent had in memory. What has to be secret in each of them, or different, has to be drawn
+again. seed_here does that for `random`, `numpy.random` and `ssl`, if they were imported; for all else, give functions
+to register_at_seed. What asks the kernel each time (secrets, os.urandom, uuid.uuid4) needs nothing. The hash seed of str
+and bytes stays what it was, and so do keys that were made before. The functions of os.register_at_fork are not called.
+A child has all threads of its parent. They go on at once, and may draw numbers before seed_here returns."""
 import ctypes
 import errno
 import os
@@ -53,16 +53,16 @@ _library, _why = _load()
 
 
 def generation():
-    """How many seeds lie between the program's start and this process: 0 for who is no child of one."""
+    """How many seeds lie between the program's start and this process: 0 in a process that is no child."""
     return _library.lean_seed_generation() if _library else 0
 
 
-# Whoever is captured from here on, knows of it later.
+# It marks the process: a child of a seed that is made from here on can be told that it is one.
 generation()
 
 
 def register_at_seed(*, after_in_child=None, after_in_parent=None):
-    """Functions without arguments that seed_here calls before it returns, in the order in which they came."""
+    """Has seed_here call these functions, without arguments and in the order of registration, before it returns."""
     for function, known in ((after_in_child, _in_child), (after_in_parent, _in_parent)):
         if function is None:
             continue
@@ -92,7 +92,7 @@ _WORDS = {
 
 
 def _call(deadline):
-    """The library's, over and over: signals have their handlers called between two of them."""
+    """The library's call, again after each signal: only between two calls can Python run the signal's handler."""
     while True:
         if deadline is None:
             ms = -1
@@ -105,11 +105,11 @@ def _call(deadline):
 
 
 def seed_here(timeout=None):
-    """Waits until a seed was made of the container, at most `timeout` seconds (None: for ever; 0: not at all).
+    """Waits until a seed was made of the container, at most `timeout` seconds (None: without an end; 0: not at all).
 
-    Returns 0 in the parent, and 1 in each child of the seed. A child of a seed that was made while nobody was in here
-    learns that by its next call, which returns 1 at once. Raises TimeoutError, or OSError with the errno: EOPNOTSUPP
-    where no seed can ever be made, ENOENT without the library."""
+    Returns 0 in the parent, and 1 in each child of the seed. If the seed was made while no thread was in this call, the
+    next call in a child returns 1 at once. Raises TimeoutError, or OSError with the errno: EOPNOTSUPP where no seed can
+    ever be made, ENOENT without the library."""
     if not _library:
         raise OSError(errno.ENOENT, "liblean-seed is not to be had: " + _why)
     r = _call(None if timeout is None else time.monotonic() + max(0, timeout))
