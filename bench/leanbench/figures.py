@@ -51,7 +51,7 @@ def _numbered(rows):
     return found, [row for row in rows if id(row) not in taken]
 
 
-def _curves(name, found, seeds):
+def _curves(name, found, papers):
     for (before, after), pairs in found.items():
         before, after = before.strip(" ,"), after.strip(" ,")
         x_axis = after or before or "number"
@@ -63,9 +63,9 @@ def _curves(name, found, seeds):
             if y is not None:
                 items.setdefault(row.whole, []).append((x, y))
         dashed = {}
-        for seed in seeds:
-            if rate and seed.get("x") == x_axis and seed.get("where", "") == where:
-                dashed[f"{seed['title']} ({seed['hardware']})"] = [tuple(point) for point in seed["rows"]]
+        for paper in papers:
+            if rate and paper.get("x") == x_axis and paper.get("where", "") == where:
+                dashed[f"{paper['title']} ({paper['hardware']})"] = [tuple(point) for point in paper["rows"]]
         if items:
             yield Figure("curves", _join(name, where, f"by {x_axis}"), "per second" if rate else "µs (p50)",
                          {label: sorted(points) for label, points in items.items()}, x_axis, dashed)
@@ -114,11 +114,11 @@ def _of_floor(name, rows):
         yield Figure("bars", _join(name, "times the floor"), "ratio of the medians: 1 is the floor", items)
 
 
-def _all(result, seeds):
+def _all(result, papers):
     for outer, rows in result.outers():
         name = _join(result.benchmark, outer)
         found, rest = _numbered(rows)
-        yield from _curves(name, found, seeds)
+        yield from _curves(name, found, papers)
         keys = list(dict.fromkeys(k for row in rest for k in row.spreads))
         for key in sorted(keys, key=lambda k: k != "wall_us")[:SPREADS_MAX]:
             yield from _of_spread(_join(name, "" if key == "wall_us" else reading.title(key)), key,
@@ -127,7 +127,7 @@ def _all(result, seeds):
         yield from _of_numbers(name, rest)
 
 
-def of(result, seeds):
+def of(result, papers):
     """(figures, how many there would be)"""
-    made = list(_all(result, [seed for seed in seeds if seed["benchmark"] == result.benchmark]))
+    made = list(_all(result, [paper for paper in papers if paper["benchmark"] == result.benchmark]))
     return made[:FIGURES_MAX], len(made)

@@ -202,24 +202,24 @@ def _dl(facts):
     return "<dl>" + "".join(f"<dt>{esc(k)}</dt><dd>{esc(v)}</dd>" for k, v in facts) + "</dl>\n"
 
 
-def _seed_html(seed):
-    out = [f'<details><summary>Elsewhere: {esc(seed["title"])}</summary><p class="note">{OTHER} {esc(seed["what"])} '
-           f'{esc(seed["hardware"])}. Source: {esc(seed["source"])}.</p>'
-           f'<div class="scroll" tabindex="0" role="region" aria-label="{esc(seed["title"])}, other hardware"><table>'
-           f'<caption>{esc(seed["title"])}: other hardware</caption><thead><tr>']
-    out += [f'<th scope="col">{esc(name)}</th>' for name in seed["columns"]]
+def _paper_html(paper):
+    out = [f'<details><summary>Elsewhere: {esc(paper["title"])}</summary><p class="note">{OTHER} {esc(paper["what"])} '
+           f'{esc(paper["hardware"])}. Source: {esc(paper["source"])}.</p>'
+           f'<div class="scroll" tabindex="0" role="region" aria-label="{esc(paper["title"])}, other hardware"><table>'
+           f'<caption>{esc(paper["title"])}: other hardware</caption><thead><tr>']
+    out += [f'<th scope="col">{esc(name)}</th>' for name in paper["columns"]]
     out.append("</tr></thead><tbody>")
-    for row in seed["rows"]:
-        out.append(f'<tr><th scope="row">{esc(_seed_cell(row[0]))}</th>'
-                   + "".join(f"<td>{esc(_seed_cell(v))}</td>" for v in row[1:]) + "</tr>")
+    for row in paper["rows"]:
+        out.append(f'<tr><th scope="row">{esc(_paper_cell(row[0]))}</th>'
+                   + "".join(f"<td>{esc(_paper_cell(v))}</td>" for v in row[1:]) + "</tr>")
     return "".join(out) + "</tbody></table></div></details>\n"
 
 
-def _seed_cell(value):
+def _paper_cell(value):
     return value if isinstance(value, str) else show(value)
 
 
-def _result_html(number, result, figures, seeds):
+def _result_html(number, result, figures, papers):
     name = f"{result.benchmark}: {result.path}"
     out = [f'<section aria-labelledby="r{number}"><h3 id="r{number}">{esc(name)}</h3>\n']
     if _failures(result):
@@ -229,13 +229,13 @@ def _result_html(number, result, figures, seeds):
         out.append(f"<figure><figcaption>{esc(figure.title)}{left}</figcaption>{plots.page(svg)}</figure>\n")
     for heading, rows in result.outers():
         out.append(Table(rows).html(": ".join(part for part in (result.benchmark, heading) if part)))
-    out += [_seed_html(seed) for seed in seeds]
+    out += [_paper_html(paper) for paper in papers]
     out.append("<details><summary>Command line, versions and programs</summary>"
                f"{_dl(_facts(result))}</details></section>\n")
     return "".join(out)
 
 
-def as_html(results, figures, seeds):
+def as_html(results, figures, papers):
     """figures: {id(result): [(figure, svg)]}"""
     sections = beds(results)
     out = [HEAD, f'<p class="note">{INTRO}</p>\n']
@@ -250,26 +250,26 @@ def as_html(results, figures, seeds):
     for i, (name, of) in enumerate(sections):
         out.append(f'<h2 id="m{i}">{esc(name)}</h2>\n{_dl(_machine(of))}')
         out += [f'<p class="warn">{esc(text)}</p>\n' for text in _warnings(of)]
-        out += [_result_html(numbers[id(r)], r, figures.get(id(r), ()), seeds(r)) for r in of]
+        out += [_result_html(numbers[id(r)], r, figures.get(id(r), ()), papers(r)) for r in of]
     return "".join(out) + "</main>\n</body>\n</html>\n"
 
 
-def _result_markdown(result, images, seeds):
+def _result_markdown(result, images, papers):
     out = [f"### {mark(result.benchmark)}: {mark(result.path)}\n\n"]
     if _failures(result):
         out.append(f"**{mark(_failures(result))}**\n\n")
     out += [f"![{mark(figure.text())}]({path})\n\n" for figure, path in images]
     for heading, rows in result.outers():
         out.append((f"#### {mark(heading)}\n\n" if heading else "") + Table(rows).markdown() + "\n")
-    for seed in seeds:
-        out.append(f"#### Elsewhere: {mark(seed['title'])}\n\n{OTHER} {mark(seed['what'])} {mark(seed['hardware'])}. "
-                   f"Source: {mark(seed['source'])}.\n\n" + _md_row([mark(c) for c in seed["columns"]]) + "\n"
-                   + _md_row(["--:"] * len(seed["columns"])) + "\n"
-                   + "".join(_md_row([mark(_seed_cell(v)) for v in row]) + "\n" for row in seed["rows"]) + "\n")
+    for paper in papers:
+        out.append(f"#### Elsewhere: {mark(paper['title'])}\n\n{OTHER} {mark(paper['what'])} {mark(paper['hardware'])}. "
+                   f"Source: {mark(paper['source'])}.\n\n" + _md_row([mark(c) for c in paper["columns"]]) + "\n"
+                   + _md_row(["--:"] * len(paper["columns"])) + "\n"
+                   + "".join(_md_row([mark(_paper_cell(v)) for v in row]) + "\n" for row in paper["rows"]) + "\n")
     return "".join(out) + "".join(f"- {mark(what)}: {mark(text)}\n" for what, text in _facts(result)) + "\n"
 
 
-def as_markdown(results, images, seeds):
+def as_markdown(results, images, papers):
     """images: {id(result): [(figure, path)]}"""
     sections = beds(results)
     out = [f"# lean-bench report\n\n{INTRO}\n\n"]
@@ -278,5 +278,5 @@ def as_markdown(results, images, seeds):
     for name, of in sections:
         out.append(f"## {mark(name)}\n\n" + "".join(f"- {mark(k)}: {mark(v)}\n" for k, v in _machine(of)) + "\n")
         out += [f"**{mark(text)}**\n\n" for text in _warnings(of)]
-        out += [_result_markdown(r, images.get(id(r), ()), seeds(r)) for r in of]
+        out += [_result_markdown(r, images.get(id(r), ()), papers(r)) for r in of]
     return "".join(out)

@@ -5,8 +5,6 @@ by slices of a second (scale.py)."""
 from leanbench import scale, seedlings, turns
 from leanbench.workspace import Failure, progress
 
-SEEDS = True
-
 
 def add(sub, common):
     s = sub.add_parser("peak", parents=[common], help="children of one seed, by several processes at once")

@@ -5,7 +5,7 @@ be continued. Each run has a container of its own."""
 from leanbench import seedlings, stats, turns
 from leanbench.workspace import Failure, progress
 
-SEEDS = True
+PAPERS = True
 COLUMNS = (("pause us", ("pause_us", "p50"), lambda v: f"{v:.0f}"), ("fork us", ("fork_us", "p50"), lambda v: f"{v:.0f}"))
 
 

@@ -7,7 +7,7 @@ import re
 from leanbench import figures, page, plots, reading
 from leanbench.workspace import BENCH, Failure, progress
 
-SEEDS = os.path.join(BENCH, "leanbench", "seeds.json")
+PAPERS = os.path.join(BENCH, "leanbench", "papers.json")
 
 
 def add(sub, _common):
@@ -34,11 +34,11 @@ def _directory(path):
         raise Failure(f"{path}: {e.strerror}") from e
 
 
-def _draw(results, seeds):
+def _draw(results, papers):
     """{id(result): [(figure, svg)]}"""
     painter, drawn = plots.Painter(), {}
     for result in results:
-        wanted, count = figures.of(result, seeds)
+        wanted, count = figures.of(result, papers)
         if count > len(wanted):
             progress(f"report: {result.path}: {count - len(wanted)} figures are left out; the tables have all", True)
         drawn[id(result)] = [(figure, painter.svg(figure)) for figure in wanted]
@@ -70,14 +70,14 @@ def main(args):
     results = reading.load_all(args.results)
     if not args.no_plots:
         plots.need()
-    with open(SEEDS, encoding="utf-8") as f:
-        seeds = json.load(f)
+    with open(PAPERS, encoding="utf-8") as f:
+        papers = json.load(f)
     _directory(args.output)
-    drawn = {} if args.no_plots else _draw(results, seeds)
+    drawn = {} if args.no_plots else _draw(results, papers)
     images = _files(results, drawn, args.plots, args.output) if args.plots else {}
 
     def of(result):
-        return [seed for seed in seeds if seed["benchmark"] == result.benchmark]
+        return [paper for paper in papers if paper["benchmark"] == result.benchmark]
 
     _write(os.path.join(args.output, "report.html"), page.as_html(results, drawn, of))
     _write(os.path.join(args.output, "report.md"), page.as_markdown(results, images, of))

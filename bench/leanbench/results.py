@@ -241,13 +241,13 @@ def _print_rows(benchmark, rows, more=()):
 
 
 def elsewhere(benchmark):
-    """What the seeds report of the same. The hardware is another, so it stands apart, and nothing is divided by it."""
-    with open(os.path.join(BENCH, "leanbench", "seeds.json"), encoding="utf-8") as f:
-        seeds = [seed for seed in json.load(f) if seed["benchmark"] == benchmark]
-    for seed in seeds:
-        lines = [[str(cell) for cell in line] for line in (seed["columns"], *seed["rows"])]
+    """What the papers of docs/origins.md report of the same. The hardware is another, so it stands apart, and nothing is divided by it."""
+    with open(os.path.join(BENCH, "leanbench", "papers.json"), encoding="utf-8") as f:
+        papers = [paper for paper in json.load(f) if paper["benchmark"] == benchmark]
+    for paper in papers:
+        lines = [[str(cell) for cell in line] for line in (paper["columns"], *paper["rows"])]
         widths = [max(map(len, column)) for column in zip(*lines)]
-        print(f"\nOn other hardware: {seed['title']}. {seed['what']} {seed['hardware']}.")
+        print(f"\nOn other hardware: {paper['title']}. {paper['what']} {paper['hardware']}.")
         for first, *others in lines:
             cells = [cell.rjust(width) for cell, width in zip(others, widths[1:])]
             print("  ".join([first.ljust(widths[0]), *cells]).rstrip())

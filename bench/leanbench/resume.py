@@ -5,7 +5,7 @@ thing. Every child's memory is then compared with what the parent had written.""
 from leanbench import seedlings, stats, turns
 from leanbench.workspace import Failure, progress
 
-SEEDS = True
+PAPERS = True
 
 
 def add(sub, common):

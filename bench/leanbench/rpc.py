@@ -8,7 +8,7 @@ import subprocess
 from leanbench import machine, seedlings, turns
 from leanbench.workspace import Failure, progress
 
-SEEDS = True
+PAPERS = True
 SLICE_S = 1
 COLUMNS = (("answer p50 us", ("answer_us", "p50"), lambda v: f"{v:.1f}"),
            ("answer p99 us", ("answer_us", "p99"), lambda v: f"{v:.1f}"))

@@ -3,7 +3,7 @@
 
 The same sysbench, out of one read-only root, on the host and in each runtime, without limits. The files of its file I/O
 lie in one directory of the host, which is /mnt in the containers: no storage driver is compared. After the report on
-the simple container, of 2022 (seeds.json). Nothing of a container's start or end is in any figure."""
+the simple container, of 2022 (papers.json). Nothing of a container's start or end is in any figure."""
 import json
 import os
 import re
@@ -33,7 +33,7 @@ _MORE = {"cpu": {"events_per_second": rf"events per second:\s+{_NUMBER}$"}, "thr
          "file": _FILE}
 _PREPARED = {"written_mib_per_second": rf"[0-9]+ bytes written in [0-9.]+ seconds \({_NUMBER} MiB/sec\)\.$"}
 FIRST_LINE = re.compile(r"^(sysbench [0-9]+\.[0-9]+\.[0-9]+)", re.M)
-SEEDS = True
+PAPERS = True
 
 
 def _shown(value):

@@ -4,7 +4,7 @@ writes as many words to pages in random order, first thing; the time is of all o
 from leanbench import resume, seedlings
 from leanbench.workspace import Failure
 
-SEEDS = True
+PAPERS = True
 PAGES_OF_MB = 256
 
 

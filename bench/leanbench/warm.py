@@ -17,7 +17,7 @@ import time
 from leanbench import configs, functions, machine, results, roots, stats, steps
 from leanbench.workspace import Failure, progress
 
-SEEDS = True
+PAPERS = True
 READY_S, READY_EACH_S = 120, 5
 SOON_NS = 5_000_000  # until all processes have heard when to begin
 ROUNDS = 10  # that the slowest does in a turn, at least

@@ -32,7 +32,7 @@ refuse() {
 	[ ! -e out ]
 }
 
-@test "a page and a Markdown file, without root: figures, ratio to the floor, machine, versions, digests, seeds" {
+@test "a page and a Markdown file, without root: figures, ratio to the floor, machine, versions, digests, papers" {
 	result start.json start "$START"
 	chmod 777 .
 	run --separate-stderr setpriv --reuid=65534 --regid=65534 --clear-groups env HOME="$PWD" \
@@ -71,7 +71,7 @@ refuse() {
 	! grep -q 'min to p99, mark' out/report.html
 }
 
-@test "a number in the mode becomes an axis, with the seed's curve where it was measured alike" {
+@test "a number in the mode becomes an axis, with the paper's curve where it was measured alike" {
 	result scale.json scale '[]' '.results = [range(1; 4) | {runtime: "liblean", config: "default",
 		mode: "in process, \(.) processes", processes: ., runs: 9, failed: 0, per_second: (1000 * .)}]'
 	report scale.json
