@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
-"""hostile.py HOST PORT TICKET: what a peer of lean-forkd (--plain, --handshake 1s) may try. TAP."""
+"""hostile.py HOST PORT TICKET: what a peer of lean-forkd (--plain, --handshake 1s, --idle 3s) may try. TAP."""
 import base64
 import hashlib
 import hmac
@@ -164,6 +164,11 @@ def after_proof():
     check("one that vanishes does not take the daemon with it", let_in()[1][0] == WELCOME)
 
 
+def idle():
+    s, (kind, _) = let_in()
+    check("a ticket, and then nothing: the connection ends", kind == WELCOME and ended(s))
+
+
 def flood():
     kept, busy = [], False
     for _ in range(40):
@@ -184,6 +189,7 @@ def flood():
 before_proof()
 slow()
 after_proof()
+idle()
 flood()
 print(f"# {count} tries")
 sys.exit(bad != 0)
