@@ -31,13 +31,17 @@ static int open_uffd(void)
 	struct uffdio_api api = {.api = UFFD_API,
 				 .features = UFFD_FEATURE_EVENT_FORK | UFFD_FEATURE_EVENT_REMAP |
 					     UFFD_FEATURE_EVENT_REMOVE | UFFD_FEATURE_EVENT_UNMAP};
-	struct uffdio_register r = {.range = {MEMORY, pages * LR_SEED_PAGE},
-				    .mode = UFFDIO_REGISTER_MODE_MISSING};
 	int fd = (int)syscall(SYS_userfaultfd, O_CLOEXEC | O_NONBLOCK);
 
-	if (fd < 0 || ioctl(fd, UFFDIO_API, &api) < 0 || ioctl(fd, UFFDIO_REGISTER, &r) < 0)
-		return -1;
-	return fd;
+	return fd < 0 || ioctl(fd, UFFDIO_API, &api) < 0 ? -1 : fd;
+}
+
+static int enrol(int fd)
+{
+	struct uffdio_register r = {.range = {MEMORY, pages * LR_SEED_PAGE},
+				    .mode = UFFDIO_REGISTER_MODE_MISSING};
+
+	return ioctl(fd, UFFDIO_REGISTER, &r);
 }
 
 /* As src/resume does it: four bytes, and the descriptor. */
@@ -74,7 +78,20 @@ static int measure(int fd)
 	return 0;
 }
 
-static int begin(int sock, const char *arg, uint32_t around, uint32_t flags, struct lr_err *err)
+/* As of a process that takes its time from the one to the other. */
+static int hand_over_early(int sock, int fd)
+{
+	int own = dup(fd);
+	int r = hand_over(sock, fd);
+
+	nanosleep(&(struct timespec){.tv_nsec = 500000000}, NULL);
+	r = r < 0 ? r : enrol(own);
+	close(own);
+	return r;
+}
+
+static int begin(int sock, const char *arg, uint32_t around, uint32_t flags, bool late,
+		 struct lr_err *err)
 {
 	char ticket[LR_TICKET_TEXT];
 	uint8_t id[LR_WIRE_ID];
@@ -93,7 +110,8 @@ static int begin(int sock, const char *arg, uint32_t around, uint32_t flags, str
 		      MAP_PRIVATE | MAP_ANONYMOUS | MAP_FIXED_NOREPLACE | MAP_NORESERVE, -1, 0);
 	madvise(memory, pages * LR_SEED_PAGE, MADV_NOHUGEPAGE);
 	int uffd = memory == MAP_FAILED ? -1 : open_uffd();
-	if (uffd < 0 || hand_over(sock, uffd) < 0)
+	r = uffd < 0 ? -1 : late ? hand_over_early(sock, uffd) : enrol(uffd);
+	if (r < 0 || (!late && hand_over(sock, uffd) < 0))
 		return lr_err_set(err, errno, "tool", true, "userfaultfd");
 	if (lr_forkctl_ready(sock, 2, NULL) == 0)
 		return lr_err_set(err, EILSEQ, "tool", false, "one process was taken for two");
@@ -259,14 +277,15 @@ int child(const char *control, const char *ticket, const char *how, uint32_t aro
 	int sock = lr_forkctl_connect(control, &err);
 	double began = now();
 	bool only_bring = lr_streq(how, "bring");
-	int r = sock < 0     ? sock
-		: only_bring ? bring(sock, ticket, &err)
-			     : begin(sock, ticket, around,
-				     lr_streq(how, "prefetch") || lr_streq(how, "moved") ||
-						     lr_streq(how, "parted")
-					     ? LR_WIRE_PREFETCH
-					     : 0,
-				     &err);
+	int r = sock < 0 ? sock
+		: only_bring
+			? bring(sock, ticket, &err)
+			: begin(sock, ticket, around,
+				lr_streq(how, "prefetch") || lr_streq(how, "moved") ||
+						lr_streq(how, "parted") || lr_streq(how, "late")
+					? LR_WIRE_PREFETCH
+					: 0,
+				lr_streq(how, "late"), &err);
 
 	if (r < 0) {
 		fprintf(stderr, "forkd-tool: %s\n", lr_err_format(&err, line, sizeof(line)));

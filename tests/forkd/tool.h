@@ -32,6 +32,7 @@ void fill_page(uint64_t *page, uint64_t i);
  *	changed  remaps it, maps over it, locks it and has it not forked, before it came
  *	split    changes what may be done with every other page, before they came
  *	parted   the same with a prefetch
+ *	late     registers its memory half a second after it has handed the userfaultfd over
  *	slow     a page now and then, and by a fork, too: to be killed
  * Status 3: something was wrong.
  */
