@@ -73,7 +73,7 @@ const struct lr_cli_verb lr_cli_verbs[] = {
 	  .about = "list shows the seeds of this host's lean-forkd(8). inspect ID shows one of them, as JSON. inspect SEED\n"
 		   "shows what is in a seed, as JSON: SEED is the directory of checkpoint --engine=fork, or a ticket, or\n"
 		   "file:PATH or env:NAME, where the ticket is. extend ID begins a lease anew, with --lease one of that\n"
-		   "length. rm ID revokes a seed: no more of its memory is sent, and children that miss some end." },
+		   "length. rm ID revokes a seed: no more of its memory is sent, and a child that needs some ends." },
 	{ VERB(POOL, "pool", lr_cmd_pool), OPERANDS(1, 1, NONE, "status|warm|drain"), .fail = 1,
 	  .summary = "what the lean profile keeps ready for containers",
 	  .about = "status lists it: slots that are free, used, or lost by a runtime that was killed.\n"

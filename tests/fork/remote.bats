@@ -357,18 +357,6 @@ work(7)
 	[ -z "$(ls demo/state)" ]
 }
 
-# Every STEPth system call of the runtime's own process, as NAME ORDINAL: strace counts each call by itself.
-points() { # STEP VERB ARGUMENT...
-	local step=$1
-	shift
-	traced -o calls "$@" || return 1
-	awk -F '(' -v step="$step" '/^[a-z]/ { n[$1]++; if (++all % step == 0) print $1, n[$1] }' calls
-}
-
-traced() { # OPTION OPTION VERB ARGUMENT...
-	LR_TEST_TAG=$TAG timeout 60 strace "$1" "$2" "$LEAN_RUNTIME" --root "$ROOT" "${@:3}" </dev/null >/dev/null 2>&1 3>&-
-}
-
 @test "remote: killed at any of its system calls, checkpoint leaves the container as it was" {
 	command -v strace >/dev/null || skip "strace is not installed"
 	start
