@@ -41,9 +41,10 @@ static const struct {
 	const char *name;
 	void (*run)(void);
 } modes[] = {
-	{"threads", subject_threads}, {"files", subject_files},     {"signals", subject_signals},
-	{"restart", subject_restart}, {"memory", subject_memory},   {"shared", subject_shared},
-	{"tree", subject_tree},       {"vectors", subject_vectors}, {"timers", subject_timers},
+	{"threads", subject_threads},   {"files", subject_files},     {"signals", subject_signals},
+	{"restart", subject_restart},   {"memory", subject_memory},   {"shared", subject_shared},
+	{"tree", subject_tree},         {"vectors", subject_vectors}, {"timers", subject_timers},
+	{"sections", subject_sections},
 };
 
 int main(int argc, char **argv)

@@ -37,5 +37,6 @@ void subject_shared(void);
 void subject_tree(void);
 void subject_vectors(void);
 void subject_timers(void);
+void subject_sections(void);
 
 #endif

@@ -341,3 +341,88 @@ void subject_timers(void)
 	done = true;
 	EXPECT(pthread_join(other, NULL) == 0 && timed_here > 0);
 }
+
+/* ---- critical sections ----------------------------------------------------------------------- */
+
+#define SIGNATURE 0x53053053 /* before the abort handler, and of the registration */
+
+static volatile uint64_t rounds;
+static volatile bool spins;
+
+static void **section_of_thread(void)
+{
+	static __thread _Alignas(32) char area[32];
+	char *at = area;
+
+#ifdef __GLIBC__
+	if (__rseq_size)
+		at = (char *)__builtin_thread_pointer() + __rseq_offset;
+#endif
+	if (at == area)
+		EXPECT(syscall(SYS_rseq, area, sizeof(area), 0, SIGNATURE) == 0);
+	return (void **)(at + 8);
+}
+
+/* Nothing but the kernel gets it out of its section, to the abort handler. */
+static void *spin(void *arg)
+{
+	void **section = section_of_thread();
+
+	for (spins = true; !done; rounds++)
+		__asm__ volatile(".pushsection .data.sections, \"aw\"\n\t"
+				 ".balign 32\n\t"
+				 "3: .long 0, 0\n\t"
+				 ".quad 1f, 2f - 1f, 4f\n\t"
+				 ".popsection\n\t"
+				 "lea 3b(%%rip), %%rax\n\t"
+				 "mov %%rax, %0\n\t"
+				 "1: jmp 1b\n\t"
+				 "2: .byte 0x0f, 0xb9, 0x3d\n\t"
+				 ".long %c1\n\t"
+				 "4:"
+				 : "=m"(*section)
+				 : "i"(SIGNATURE)
+				 : "rax", "memory");
+	spins = false;
+	return arg;
+}
+
+static void nothing(int sig)
+{
+	(void)sig;
+}
+
+/* A signal ends a section. */
+static void until(pthread_t t, bool (*is)(uint64_t), uint64_t n)
+{
+	for (int i = 0; i < 5000 && !is(n); i++) {
+		pthread_kill(t, SIGUSR1);
+		pause_ms(1);
+	}
+	EXPECT(is(n));
+}
+
+static bool has_gone_round(uint64_t n)
+{
+	return rounds > n;
+}
+
+static bool has_left(uint64_t n)
+{
+	(void)n;
+	return !spins;
+}
+
+void subject_sections(void)
+{
+	pthread_t t;
+
+	signal(SIGUSR1, nothing);
+	EXPECT(pthread_create(&t, NULL, spin, NULL) == 0);
+	until(t, has_gone_round, 3);
+	subject_ready();
+	until(t, has_gone_round, rounds + 3);
+	done = true;
+	until(t, has_left, 0);
+	pthread_join(t, NULL);
+}

@@ -237,3 +237,100 @@ TEST(filters_are_read_as_far_as_there_is_room)
 	kill(pid, SIGKILL);
 	status_of(pid);
 }
+
+/* What a killed one of us had it do is not over: its registers are in the slot, which is not ours yet. */
+TEST(who_is_in_that_code_is_waited_for)
+{
+	uint8_t buffer[LR_TRACE_BUFFER] = {0};
+	struct lr_trace_call none = {.nr = SYS_getppid};
+	const struct lr_trace_work work = {.calls = &none, .n = 1, .buffer = buffer};
+	struct user_regs_struct was, inside;
+	struct lr_trace_process p;
+	struct lr_err err = {0};
+	pid_t pid = sleeper(400);
+
+	if (lr_trace_hold(pid, &err) < 0) {
+		kill(pid, SIGKILL);
+		status_of(pid);
+		SKIP("may not trace");
+	}
+	REQUIRE(open_child(pid, &p, &err) == 0);
+	REQUIRE(lr_trace_get_regs(pid, &was, &err) == 0);
+	CHECK_INT(lr_trace_check_free(&p, pid, &err), 0);
+	inside = was;
+	inside.rip = p.code + 8;
+	CHECK_INT(lr_trace_set_regs(pid, &inside, &err), 0);
+	CHECK_INT(lr_trace_check_free(&p, pid, &err), -EAGAIN);
+	CHECK_INT(lr_trace_calls(&p, pid, &work, &err), -EAGAIN);
+	CHECK_INT(lr_trace_set_regs(pid, &was, &err), 0);
+	CHECK_INT(lr_trace_calls(&p, pid, &work, &err), 0);
+	lr_trace_close(&p);
+	lr_trace_let_go(pid);
+	CHECK_INT(status_of(pid), 42);
+}
+
+/* No signal mask keeps it away, so it comes while the calls are made. */
+TEST(a_stop_that_comes_meanwhile_is_kept)
+{
+	uint8_t buffer[LR_TRACE_BUFFER] = {0};
+	struct lr_trace_process p;
+	struct lr_err err = {0};
+	struct lr_trace_work work = {.n = 1, .buffer = buffer};
+
+	for (work.unwatched = 0; work.unwatched <= work.n; work.unwatched++) {
+		struct lr_trace_call call = {.nr = SYS_getppid};
+		int status = 0;
+		pid_t pid = sleeper(400);
+		if (lr_trace_hold(pid, &err) < 0) {
+			kill(pid, SIGKILL);
+			status_of(pid);
+			SKIP("may not trace");
+		}
+		REQUIRE(open_child(pid, &p, &err) == 0);
+		kill(pid, SIGSTOP);
+		work.calls = &call;
+		CHECK_INT(lr_trace_calls(&p, pid, &work, &err), 0);
+		CHECK_INT(call.ret, getpid());
+		lr_trace_close(&p);
+		lr_trace_let_go(pid);
+		/* Without the stop it would come to its end here. */
+		CHECK_INT(waitpid(pid, &status, WUNTRACED), pid);
+		CHECK(WIFSTOPPED(status) && WSTOPSIG(status) == SIGSTOP);
+		kill(pid, SIGCONT);
+		CHECK_INT(status_of(pid), 42);
+	}
+}
+
+/* In the kernel's segment for 32-bit code, for ever. */
+static void run_32_bit(void)
+{
+	static const uint8_t loop[] = {0xeb, 0xfe};
+	void *at = mmap(NULL, 4096, PROT_READ | PROT_WRITE | PROT_EXEC,
+			MAP_PRIVATE | MAP_ANONYMOUS | MAP_32BIT, -1, 0);
+
+	if (at == MAP_FAILED)
+		_exit(1);
+	memcpy(at, loop, sizeof(loop));
+	__asm__ volatile("pushq $0x23\n\tpushq %0\n\tlretq" : : "r"(at) : "memory");
+}
+
+TEST(code_of_32_bit_is_refused)
+{
+	struct user_regs_struct r;
+	struct lr_err err = {0};
+	pid_t pid = fork();
+
+	if (pid == 0)
+		run_32_bit();
+	usleep(50000);
+	int held = lr_trace_hold(pid, &err);
+	if (held == 0) {
+		CHECK_INT(lr_trace_get_regs(pid, &r, &err), -ENOTSUP);
+		CHECK_HAS(err.msg, "32-bit code");
+		lr_trace_let_go(pid);
+	}
+	kill(pid, SIGKILL);
+	status_of(pid);
+	if (held < 0)
+		SKIP("may not trace, or no such code runs here");
+}
