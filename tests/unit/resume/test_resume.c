@@ -6,8 +6,11 @@
 #include <sys/ioctl.h>
 #include <sys/prctl.h>
 #include <sys/resource.h>
+#include <sys/socket.h>
 #include <sys/syscall.h>
+#include <sys/wait.h>
 #include <time.h>
+#include <unistd.h>
 
 #include "src/base/fd.h"
 #include "src/base/str.h"
@@ -519,4 +522,124 @@ TEST(some_machines_continue_none)
 		return;
 	h->vdso_sum = lr_hash(LR_HASH, vdso, LR_SEED_PAGE);
 	CHECK_INT(resume_check_host(&s, &err), 0);
+}
+
+/* ---- the caller's side ----------------------------------------------------------------------- */
+
+/* Nobody tells of a process that is killed before it has said anything; the others wait for it. */
+TEST(who_is_missing_is_not_waited_for)
+{
+	LR_CLEANUP_ARENA struct lr_arena *a = lr_arena_new();
+	const struct blob_report in_place = {.a = {0x1000, 4096}};
+	struct lr_resume_left left[2] = {{0}};
+	struct lr_err err = {0};
+	struct lr_seed s;
+	int pair[2];
+
+	REQUIRE(open_sample(a, &s) == 0);
+	REQUIRE(socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, pair) == 0);
+	/* Both live; the second is no child of ours. */
+	((struct lr_seed_process *)lr_seed_process(&s, 1))->flags = 0;
+	CHECK_INT(write(pair[1], &in_place, sizeof(in_place)), sizeof(in_place));
+	alarm(20);
+	CHECK_INT(lr_resume_wait(&s, getpid(), pair[0], NULL, NULL, left, &err), -ESRCH);
+	alarm(0);
+	CHECK_HAS(err.msg, "process 8 ended before it was in place");
+	CHECK_INT(left[0].start, 0x1000);
+	close(pair[0]);
+	close(pair[1]);
+}
+
+/* What a process or a thread says went wrong, and where. */
+TEST(a_failure_is_told_with_its_call)
+{
+	LR_CLEANUP_ARENA struct lr_arena *a = lr_arena_new();
+	const struct blob_report call = {.error = ENOMEM, .nr = SYS_mmap, .op = 5, .a = {0x400000}};
+	struct {
+		struct blob_report head;
+		char text[8];
+	} words = {{.error = ENOENT, .nr = BLOB_NO_CALL}, "no file"};
+	struct lr_resume_left left[2];
+	struct lr_err err = {0};
+	struct lr_seed s;
+	int pair[2];
+
+	REQUIRE(open_sample(a, &s) == 0);
+	REQUIRE(socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, pair) == 0);
+	CHECK_INT(write(pair[1], &call, sizeof(call)), sizeof(call));
+	CHECK_INT(lr_resume_wait(&s, getpid(), pair[0], NULL, NULL, left, &err), -ENOMEM);
+	CHECK_HAS(err.msg, "process 7: step 5 of thread 0, system call 9 (0x400000");
+	CHECK_INT(write(pair[1], &words, sizeof(words.head) + 7), sizeof(words.head) + 7);
+	CHECK_INT(lr_resume_wait(&s, getpid(), pair[0], NULL, NULL, left, &err), -ENOENT);
+	CHECK_STR(err.msg, "process 7: no file");
+	close(pair[0]);
+	close(pair[1]);
+}
+
+/* ---- what is left of the restorer ------------------------------------------------------------ */
+
+#define LEFT UINT64_C(0x300000000000)
+
+/* A process that runs there, until somebody changes its code. */
+static pid_t stays_inside(void)
+{
+	static const uint8_t again[] = {0xeb, 0xfe};
+	pid_t pid = fork();
+
+	if (pid == 0) {
+		void *at = mmap((void *)(uintptr_t)LEFT, LR_SEED_PAGE,
+				PROT_READ | PROT_WRITE | PROT_EXEC,
+				MAP_PRIVATE | MAP_ANONYMOUS | MAP_FIXED, -1, 0);
+		if (at == MAP_FAILED)
+			_exit(1);
+		memcpy(at, again, sizeof(again));
+		((void (*)(void))(uintptr_t)LEFT)();
+		for (;;)
+			pause();
+	}
+	usleep(100000);
+	return pid;
+}
+
+static bool has_restorer(pid_t pid)
+{
+	char path[32], line[256];
+	bool found = false;
+
+	snprintf(path, sizeof(path), "/proc/%d/maps", pid);
+	FILE *f = fopen(path, "re");
+	while (f && fgets(line, sizeof(line), f))
+		found = found || strncmp(line, "300000000000-", 13) == 0;
+	if (f)
+		fclose(f);
+	return found;
+}
+
+TEST(the_restorer_is_taken_away_when_nobody_is_in_it)
+{
+	const struct lr_resume_left left = {LEFT, LR_SEED_PAGE};
+	const uint8_t leave = 0xc3;
+	struct lr_err err = {0};
+	char path[32];
+	pid_t pid = stays_inside();
+
+	int r = lr_resume_clean(pid, &left, false, &err);
+	snprintf(path, sizeof(path), "/proc/%d/mem", pid);
+	LR_CLEANUP_FD int mem = lr_open(path, O_RDWR | O_CLOEXEC);
+	if (mem >= 0 && r == -EBUSY && !strstr(err.msg, "hold thread")) {
+		CHECK_HAS(err.msg, "does not leave the restorer");
+		CHECK(has_restorer(pid));
+		CHECK_INT(pwrite(mem, &leave, 1, (off_t)LEFT), 1);
+		CHECK_INT(lr_resume_clean(pid, &left, false, &err), 0);
+		CHECK(!has_restorer(pid));
+		/* It is not there any more, and nobody minds. */
+		CHECK_INT(lr_resume_clean(pid, &left, false, &err), 0);
+	}
+	CHECK_INT(waitpid(pid, NULL, WNOHANG), 0);
+	kill(pid, SIGKILL);
+	waitpid(pid, NULL, 0);
+	if (mem < 0 || strstr(err.msg, "hold thread"))
+		SKIP("may not trace");
+	CHECK_INT(r, -EBUSY);
+	CHECK_INT(lr_resume_clean(pid, &left, false, &err), 0);
 }
