@@ -37,8 +37,8 @@ static int of_memory(const struct lr_seed *s, const struct lr_seed_mm *mm, bool 
 }
 
 int lr_resume_in_place(const struct lr_seed *s, bool by_module,
-		    int (*each)(void *arg, const struct lr_seed_run *run, struct lr_err *err),
-		    void *arg, struct lr_err *err)
+		       int (*each)(void *arg, const struct lr_seed_run *run, struct lr_err *err),
+		       void *arg, struct lr_err *err)
 {
 	int r = 0;
 	uint32_t next;

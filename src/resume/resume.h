@@ -87,8 +87,8 @@ struct lr_resume_opts {
 /* Pure: each run that is read into place in any case: what is written of mapped files, shared memory,
  * and what is in tmpfs. by_module: and memory that the kernel module can't stand for. */
 int lr_resume_in_place(const struct lr_seed *seed, bool by_module,
-		    int (*each)(void *arg, const struct lr_seed_run *run, struct lr_err *err),
-		    void *arg, struct lr_err *err);
+		       int (*each)(void *arg, const struct lr_seed_run *run, struct lr_err *err),
+		       void *arg, struct lr_err *err);
 
 /*
  * Checks that this machine can run it, and opens its files. Memory is the arena's; descriptors
