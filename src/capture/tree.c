@@ -30,7 +30,7 @@ void cap_refuse(struct cap *c, const struct cap_process *p, const char *fmt, ...
 	char *why = c->n_refusals > MOST_TOLD ? (char *)"and more" : lr_strfv(c->a, fmt, ap);
 	va_end(ap);
 	/* A file's name may have lines. */
-	for (char *at = why; at && (at = strchr(at, '\n'));)
+	for (char *at = why ? strchr(why, '\n') : NULL; at; at = strchr(at, '\n'))
 		*at = '?';
 	const char *name = p->n_threads ? p->threads[0].seed.name : "?";
 	char *all = lr_strf(c->a, "%sprocess %d (%s): %s\n", c->refusals ? c->refusals : "", p->pid,
