@@ -65,10 +65,12 @@ bool lr_birth_out_of_memory(const struct lr_birth *b, struct lr_arena *a)
  * kill a child that shares our memory: its system calls fail instead. */
 static bool was_short(const struct lr_birth *b, int code, struct lr_arena *a)
 {
-	const struct lr_stats *stats = code == EPIPE || code == ENOMEM ? memory_stats(b, a) : NULL;
+	/* The second ones: any of a seed's processes. */
+	const bool ended =
+		code == EPIPE || (b->c.init.process.seed && (code == ECHILD || code == ESRCH));
+	const struct lr_stats *stats = ended || code == ENOMEM ? memory_stats(b, a) : NULL;
 
-	return stats &&
-	       (code == EPIPE ? stats->memory.oom_kill > 0 : stats->memory.usage.failcnt > 0);
+	return stats && (ended ? stats->memory.oom_kill > 0 : stats->memory.usage.failcnt > 0);
 }
 
 /* Where memory is short, the kernel says that a tmpfs is full, or that arguments are too long. It
@@ -88,8 +90,11 @@ void lr_birth_undo(struct lr_birth *b, struct lr_arena *a, struct lr_err *err)
 	if (err && was_short(b, err->code, a)) {
 		lr_refuse(err, ENOMEM, "out of memory before the program could start");
 		lr_err_at(err, "linux.resources.memory.limit");
-		lr_err_hint(err,
-			    "raise the limit: starting takes up to 1 MB, and the program its own");
+		lr_err_hint(err, b->c.init.process.seed
+					 ? "raise the limit: what the seed has in memory, and in "
+					   "its tmpfs, counts"
+					 : "raise the limit: starting takes up to 1 MB, and the "
+					   "program its own");
 	} else if (err && may_be_short(b, err->code, a)) {
 		err->hint[0] = '\0';
 		lr_err_hint(err, "it reached linux.resources.memory.limit: is that too low?");

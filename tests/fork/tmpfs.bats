@@ -286,6 +286,16 @@ process 1 (sh): as if it were another"'
 	grow
 }
 
+@test "tmpfs: more than the memory of the child's container is an error that says so, and nothing is left" {
+	start 'dd if=/dev/urandom of=/t/big bs=1M count=40'
+	seed --stop
+	cp "$BUNDLE/config.json" whole.json
+	cfg '.linux.resources.memory = {limit: 16777216, swap: 16777216}'
+	no_child "out of memory before the program could start" "linux.resources.memory.limit" "in its tmpfs"
+	cp whole.json "$BUNDLE/config.json"
+	grow
+}
+
 @test "tmpfs: what tmpcopyup puts there is gone if it was; binds of the host's are not carried" {
 	mkdir -p "$BUNDLE/rootfs/up/sub" host
 	echo image >"$BUNDLE/rootfs/up/removed"
