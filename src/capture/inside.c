@@ -313,9 +313,10 @@ void cap_inside_end(struct cap_process *p)
 
 	if (!p->twin)
 		return;
-	kill(p->twin, SIGKILL);
-	while (waitpid(p->twin, &status, __WALL) < 0 && errno == EINTR)
-		;
+	/* Else it ends when we do, as nobody holds it then. */
+	if (kill(p->twin, SIGKILL) == 0 || errno == ESRCH)
+		while (waitpid(p->twin, &status, __WALL) < 0 && errno == EINTR)
+			;
 	p->twin = 0;
 }
 

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * probe lives: a thread, a child with a pipe, memory of its own and shared memory, which all go on
- * for ever and look at each other. Whoever stops them, has them forked or continues a copy of them
+ * for ever and look at each other; and files in a tmpfs. Whoever stops them, has them forked or continues a copy of them
  * must not be noticed: a number that comes twice or not at all, a call that returns what nobody
  * asked for, a child that is nobody's.
  */
@@ -16,7 +16,9 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
+#include <sys/stat.h>
 #include <sys/wait.h>
+#include <sys/xattr.h>
 #include <time.h>
 #include <unistd.h>
 
@@ -114,6 +116,53 @@ static void fill(uint64_t *v, size_t n, bool look)
 		}
 }
 
+#define SHM "/dev/shm/"
+
+static bool attributes; /* this kernel has them there */
+
+static void make_files(void)
+{
+	const struct timespec times[2] = {{.tv_sec = 123, .tv_nsec = 4},
+					  {.tv_sec = 567, .tv_nsec = 8}};
+
+	umask(0);
+	if (mkdir(SHM "d", 0710) < 0 || symlink("nowhere", SHM "l") < 0 ||
+	    mkfifo(SHM "p", 0620) < 0)
+		exit(1);
+	int fd = open(SHM "d/f", O_RDWR | O_CREAT, 0640);
+	attributes = fsetxattr(fd, "user.a", "b", 1, 0) == 0;
+	if (pwrite(fd, memory, 5000, 100) != 5000 || ftruncate(fd, 1 << 20) < 0 ||
+	    futimens(fd, times) < 0 || link(SHM "d/f", SHM "h") < 0)
+		exit(1);
+	close(fd);
+}
+
+static void look_at_files(void)
+{
+	struct stat d, f, h, l, p;
+	char text[5000];
+	int fd = open(SHM "h", O_RDONLY);
+
+	if (lstat(SHM "d", &d) < 0 || lstat(SHM "d/f", &f) < 0 || lstat(SHM "h", &h) < 0 ||
+	    lstat(SHM "l", &l) < 0 || lstat(SHM "p", &p) < 0) {
+		wrong("a file is gone: %s", strerror(errno));
+		return;
+	}
+	if (d.st_mode != (S_IFDIR | 0710) || f.st_mode != (S_IFREG | 0640) ||
+	    p.st_mode != (S_IFIFO | 0620) || !S_ISLNK(l.st_mode) || f.st_ino != h.st_ino ||
+	    f.st_size != 1 << 20 || f.st_blocks > 64 || f.st_mtim.tv_sec != 567 ||
+	    f.st_mtim.tv_nsec != 8)
+		wrong("the files are others");
+	if (pread(fd, text, sizeof(text), 100) != sizeof(text) ||
+	    memcmp(text, memory, sizeof(text)) != 0 || pread(fd, text, 1, 9000) != 1 || *text)
+		wrong("the contents are others");
+	if (readlink(SHM "l", text, sizeof(text)) != 7 || memcmp(text, "nowhere", 7) != 0)
+		wrong("the link is another");
+	if (attributes && (fgetxattr(fd, "user.a", text, sizeof(text)) != 1 || *text != 'b'))
+		wrong("the attribute is another");
+	close(fd);
+}
+
 static int children(void)
 {
 	char text[256] = "";
@@ -167,6 +216,7 @@ void lives(bool here)
 		exit(1);
 	fill(memory, WORDS, false);
 	fill(shared->pattern, 256, false);
+	make_files();
 	pid = fork();
 	if (pid == 0)
 		be_child(ends[1], self);
@@ -185,6 +235,7 @@ void lives(bool here)
 		printf("a child too many\n");
 	fill(memory, WORDS, true);
 	fill(shared->pattern, 256, true);
+	look_at_files();
 	close(ends[0]);
 	free(memory);
 	munmap(shared, sizeof(*shared));
