@@ -6,6 +6,7 @@
 #include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
+#include <linux/capability.h>
 #include <linux/magic.h>
 #include <linux/openat2.h>
 #include <stdio.h>
@@ -397,6 +398,34 @@ static int open_one(struct cap *c, int root, const char *path, struct lr_err *er
 	return 0;
 }
 
+static bool has_fanotify(const struct cap_process *p)
+{
+	char path[32], target[32];
+
+	snprintf(path, sizeof(path), "/proc/%d/fd", p->pid);
+	LR_CLEANUP_DIR DIR *d = opendir(path);
+	for (struct dirent *e; d && (e = readdir(d));) {
+		ssize_t n = readlinkat(dirfd(d), e->d_name, target, sizeof(target) - 1);
+		target[n > 0 ? n : 0] = 0;
+		if (lr_streq(target, "anon_inode:[fanotify]"))
+			return true;
+	}
+	return false;
+}
+
+/* Whoever may ask to be asked first (permission events of fanotify(7)), and is held, never answers who
+ * opens a directory. Its descriptor is refused. */
+static bool would_wait(struct cap *c)
+{
+	bool would = false;
+
+	if (!c->p->n_threads || !(c->p->threads[0].cred.bounding & UINT64_C(1) << CAP_SYS_ADMIN))
+		return false;
+	for (size_t i = 0; i < c->n && !would; i++)
+		would = has_fanotify(&c->p[i]);
+	return would;
+}
+
 int cap_tmpfs_look(struct cap *c, struct lr_err *err)
 {
 	uint64_t bytes = 0, files = 0;
@@ -404,7 +433,7 @@ int cap_tmpfs_look(struct cap *c, struct lr_err *err)
 	char path[32];
 	int r = 0;
 
-	if (!c->opts->tmpfs || !*c->opts->tmpfs)
+	if (!c->opts->tmpfs || !*c->opts->tmpfs || would_wait(c))
 		return 0;
 	snprintf(path, sizeof(path), "/proc/%d/root", c->opts->pid);
 	LR_CLEANUP_FD int root = lr_open(path, O_PATH | O_DIRECTORY | O_CLOEXEC);

@@ -233,3 +233,11 @@ FILTER='{"defaultAction": "SCMP_ACT_ALLOW", "syscalls": [{"names": ["mkdir"], "a
 	# All six go on.
 	wait_until eval '[ "$(rt exec "$ID" /bin/ps | grep -c -w /bin/sh)" -ge 7 ]'
 }
+
+@test "fork: a program that wants to be asked before its tmpfs is opened (fanotify), and answers nobody, keeps nobody" {
+	with_caps CAP_SYS_ADMIN
+	start asks /dev/shm
+	run -1 seed
+	assert_has "$output" "anon_inode:[fanotify]"
+	goes_round
+}

@@ -10,6 +10,7 @@
  *	fifo		has a named pipe open whose name is that of shared memory
  *	flight		has sent itself a descriptor
  *	many N		has that many sockets open
+ *	asks DIR	asks to be asked before anything there is opened (fanotify(7)), and answers nobody
  */
 #include <elf.h>
 #include <fcntl.h>
@@ -18,6 +19,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/auxv.h>
+#include <sys/fanotify.h>
 #include <sys/socket.h>
 #include <sys/stat.h>
 #include <unistd.h>
@@ -169,6 +171,17 @@ static int many(unsigned n)
 		round_went();
 }
 
+static int asks(const char *path)
+{
+	int fd = fanotify_init(FAN_CLASS_CONTENT | FAN_CLOEXEC, O_RDONLY);
+
+	if (fd < 0 || fanotify_mark(fd, FAN_MARK_ADD | FAN_MARK_FILESYSTEM,
+				    FAN_OPEN_PERM | FAN_ONDIR, AT_FDCWD, path) < 0)
+		return 1;
+	for (;;)
+		round_went();
+}
+
 int main(int argc, char **argv)
 {
 	const char *verb = argc > 1 ? argv[1] : "", *arg = argc > 2 ? argv[2] : "";
@@ -183,6 +196,8 @@ int main(int argc, char **argv)
 		return fifo();
 	if (strcmp(verb, "flight") == 0)
 		return flight();
+	if (strcmp(verb, "asks") == 0)
+		return asks(arg);
 	if (strcmp(verb, "many") == 0)
 		return many((unsigned)atoi(arg));
 	return 2;
