@@ -86,6 +86,7 @@ static void files(void)
 {
 	need(flock(open("locked", O_RDWR | O_CREAT, 0600), LOCK_EX), "flock");
 	need(open("/dev/ptmx", O_RDWR | O_NOCTTY), "/dev/ptmx");
+	need(open("/dev/kmsg", O_RDONLY), "/dev/kmsg");
 	need(inotify_add_watch(inotify_init(), ".", IN_CREATE), "inotify");
 }
 

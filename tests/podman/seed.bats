@@ -80,3 +80,19 @@ beyond() { # NUMBER
 		run -it --cgroup-parent "/$LR_SANDBOX_TAG" --network none --name two --annotation org.lean.seed=web bb sh
 	assert_hasnt "$output" ready
 }
+
+@test "podman: --uidmap: a container in a user namespace continues a seed of one with other ids" {
+	chmod 777 data
+	chmod 755 "$BATS_TEST_TMPDIR"
+	counting "$NAME" -- --uidmap 0:100000:65536 --gidmap 0:100000:65536
+	beyond 20
+	"$LEAN_RUNTIME" checkpoint --engine=fork --image-path seeds/web "$(pm inspect -f '{{.ID}}' "$NAME")"
+	pm rm -f -t 0 "$NAME"
+	chmod 666 data/n
+	echo 1 >data/n
+	counting two --runtime-flag="seed-dir=$PWD/seeds" -- --annotation org.lean.seed=web --uidmap 0:300000:65536 --gidmap 0:300000:65536
+	wait_until eval '[ "$(cat data/n)" -gt 1 ]'
+	[ "$(cat data/n)" -ge 20 ] || fail "it began again: $(cat data/n)"
+	beyond "$(cat data/n)"
+	assert_match "$(cat "/proc/$(pm inspect -f '{{.State.Pid}}' two)/status")" 'Uid:.300000'
+}
