@@ -328,14 +328,29 @@ fail:
 	return ERR_PTR(err);
 }
 
+/*
+ * The new mapping is as long as the new memory. If only a part of the old one
+ * was moved, and grew, what was behind that part did not come along.
+ */
+static void end_moved(struct lean_view *view, unsigned long moved_last)
+{
+	struct lean_mapping *mapping = view->mapping;
+	unsigned long last = mapping->first + mapping->count - 1;
+
+	if (moved_last < last)
+		set_gone(view, max(moved_last + 1, mapping->first), last);
+}
+
 static void move_ends(struct lean_view *view, bool succeeded)
 {
 	struct lean_view *from = view->from;
 
 	if (!from)
 		return;
-	if (succeeded && from->moved)
+	if (succeeded && from->moved) {
+		end_moved(view, from->moved_last);
 		set_gone(from, from->moved_first, from->moved_last);
+	}
 	from->moved = false;
 	WRITE_ONCE(from->mover, NULL);
 	view->from = NULL;

@@ -284,6 +284,23 @@ static void moved_from_reads_zero(void)
 		CHECK(is_seed(new, i, i) && is_zero(m, i));
 }
 
+/* What is behind the part is in the seed, and neither moved nor the new memory's. */
+static void part_grows(void)
+{
+	char *m = map(open_seed(make_seed(N), 0), N);
+	CHECK(is_seed(m, 56, 56)); /* it is there */
+	char *new = mremap(m + 48 * PAGE, 8 * PAGE, 16 * PAGE, MREMAP_MAYMOVE);
+	CHECK(new != MAP_FAILED && new != m + 48 * PAGE);
+	for (size_t i = 0; i < 16; i++)
+		CHECK(i < 8 ? is_seed(new, i, 48 + i) : is_zero(new, i));
+	CHECK(is_seed(m, 47, 47) && is_seed(m, 56, 56) && is_seed(m, 60, 60));
+	char *again = mremap(new + 2 * PAGE, 4 * PAGE, 30 * PAGE, MREMAP_MAYMOVE);
+	CHECK(again != MAP_FAILED);
+	for (size_t i = 0; i < 30; i++)
+		CHECK(i < 4 ? is_seed(again, i, 50 + i) : is_zero(again, i));
+	CHECK(is_seed(new, 7, 55) && is_zero(new, 8));
+}
+
 static void grows(void)
 {
 	char *room = anonymous(3 * N);
@@ -684,6 +701,7 @@ static const struct test tests[] = {
 	{"a part that moves and comes back is what it was", a_part_moves_and_comes_back},
 	{"what mremap leaves mapped reads zero", moved_from_reads_zero},
 	{"what mremap adds reads zero", grows},
+	{"what mremap adds to a part that it moves reads zero", part_grows},
 	{"what was cut off and is added again reads zero", shrinks_and_grows},
 	{"parts with equal rights are merged again", parts_are_merged},
 	{"faults do not bring back what is discarded meanwhile", faults_against_discards},
