@@ -404,8 +404,8 @@ static const struct file_operations source_fops = {
 };
 
 /*
- * A file of our own file system: nothing of an anonymous inode may be executed
- * since Linux 6.17, and memory that a program has code in would be refused.
+ * A file of our own file system: newer kernels let nothing of an anonymous
+ * inode be executed, and memory that a program has code in would be refused.
  */
 static int source_fd(struct lean_source *source)
 {
@@ -466,7 +466,10 @@ int lean_source_create(const struct lean_transport *transport, void *private,
 
 static int init_fs_context(struct fs_context *fc)
 {
-	return init_pseudo(fc, LEAN_FS_MAGIC) ? 0 : -ENOMEM;
+	if (!init_pseudo(fc, LEAN_FS_MAGIC))
+		return -ENOMEM;
+	fc->s_iflags &= ~SB_I_NOEXEC; /* newer kernels set it: see source_fd() */
+	return 0;
 }
 
 /*
