@@ -25,7 +25,8 @@ struct lr_init_process;
 struct lr_init_seed {
 	struct lr_seed seed;
 	int pages; /* the file of pages */
-	/* What `start` opens it by, which finds `seed` nowhere else; LR_NOFD: not after create. */
+	/* Its descriptor, as a file: `start`, which is another process than `create`, opens the seed by
+	 * it. LR_NOFD: it is not needed. */
 	int descriptor;
 	int report[2]; /* where the restorer tells: our end, and the child's */
 	/*

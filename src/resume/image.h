@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * resume: the memory that the restorer works from, made elsewhere and then put at its address:
- * code, lists of calls, and what they point to. What does not fit any more sticks, and
- * image_check reports it.
+ * code, lists of calls, and what they point to. That something did not fit is remembered, and
+ * image_check reports it, so nothing else has to be checked.
  */
 #ifndef LR_RESUME_IMAGE_H
 #define LR_RESUME_IMAGE_H

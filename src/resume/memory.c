@@ -139,7 +139,8 @@ static void advise(struct lr_resume_ops *ops, const struct lr_seed_vma *v)
 				 (uint64_t)table[i].advice, 0, 0, 0);
 }
 
-/* Mapped, filled, then with the protection that it had. *run: the next one, of all. */
+/* Mapped, filled, then with the protection that it had. *run: the first one that no mapping before
+ * this one has. */
 static void make_vma(struct one *x, struct lr_resume_ops *ops, const struct lr_seed_vma *v,
 		     uint32_t *run)
 {

@@ -97,7 +97,7 @@ static int open_lazy(struct lr_resume *r, int fd, struct lr_err *err)
 
 static int open_all(struct lr_resume *r, struct lr_err *err)
 {
-	/* Whose its files are is not for who opens them. */
+	/* With all rights: these files have the owners that the seed names, whoever opens files later. */
 	int rc = resume_fill_tmpfs(r, err);
 
 	if (rc >= 0 && r->opts.lower)

@@ -70,7 +70,7 @@ static int clear_entry(const struct filling *x, int dir, const char *name, unsig
 	return r;
 }
 
-/* What `tmpcopyup` has put there may not have been there any more. */
+/* `tmpcopyup` has put files there, which the container of the seed may have removed. */
 static int clear(const struct filling *x, int dir, unsigned depth, struct lr_err *err)
 {
 	int r = 0, fd = lr_open_beneath(dir, ".", O_RDONLY | O_DIRECTORY);

@@ -50,7 +50,8 @@ static int check_process(const struct lr_seed *s, uint32_t i, struct lr_err *err
 	/* So there is one root, and no circle. */
 	if (i ? p->parent >= i : p->parent != LR_SEED_NONE)
 		return BAD("processes", i, "comes before its parent");
-	/* Its children are its parent's, or somebody waits for them for ever. */
+	/* Whose parent has died has another one. A dead process makes no children: these would be
+	 * waited for, for ever. */
 	if (i && lr_seed_process(s, p->parent)->flags & LR_SEED_ZOMBIE)
 		return BAD("processes", i, "has a parent that is dead");
 	if (zombie)

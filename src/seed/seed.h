@@ -104,8 +104,8 @@ static inline const void *lr_seed_data(const struct lr_seed *s, const struct lr_
 
 /*
  * To make one: add entries in the order that the ranges ask for, then finish. Memory is the
- * arena's. What runs out of memory sticks, and lr_seed_finish reports it, so the results of the
- * others need no look.
+ * arena's. That it ran out is remembered, and lr_seed_finish reports it, so the results of the
+ * other calls need not be checked.
  */
 struct lr_seed_writer;
 struct lr_seed_writer *lr_seed_writer_new(struct lr_arena *a);

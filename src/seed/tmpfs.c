@@ -92,7 +92,7 @@ static bool kind_fits(const struct lr_seed *s, const struct lr_seed_node *n)
 	}
 }
 
-/* The file itself, and not yet another name. */
+/* `same` is the file itself, and not another one of its other names. */
 static bool same_fits(const struct lr_seed *s, uint32_t i, uint32_t root)
 {
 	const struct lr_seed_node *n = lr_seed_node(s, i);

@@ -7,7 +7,8 @@
 
 #include "src/base/err.h"
 
-/* Until it stops, which a hostile program may see to that it never does. -ESRCH: it ended. */
+/* Waits until it stops, for half a minute at most: a hostile program may see to it that it never
+ * does (-ETIMEDOUT). -ESRCH: it ended. */
 int lr_trace_wait_long(pid_t tid, int *status, struct lr_err *err);
 /* 1: it has stopped; 0: not yet. */
 int lr_trace_glance(pid_t tid, int *status, struct lr_err *err);

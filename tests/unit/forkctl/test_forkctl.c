@@ -27,7 +27,7 @@ static void listen_at(const char *path)
 		_exit(1);
 }
 
-/* The kernel remembers who listened, also when he has become another since. */
+/* The kernel remembers as which user a process has begun to listen. */
 static pid_t listener(const char *path, uid_t uid)
 {
 	int p[2];
