@@ -44,9 +44,13 @@ static void print_seed(const struct lr_wire_seed *s)
 
 	lr_wire_id_text(s->id, id);
 	printf("%s %s lease=%llums users=%u descriptor=%llu pages=%llu sent=%llu missing=%llu\n",
-	       id, s->ended ? lr_wire_code_name(s->ended) : "held", (unsigned long long)s->lease,
-	       s->users, (unsigned long long)s->length, (unsigned long long)s->pages,
-	       (unsigned long long)s->sent, (unsigned long long)s->missing);
+	       id,
+	       s->ended     ? lr_wire_code_name(s->ended)
+	       : s->missing ? "filling"
+			    : "held",
+	       (unsigned long long)s->lease, s->users, (unsigned long long)s->length,
+	       (unsigned long long)s->pages, (unsigned long long)s->sent,
+	       (unsigned long long)s->missing);
 }
 
 static int list(int sock, char **argv, struct lr_err *err)
