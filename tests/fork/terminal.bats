@@ -317,6 +317,10 @@ TELLS='trap "stty size; stty -a | grep -o .onlcr" WINCH; echo ready; while :; do
 		    pty.openpty()
 		elif sys.argv[1] == "session":
 		    pid, master = pty.fork()
+		    if pid == 0: # the terminal is its by now
+		        print("mine", flush=True)
+		        time.sleep(100)
+		    os.read(master, 4)
 		elif sys.argv[1] == "left":
 		    import fcntl, termios
 		    if os.fork() == 0:
