@@ -290,7 +290,7 @@ static void part_grows(void)
 	char *m = map(open_seed(make_seed(N), 0), N);
 	CHECK(is_seed(m, 56, 56)); /* it is there */
 	char *new = mremap(m + 48 * PAGE, 8 * PAGE, 16 * PAGE, MREMAP_MAYMOVE);
-	CHECK(new != MAP_FAILED && new != m + 48 * PAGE);
+	CHECK(new != MAP_FAILED &&new != m + 48 * PAGE);
 	for (size_t i = 0; i < 16; i++)
 		CHECK(i < 8 ? is_seed(new, i, 48 + i) : is_zero(new, i));
 	CHECK(is_seed(m, 47, 47) && is_seed(m, 56, 56) && is_seed(m, 60, 60));
