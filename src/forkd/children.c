@@ -59,7 +59,8 @@ static void kill_all(const struct session *s)
 	struct rlimit usual, all;
 
 	pthread_mutex_lock(&lock);
-	if (getrlimit(RLIMIT_NOFILE, &usual) == 0) {
+	const bool known = getrlimit(RLIMIT_NOFILE, &usual) == 0;
+	if (known) {
 		all = usual;
 		all.rlim_cur = all.rlim_max;
 		setrlimit(RLIMIT_NOFILE, &all);
@@ -68,7 +69,8 @@ static void kill_all(const struct session *s)
 		struct family *f = s->v[i].family;
 		keeper_end(f->pid, f->pidfd, s->cgroup);
 	}
-	setrlimit(RLIMIT_NOFILE, &usual);
+	if (known)
+		setrlimit(RLIMIT_NOFILE, &usual);
 	pthread_mutex_unlock(&lock);
 }
 
@@ -181,13 +183,31 @@ static bool is_cut_too_small(const struct session *s)
 	return all > PIECES_ALL;
 }
 
+/* Of a fork that nobody can be told of, until it is over. Without room it stays open: that leaks a
+ * descriptor, but makes no zeros. */
+static void keep_orphan(struct session *s, int uffd)
+{
+	size_t i = 0;
+
+	while (i < s->n_orphans && !keeper_is_over(s->orphans[i]))
+		i++;
+	if (i < s->n_orphans)
+		close(s->orphans[i]);
+	else if (i < ORPHANS)
+		s->n_orphans++;
+	else
+		forkd_log("too many forks of a container that ends: a descriptor stays open");
+	if (i < ORPHANS)
+		s->orphans[i] = uffd;
+}
+
 static int take_fork(struct session *s, size_t i, int uffd)
 {
 	struct child *c = child_add(s, uffd, s->v[i].mm, s->v[i].family);
 
 	if (!c) { /* s holds it no longer than its processes live */
 		children_end(s, "too many forks before the memory has come");
-		s->orphans[s->n_orphans < ORPHANS ? s->n_orphans++ : 0] = uffd;
+		keep_orphan(s, uffd);
 		return -ENOSPC;
 	}
 	return pieces_copy(&c->pieces, &s->v[i].pieces);
@@ -198,11 +218,11 @@ static int handle(struct session *s, size_t i, const struct uffd_msg *m)
 	struct child *c = &s->v[i];
 
 	forkd_counts.events++;
+	if (m->event == UFFD_EVENT_FORK)
+		return take_fork(s, i, (int)m->arg.fork.ufd);
 	if (is_cut_too_small(s))
 		return -E2BIG;
 	switch (m->event) {
-	case UFFD_EVENT_FORK:
-		return take_fork(s, i, (int)m->arg.fork.ufd);
 	case UFFD_EVENT_REMAP:
 		c->cursor = 0;
 		return pieces_move(&c->pieces, m->arg.remap.from, m->arg.remap.to,

@@ -22,6 +22,7 @@
 
 #define ANSWER_MS 30000 /* a peer takes an answer in that time, or is gone */
 #define BODY_MS   5000
+#define PACE_MS   500
 #define FILL_MS   5000 /* for pages that come later: less than who asks waits for an answer */
 
 struct peer {
@@ -176,8 +177,11 @@ static void pace(struct peer *p, size_t bytes)
 	pthread_mutex_lock(&lock);
 	int64_t ms = limits_wait(&limits, p->address, bytes, lr_now_ms());
 	pthread_mutex_unlock(&lock);
-	if (ms > 0)
-		nanosleep(&(struct timespec){ms / 1000, ms % 1000 * 1000000}, NULL);
+	/* In parts, as with a low rate it may be long, and the seed end meanwhile. */
+	for (int64_t part; ms > 0 && !p->held->ended; ms -= part) {
+		part = ms < PACE_MS ? ms : PACE_MS;
+		nanosleep(&(struct timespec){0, part * 1000000}, NULL);
+	}
 }
 
 static int refuse(struct peer *p, uint64_t tag, enum lr_wire_code code)
