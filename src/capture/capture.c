@@ -221,8 +221,9 @@ static int capture(struct cap *c, struct lr_capture_stats *stats, bool *copied, 
 	if (r >= 0 && c->opts->filled)
 		r = cap_pages_fill(c, err);
 	cap_tree_let_go(c);
-	for (size_t i = 0; i < c->n; i++) {
+	for (size_t i = 0; i < c->n; i++)
 		cap_inside_reap(c, &c->p[i]);
+	for (size_t i = 0; i < c->n; i++) {
 		lr_trace_close(&c->p[i].trace);
 		c->p[i].pidfd = lr_close(c->p[i].pidfd);
 		c->p[i].mem = lr_close(c->p[i].mem);

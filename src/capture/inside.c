@@ -19,6 +19,7 @@
 #include "src/base/fd.h"
 #include "src/base/str.h"
 #include "src/capture/state.h"
+#include "src/sys/proc.h"
 #include "src/sys/syscalls.h"
 
 #ifndef PR_GET_TID_ADDRESS
@@ -320,24 +321,50 @@ void cap_inside_end(struct cap_process *p)
 	p->twin = 0;
 }
 
-static int wait_inside(const struct cap_process *p)
+/* A twin that has ended: as we see it, and as its parent does. */
+struct dead {
+	pid_t pid, inside;
+	uint64_t start_time;
+};
+
+/* Somebody else has waited for it, and its number may be another's. */
+static bool is_there(const struct dead *d, struct lr_proc_stat *st)
+{
+	return lr_proc_stat(d->pid, st) == 0 && st->state == 'Z' && st->start_time == d->start_time;
+}
+
+static int wait_inside(const struct cap_process *p, const struct dead *d)
 {
 	struct asking q = {0};
+	struct lr_proc_stat st;
 	int r = lr_trace_hold(p->pid, NULL);
 
 	if (r < 0)
 		return r;
-	ask(&q, SYS_wait4, (uint64_t)p->twin_inside, 0, WNOHANG | (uint64_t)(uint32_t)__WALL, 0);
+	ask(&q, SYS_wait4, (uint64_t)d->inside, 0, WNOHANG | (uint64_t)(uint32_t)__WALL, 0);
 	const struct lr_trace_work work = {.calls = q.call, .n = q.n, .buffer = q.buffer};
-	if (!cap_has_ended(p->pidfd))
+	if (!cap_has_ended(p->pidfd) && (!d->start_time || is_there(d, &st)))
 		r = lr_trace_calls(&p->trace, p->pid, &work, NULL);
 	lr_trace_let_go(p->pid);
 	return r;
 }
 
+/* Whose child it is, now that its parent has ended: that one knows of it as little. */
+static const struct cap_process *heir(const struct cap *c, const struct dead *d)
+{
+	struct lr_proc_stat st;
+
+	for (size_t i = 0; is_there(d, &st) && i < c->n; i++)
+		if (c->p[i].pid == st.ppid && c->p[i].twin_inside > 0)
+			return &c->p[i];
+	return NULL;
+}
+
 /* It is a child of the process, which does not know of it. */
 void cap_inside_reap(struct cap *c, struct cap_process *p)
 {
+	struct lr_proc_stat st = {0};
+
 	for (unsigned i = 0; p->twin_lost && !p->twin && i < 10; i++) {
 		nanosleep(&(struct timespec){.tv_nsec = 1000000}, NULL);
 		p->twin = cap_tree_twin(c, p, true);
@@ -347,9 +374,14 @@ void cap_inside_reap(struct cap *c, struct cap_process *p)
 	/* Without its number, as the process knows it, others might be taken from the process. */
 	if (p->twin_inside <= 0)
 		p->twin_inside = (pid_t)cap_inner_pid(p->twin);
+	(void)!lr_proc_stat(p->twin, &st);
+	const struct dead d = {p->twin, p->twin_inside, st.start_time};
+	const struct cap_process *by = p;
 	cap_inside_end(p);
-	for (unsigned i = 0; i < 3 && p->twin_inside > 0 && wait_inside(p) < 0; i++)
+	for (unsigned i = 0; i < 3 && by && d.inside > 0 && wait_inside(by, &d) < 0; i++) {
 		nanosleep(&(struct timespec){.tv_nsec = 1000000}, NULL);
+		by = heir(c, &d);
+	}
 }
 
 bool cap_has_ended(int pidfd)

@@ -241,3 +241,18 @@ FILTER='{"defaultAction": "SCMP_ACT_ALLOW", "syscalls": [{"names": ["mkdir"], "a
 	assert_has "$output" "anon_inode:[fanotify]"
 	goes_round
 }
+
+@test "fork: who ends while it is copied leaves no child behind that nobody waits for" {
+	start forks
+	for _ in $(seq 15); do
+		seed
+	done
+	goes_round
+	nobody() {
+		local p
+		for p in $(cat "/proc/$(pid_of)/task/$(pid_of)/children"); do
+			! grep -q '^State:.Z' "/proc/$p/status" 2>/dev/null || return 1
+		done
+	}
+	wait_until nobody
+}

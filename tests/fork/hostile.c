@@ -10,6 +10,7 @@
  *	fifo		has a named pipe open whose name is that of shared memory
  *	flight		has sent itself a descriptor
  *	many N		has that many sockets open
+ *	forks		has a child for an instant, again and again, and waits for that one alone
  *	asks DIR	asks to be asked before anything there is opened (fanotify(7)), and answers nobody
  */
 #include <elf.h>
@@ -22,6 +23,7 @@
 #include <sys/fanotify.h>
 #include <sys/socket.h>
 #include <sys/stat.h>
+#include <sys/wait.h>
 #include <unistd.h>
 
 static void put(const char *path, const char *text)
@@ -171,6 +173,19 @@ static int many(unsigned n)
 		round_went();
 }
 
+static int forks(void)
+{
+	for (;;) {
+		pid_t pid = fork();
+		if (!pid) {
+			usleep(4000);
+			_exit(0);
+		}
+		waitpid(pid, NULL, 0);
+		round_went();
+	}
+}
+
 static int asks(const char *path)
 {
 	int fd = fanotify_init(FAN_CLASS_CONTENT | FAN_CLOEXEC, O_RDONLY);
@@ -196,6 +211,8 @@ int main(int argc, char **argv)
 		return fifo();
 	if (strcmp(verb, "flight") == 0)
 		return flight();
+	if (strcmp(verb, "forks") == 0)
+		return forks();
 	if (strcmp(verb, "asks") == 0)
 		return asks(arg);
 	if (strcmp(verb, "many") == 0)
