@@ -187,14 +187,16 @@ static int look_round(struct cap *c, struct lr_err *err)
 /* *copied: what failed then is no fault of the processes, and isn't tried again. */
 static int capture(struct cap *c, struct lr_capture_stats *stats, bool *copied, struct lr_err *err)
 {
-	int r = cap_tree_look(c, err);
+	int r = cap_strangers_hold(c, err);
 
-	if (r < 0)
-		return r;
-	r = cap_strangers_hold(c, err);
-	uint64_t begin = now();
 	if (r >= 0)
-		r = cap_tree_hold(c, err);
+		r = cap_tree_look(c, err);
+	if (r < 0) {
+		cap_strangers_let_go(c);
+		return r;
+	}
+	uint64_t begin = now();
+	r = cap_tree_hold(c, err);
 	if (r >= 0 && cap_has_ended(c->pidfd))
 		r = lr_refuse(err, ECHILD, "process %d has ended", c->opts->pid);
 	if (r >= 0)

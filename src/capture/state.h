@@ -197,7 +197,7 @@ bool cap_tree_bury(struct cap *c);
  * fdinfo) is one of the root's namespace. */
 bool cap_mount_is_inside(struct cap *c, unsigned id);
 int cap_strangers_refuse(struct cap *c, struct lr_err *err);
-/* Where they are left out: before the processes are held. cap_tree_let_go lets them go, too. */
+/* Where they are left out: before the processes are looked at, as this takes a while. cap_tree_let_go lets them go, too. */
 int cap_strangers_hold(struct cap *c, struct lr_err *err);
 void cap_strangers_let_go(struct cap *c);
 /* spaces.c: names and queues of the container's own namespaces. Before it is held. */

@@ -126,6 +126,21 @@ static int hold_stranger(struct cap *c, pid_t pid, struct lr_err *err)
 	return found;
 }
 
+/* Whether its line leads outside, and not to the container's first process. */
+static bool is_stranger(struct cap *c, pid_t pid, const char *ns)
+{
+	struct lr_proc_stat st;
+
+	while (pid != c->opts->pid) {
+		if (!is_in(c, pid, ns))
+			return true;
+		if (lr_proc_stat(pid, &st) < 0)
+			return false;
+		pid = st.ppid;
+	}
+	return false;
+}
+
 static int hold_some(struct cap *c, const char *ns, struct lr_err *err)
 {
 	LR_CLEANUP_DIR DIR *d = opendir("/proc");
@@ -135,7 +150,7 @@ static int hold_some(struct cap *c, const char *ns, struct lr_err *err)
 		return lr_fail(err, errno, "look for other processes of the pid namespace");
 	for (struct dirent *e; (e = readdir(d));) {
 		pid_t pid = (pid_t)atoi(e->d_name);
-		if (pid <= 0 || is_known(c, pid) || !is_in(c, pid, ns))
+		if (pid <= 0 || !is_in(c, pid, ns) || !is_stranger(c, pid, ns))
 			continue;
 		int r = hold_stranger(c, pid, err);
 		if (r < 0)
