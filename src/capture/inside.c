@@ -327,10 +327,14 @@ struct dead {
 	uint64_t start_time;
 };
 
-/* Somebody else has waited for it, and its number may be another's. */
-static bool is_there(const struct dead *d, struct lr_proc_stat *st)
+/* 1: it is; 0: somebody else has waited for it, and its number may be another's; or a negative errno. */
+static int is_there(const struct dead *d, struct lr_proc_stat *st)
 {
-	return lr_proc_stat(d->pid, st) == 0 && st->state == 'Z' && st->start_time == d->start_time;
+	int r = lr_proc_stat(d->pid, st);
+
+	if (r < 0)
+		return r == -ESRCH ? 0 : r;
+	return st->state == 'Z' && st->start_time == d->start_time;
 }
 
 static int wait_inside(const struct cap_process *p, const struct dead *d)
@@ -343,7 +347,10 @@ static int wait_inside(const struct cap_process *p, const struct dead *d)
 		return r;
 	ask(&q, SYS_wait4, (uint64_t)d->inside, 0, WNOHANG | (uint64_t)(uint32_t)__WALL, 0);
 	const struct lr_trace_work work = {.calls = q.call, .n = q.n, .buffer = q.buffer};
-	if (!cap_has_ended(p->pidfd) && (!d->start_time || is_there(d, &st)))
+	const int there = d->start_time ? is_there(d, &st) : 1;
+	if (there < 0)
+		r = there;
+	else if (there && !cap_has_ended(p->pidfd))
 		r = lr_trace_calls(&p->trace, p->pid, &work, NULL);
 	lr_trace_let_go(p->pid);
 	return r;
@@ -354,7 +361,9 @@ static const struct cap_process *heir(const struct cap *c, const struct dead *d)
 {
 	struct lr_proc_stat st;
 
-	for (size_t i = 0; is_there(d, &st) && i < c->n; i++)
+	if (is_there(d, &st) <= 0)
+		return NULL;
+	for (size_t i = 0; i < c->n; i++)
 		if (c->p[i].pid == st.ppid && c->p[i].twin_inside > 0)
 			return &c->p[i];
 	return NULL;
@@ -378,15 +387,20 @@ void cap_inside_reap(struct cap *c, struct cap_process *p)
 	const struct dead d = {p->twin, p->twin_inside, st.start_time};
 	const struct cap_process *by = p;
 	cap_inside_end(p);
-	for (unsigned i = 0; i < 3 && by && d.inside > 0 && wait_inside(by, &d) < 0; i++) {
+	for (unsigned i = 0; i < 3 && d.inside > 0 && wait_inside(by, &d) < 0; i++) {
 		nanosleep(&(struct timespec){.tv_nsec = 1000000}, NULL);
-		by = heir(c, &d);
+		const struct cap_process *other = heir(c, &d);
+		by = other ? other : by;
 	}
 }
 
 bool cap_has_ended(int pidfd)
 {
 	struct pollfd p = {.fd = pidfd, .events = POLLIN};
+	int n;
 
-	return poll(&p, 1, 0) != 0;
+	do
+		n = poll(&p, 1, 0);
+	while (n < 0 && errno == EINTR);
+	return n != 0;
 }
