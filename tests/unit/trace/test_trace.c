@@ -171,8 +171,9 @@ TEST(what_is_stopped_is_left_alone)
 	struct lr_err err = {0};
 	pid_t pid = sleeper(10000);
 
+	siginfo_t info;
 	kill(pid, SIGSTOP);
-	usleep(20000);
+	CHECK_INT(waitid(P_PID, (id_t)pid, &info, WSTOPPED | WNOWAIT), 0);
 	int r = lr_trace_hold(pid, &err);
 	if (r == 0)
 		lr_trace_let_go(pid);
