@@ -5,7 +5,12 @@
 load ../lib/helpers.bash
 
 setup() { common_setup; }
-teardown() { common_teardown; }
+teardown() {
+	local code=0
+	common_teardown || code=$?
+	[ -z "${HOLDER-}" ] || kill "$HOLDER"
+	return $code
+}
 
 mnt() { # JSON
 	cfg --argjson m "$1" '.mounts += [$m]'
@@ -55,13 +60,25 @@ rt_mountinfo() {
 	rt run -b "$BUNDLE" "$ID"
 }
 
+# The runtime is called in a copy of the host's mount namespace: what else runs mounts, too.
+apart() {
+	[ "$(id -u)" = 0 ] || return 0
+	unshare --mount --propagation private sleep 1000 </dev/null >/dev/null 2>&1 3>&- &
+	HOLDER=$!
+	wait_until eval '[ "$(readlink "/proc/$HOLDER/ns/mnt")" != "$(readlink /proc/self/ns/mnt)" ] && [ "$(cat "/proc/$HOLDER/comm")" = sleep ]'
+	printf '#!/bin/sh\nexec nsenter --target %s --mount sh -c '"'cd \"\$0\" && exec \"\$@\"'"' "$PWD" %q "$@"\n' "$HOLDER" "$LEAN_RUNTIME" >apart
+	chmod +x apart
+	LEAN_RUNTIME=$PWD/apart
+}
+
 # But for what the lean profile keeps ready, which goes when the pool is drained.
 mount_table() {
-	grep -v '/\.lean/' /proc/self/mountinfo | sort
+	grep -v '/\.lean/' "/proc/${HOLDER:-self}/mountinfo" | sort
 }
 
 @test "mounts: the host's mount table is untouched" {
 	local before
+	apart
 	before=$(mount_table)
 	rt_sleeper
 	assert_eq "$(mount_table)" "$before"
@@ -469,11 +486,12 @@ as_peers() {
 	cfg '.mounts = [] | .linux.maskedPaths = [] | .linux.readonlyPaths = [] | .root.readonly = true | .linux.rootfsPropagation = "rprivate"'
 	sh_cfg 'echo started; touch /new && echo writable'
 	local before
-	before=$(cat /proc/self/mountinfo)
+	apart
+	before=$(mount_table)
 	run -0 rt run -b "$BUNDLE" "$ID"
 	assert_has "$output" $'started\nwritable'
 	! is_lean || assert_has "$output" "root.readonly is ignored"
-	assert_eq "$(cat /proc/self/mountinfo)" "$before"
+	assert_eq "$(mount_table)" "$before"
 	cfg '.linux.maskedPaths = ["/etc"]'
 	! is_lean || run ! rt run -b "$BUNDLE" "$ID"
 	! is_lean || assert_has "$output" "need a mount namespace"
