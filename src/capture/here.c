@@ -149,6 +149,9 @@ void cap_here_tell(const struct cap *c)
 {
 	for (size_t i = 0; i < c->n_objects; i++) {
 		int r = c->objects[i].here < 0 ? 0 : tell(&c->objects[i]);
+		/* They would wait for ever: what fails for want of memory is tried again. */
+		for (unsigned k = 0; r < 0 && k < 3; k++)
+			r = tell(&c->objects[i]);
 		if (r < 0)
 			lr_warn("who waits in lean_seed_here can't be told of the seed: %s",
 				lr_strerror(-r));

@@ -374,7 +374,7 @@ void cap_inside_reap(struct cap *c, struct cap_process *p)
 {
 	struct lr_proc_stat st = {0};
 
-	for (unsigned i = 0; p->twin_lost && !p->twin && i < 10; i++) {
+	for (unsigned i = 0; p->twin_lost && !p->twin && i < 300; i++) {
 		nanosleep(&(struct timespec){.tv_nsec = 1000000}, NULL);
 		p->twin = cap_tree_twin(c, p, true);
 	}
@@ -401,6 +401,6 @@ bool cap_has_ended(int pidfd)
 
 	do
 		n = poll(&p, 1, 0);
-	while (n < 0 && errno == EINTR);
+	while (n < 0 && (errno == EINTR || errno == ENOMEM));
 	return n != 0;
 }

@@ -27,13 +27,19 @@ static bool is_known(const struct cap *c, pid_t pid)
 	return false;
 }
 
-static bool is_in(struct cap *c, pid_t pid, const char *ns)
+/* 1, 0, or a negative errno: a guess would call one of the container's a stranger, or overlook one. */
+static int is_in(struct cap *c, pid_t pid, const char *ns, struct lr_err *err)
 {
 	char path[48];
 
 	snprintf(path, sizeof(path), "/proc/%d/ns/pid", pid);
+	errno = ENOMEM;
 	const char *its = cap_read_link(c->a, path);
-	return its && lr_streq(its, ns);
+	if (its)
+		return lr_streq(its, ns);
+	return errno == ENOENT || errno == ESRCH || errno == EACCES || errno == EPERM
+		       ? 0
+		       : lr_fail(err, errno, "look for other processes of the pid namespace");
 }
 
 uint64_t cap_ticks(void)
@@ -53,25 +59,27 @@ static bool is_held(const struct cap *c, pid_t pid)
 	return false;
 }
 
-static void refuse(struct cap *c, pid_t pid, const char *ns)
+static int refuse(struct cap *c, pid_t pid, const char *ns, struct lr_err *err)
 {
 	struct cap_thread t = {.tid = pid};
 	const struct cap_process p = {.pid = pid, .threads = &t, .n_threads = 1};
 	struct lr_proc_stat st;
 
 	/* It has ended, or was born in there while we looked. */
-	if (lr_proc_stat(pid, &st) < 0 || is_in(c, st.ppid, ns))
-		return;
+	int r = lr_proc_stat(pid, &st) < 0 ? 1 : is_in(c, st.ppid, ns, err);
+	if (r != 0)
+		return r < 0 ? r : 0;
 	/* Or its parent has ended just then. */
 	const pid_t parent = st.ppid;
 	if (lr_proc_stat(pid, &st) < 0 || st.ppid != parent)
-		return;
+		return 0;
 	if (c->let_go && (st.start_time > c->held_until || is_held(c, pid)))
-		return;
+		return 0;
 	snprintf(t.seed.name, sizeof(t.seed.name), "%s", st.name);
 	cap_refuse(c, &p,
 		   "a parent outside of the container, as those of exec have "
 		   "(end it, or leave it out by --without-exec)");
+	return 0;
 }
 
 /* ---- left out ---------------------------------------------------------------------------------- */
@@ -127,18 +135,19 @@ static int hold_stranger(struct cap *c, pid_t pid, struct lr_err *err)
 }
 
 /* Whether its line leads outside, and not to the container's first process. */
-static bool is_stranger(struct cap *c, pid_t pid, const char *ns)
+static int is_stranger(struct cap *c, pid_t pid, const char *ns, struct lr_err *err)
 {
 	struct lr_proc_stat st;
 
 	while (pid != c->opts->pid) {
-		if (!is_in(c, pid, ns))
-			return true;
+		int r = is_in(c, pid, ns, err);
+		if (r <= 0)
+			return r < 0 ? r : 1;
 		if (lr_proc_stat(pid, &st) < 0)
-			return false;
+			return 0;
 		pid = st.ppid;
 	}
-	return false;
+	return 0;
 }
 
 static int hold_some(struct cap *c, const char *ns, struct lr_err *err)
@@ -150,9 +159,11 @@ static int hold_some(struct cap *c, const char *ns, struct lr_err *err)
 		return lr_fail(err, errno, "look for other processes of the pid namespace");
 	for (struct dirent *e; (e = readdir(d));) {
 		pid_t pid = (pid_t)atoi(e->d_name);
-		if (pid <= 0 || !is_in(c, pid, ns) || !is_stranger(c, pid, ns))
-			continue;
-		int r = hold_stranger(c, pid, err);
+		int r = pid <= 0 ? 0 : is_in(c, pid, ns, err);
+		if (r > 0)
+			r = is_stranger(c, pid, ns, err);
+		if (r > 0)
+			r = hold_stranger(c, pid, err);
 		if (r < 0)
 			return r;
 		found += r;
@@ -206,8 +217,11 @@ int cap_strangers_refuse(struct cap *c, struct lr_err *err)
 		pid_t pid = (pid_t)atoi(e->d_name);
 		if (pid <= 0 || is_known(c, pid))
 			continue;
-		if (is_in(c, pid, ns))
-			refuse(c, pid, ns);
+		int r = is_in(c, pid, ns, err);
+		if (r > 0)
+			r = refuse(c, pid, ns, err);
+		if (r < 0)
+			return r;
 	}
 	return errno ? lr_fail(err, errno, "look for other processes of the pid namespace") : 0;
 }

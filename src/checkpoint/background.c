@@ -75,7 +75,11 @@ static void stay(const struct lr_checkpoint_job *job, pid_t command, int sock,
 
 	o.tell = hand_over;
 	o.tell_arg = &sock;
-	if (prctl(PR_SET_PDEATHSIG, SIGKILL) < 0 || getppid() != command)
+	if (prctl(PR_SET_PDEATHSIG, SIGKILL) < 0) {
+		lr_fail(&err, errno, "end with the command");
+		end_badly(sock, &err);
+	}
+	if (getppid() != command)
 		_exit(1);
 	/* The command has it, too, and lets it go at its end. */
 	lr_close(job->lock);

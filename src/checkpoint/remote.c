@@ -237,11 +237,13 @@ static int choose_source(struct coming *x, const struct lr_checkpoint_opts *o, s
 	return 0;
 }
 
-static bool is_socket(int fd)
+/* A guess would be memory that nobody brings. */
+static int is_socket(int fd, struct lr_err *err)
 {
 	struct stat st;
 
-	return fstat(fd, &st) == 0 && S_ISSOCK(st.st_mode);
+	return fstat(fd, &st) < 0 ? lr_fail(err, errno, "look at what memory comes from")
+				  : S_ISSOCK(st.st_mode);
 }
 
 /* They have mapped it. We may stay as long as the container runs. */
@@ -299,13 +301,16 @@ static uint32_t flags_of(bool prefetch)
 	return prefetch ? LR_WIRE_PREFETCH : 0;
 }
 
-static void comes(struct coming *x)
+static int comes(struct coming *x, struct lr_err *err)
 {
-	const bool by_module = !is_socket(x->seed->lazy);
+	const int by_socket = is_socket(x->seed->lazy, err);
 
-	x->seed->attend = by_module ? NULL : attend;
-	x->seed->ready = by_module ? ready_by_module : ready;
+	if (by_socket < 0)
+		return by_socket;
+	x->seed->attend = by_socket ? attend : NULL;
+	x->seed->ready = by_socket ? ready : ready_by_module;
 	x->seed->arg = x;
+	return 0;
 }
 
 int lr_checkpoint_fetch(const struct lr_checkpoint_opts *o, struct lr_arena *a,
@@ -337,10 +342,9 @@ int lr_checkpoint_fetch(const struct lr_checkpoint_opts *o, struct lr_arena *a,
 		ret->lazy = lr_take_fd(&x->source);
 	}
 	/* It needs nobody any more: its pages are in a file, as those of a seed on a disk. */
-	if (o->eager)
-		ret->lazy = lr_close(ret->lazy);
-	else
-		comes(x);
+	if (!o->eager)
+		return comes(x, err);
+	ret->lazy = lr_close(ret->lazy);
 	return 0;
 }
 
@@ -363,9 +367,7 @@ int lr_checkpoint_reopen(int descriptor, int lazy, bool prefetch, struct lr_aren
 	ret->lazy = lazy;
 	*x = (struct coming){.seed = ret, .flags = flags_of(prefetch), .source = LR_NOFD};
 	memcpy(x->id, ret->seed.header->id, sizeof(x->id));
-	if (lazy >= 0)
-		comes(x);
-	return 0;
+	return lazy >= 0 ? comes(x, err) : 0;
 }
 #else
 int lr_checkpoint_reopen(int descriptor, int lazy, bool prefetch, struct lr_arena *a,
