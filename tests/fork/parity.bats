@@ -90,6 +90,7 @@ compare() {
 		| .linux.gidMappings = .linux.uidMappings | .process.oomScoreAdj = 33
 		| .process.rlimits = [{type: "RLIMIT_NOFILE", soft: 70, hard: 80}]'
 	chmod 755 "$BATS_TEST_TMPDIR"
+	: >"$R/n" # by nobody whom the container does not know
 	chown -R 100000:100000 "$R"
 	compare
 }
