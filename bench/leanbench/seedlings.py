@@ -18,13 +18,14 @@ PATIENCE_S = 120
 class Way:
     """A way to make a seed of a container, and to continue it."""
 
-    def __init__(self, name, engine, here=None, there=None, prefetch=False):
+    def __init__(self, name, engine, here=None, there=None, prefetch=False, background=False):
         """here, there: sockets of the daemons of the two hosts, or None: by files."""
         self.name, self.engine, self.here, self.there, self.prefetch = name, engine, here, there, prefetch
+        self.background = background
 
     def save(self, ident, images):
         if self.here:
-            return ["checkpoint", "--remote", "--forkd", self.here, ident]
+            return ["checkpoint", "--remote", *(["--background"] if self.background else []), "--forkd", self.here, ident]
         return ["checkpoint", f"--engine={self.engine}", "--image-path", images, "--leave-running", ident]
 
     def go_on(self, ident, bundle, images, ticket):
@@ -43,7 +44,8 @@ def add_options(parser, runs):
 def add_ways(parser):
     parser.add_argument("--criu", metavar="PATH", help="the program (default: criu, found in PATH)")
     parser.add_argument("--way", action="append", metavar="NAME",
-                        help="fork, forkd, forkd-prefetch, remote, remote-prefetch, criu (default: all that can be had)")
+                        help="fork, forkd, forkd-prefetch, forkd-background, remote, remote-prefetch, criu (default: all that can be "
+                             "had)")
 
 
 def sizes(args):
@@ -125,7 +127,7 @@ class Nursery:
     def _find(self):
         a, b = (os.path.join(self.work.path, name) for name in ("a.sock", "b.sock"))
         there = [Way("fork", "fork"), Way("forkd", None, a, a), Way("forkd-prefetch", None, a, a, True),
-                 Way("remote", None, a, b), Way("remote-prefetch", None, a, b, True), Way("criu", "criu")]
+                 Way("forkd-background", None, a, a, background=True), Way("remote", None, a, b), Way("remote-prefetch", None, a, b, True), Way("criu", "criu")]
         wanted = self.args.way or [w.name for w in there]
         for name in wanted:
             if name not in (w.name for w in there):

@@ -22,17 +22,17 @@ wrap() {
 }
 
 @test "prepare: the pause is the program's own, and a fork stands beside it" {
-	seeds prepare --mb 1,2 --runs 2 --way fork --way forkd
-	assert_rows 4 'map(.mode) | unique == ["1 MB", "2 MB"]'
-	assert_rows 4 'map(.runtime) | unique == ["fork", "forkd"]'
-	assert_rows 4 'all(.failed == 0 and .runs == 2 and .pause_us.min > 0 and .fork_us.min > 0 and .wall_us.min > .pause_us.min)'
+	seeds prepare --mb 1,2 --runs 2 --way fork --way forkd --way forkd-background
+	assert_rows 6 'map(.mode) | unique == ["1 MB", "2 MB"]'
+	assert_rows 6 'map(.runtime) | unique == ["fork", "forkd", "forkd-background"]'
+	assert_rows 6 'all(.failed == 0 and .runs == 2 and .pause_us.min > 0 and .fork_us.min > 0 and .wall_us.min > .pause_us.min)'
 }
 
 @test "resume and touch: every way there is, with the memory that the parent had" {
 	seeds resume --mb 1 --runs 2 --criu /nowhere/criu
-	assert_rows 6 'map(.runtime) | unique == ["criu", "fork", "forkd", "forkd-prefetch", "remote", "remote-prefetch"]'
-	assert_rows 6 'map(select(.runtime == "criu")) | .[0].skipped == "criu is not installed"'
-	assert_rows 6 'map(select(.runtime != "criu")) | all(.failed == 0 and .runs == 2 and .wall_us.min > 0)'
+	assert_rows 7 'map(.runtime) | unique == ["criu", "fork", "forkd", "forkd-background", "forkd-prefetch", "remote", "remote-prefetch"]'
+	assert_rows 7 'map(select(.runtime == "criu")) | .[0].skipped == "criu is not installed"'
+	assert_rows 7 'map(select(.runtime != "criu")) | all(.failed == 0 and .runs == 2 and .wall_us.min > 0)'
 	seeds touch --mb 1 --runs 1 --way fork --way remote
 	assert_rows 4 'map(.mode) | unique == ["read 1 MB", "write 1 MB"]'
 	assert_rows 4 'all(.failed == 0 and .us_page > 0 and .mb_s > 0)'
