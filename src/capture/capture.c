@@ -189,6 +189,7 @@ static int capture(struct cap *c, struct lr_capture_stats *stats, bool *copied, 
 {
 	int r = cap_strangers_hold(c, err);
 
+	c->holds = true;
 	if (r >= 0)
 		r = cap_tree_look(c, err);
 	if (r < 0) {

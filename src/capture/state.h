@@ -172,6 +172,7 @@ struct cap {
 	char *mounts;                     /* mountinfo of the root */
 	struct lr_capture_filter *filter; /* that was looked at last */
 	bool filter_allows;
+	bool holds;  /* whom it lists, it holds next */
 	bool let_go; /* who has begun after that instant, in clock ticks since boot, is no concern */
 	uint64_t held_until;
 	char *refusals;               /* lines */

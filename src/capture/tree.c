@@ -99,7 +99,9 @@ static int list_threads(struct cap *c, size_t i, struct lr_err *err)
 		p->threads = t;
 		memset(&t[p->n_threads], 0, sizeof(*t));
 		t[p->n_threads].tid = tid;
-		cap_restart_look(c, p->pid, &t[p->n_threads++]);
+		if (c->holds)
+			cap_restart_look(c, p->pid, &t[p->n_threads]);
+		p->n_threads++;
 		found++;
 	}
 	if (errno)
