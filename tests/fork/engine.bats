@@ -31,28 +31,9 @@ start_counter() {
 	wait_until eval '[ "$(count)" -gt 20 ]'
 }
 
-seed() { # ID [OPTION...]
-	local id=$1
-	shift
-	rt_bg checkpoint --engine fork --image-path "$IMG" "$@" "$id"
-}
-
-grow() { # ID [OPTION...]
-	local id=$1
-	shift
-	rt_bg restore --engine fork --detach --image-path "$IMG" --bundle "$BUNDLE" "$@" "$id"
-}
-
 # The file stays: a program may have had it open just then.
 begin_anew() {
 	echo 1 >"$N"
-}
-
-# A program that began again would say less at first than what it had reached.
-came_back() {
-	wait_until eval '[ "$(count)" -gt 1 ]'
-	[ "$(count)" -ge 20 ] || fail "it began again: $(count)"
-	moves
 }
 
 # What a process may do, each of its threads; what it ignores and catches.

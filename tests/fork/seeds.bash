@@ -26,6 +26,26 @@ moves() { # [FILE]
 	wait_until eval '[ "$(count '"${1-}"')" -gt '"$first"' ]'
 }
 
+# By files; tests with daemons have theirs (hosts.bash).
+seed() { # ID [OPTION...]
+	local id=$1
+	shift
+	rt_bg checkpoint --engine fork --image-path "$IMG" "$@" "$id"
+}
+
+grow() { # ID [OPTION...]
+	local id=$1
+	shift
+	rt_bg restore --engine fork --detach --image-path "$IMG" --bundle "$BUNDLE" "$@" "$id"
+}
+
+# A program that began again would say less at first than what it had reached.
+came_back() {
+	wait_until eval '[ "$(count)" -gt 1 ]'
+	[ "$(count)" -ge 20 ] || fail "it began again: $(count)"
+	moves
+}
+
 # The other ends of console sockets.
 
 # manager NAME [OPTION...]: the other end of the socket NAME.sock; what the terminal shows is in NAME.shown.

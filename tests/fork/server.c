@@ -12,6 +12,7 @@
 #include <unistd.h>
 
 #include "src/resume/resume.h"
+#include "src/sys/socket.h"
 
 #define PROCESSES 256
 
@@ -59,29 +60,9 @@ static void cut(struct client *c, uint64_t start, uint64_t end, struct client *t
 	}
 }
 
-static void send_copy(int sock, int fd)
-{
-	char byte = 0;
-	struct iovec iov = {&byte, 1};
-	union {
-		struct cmsghdr h;
-		char room[CMSG_SPACE(sizeof(int))];
-	} control = {0};
-	struct msghdr m = {.msg_iov = &iov,
-			   .msg_iovlen = 1,
-			   .msg_control = &control,
-			   .msg_controllen = sizeof(control.room)};
-
-	control.h = (struct cmsghdr){.cmsg_len = CMSG_LEN(sizeof(int)),
-				     .cmsg_level = SOL_SOCKET,
-				     .cmsg_type = SCM_RIGHTS};
-	memcpy(CMSG_DATA(&control.h), &fd, sizeof(int));
-	sendmsg(sock, &m, MSG_NOSIGNAL);
-}
-
 static struct client *add_client(struct server *s, int fd, const struct lr_seed_mm *mm)
 {
-	send_copy(s->keeper, fd);
+	(void)!lr_socket_send_fd(s->keeper, fd, "", 1);
 	s->c[s->n] = (struct client){.fd = fd, .mm = mm};
 	return &s->c[s->n++];
 }

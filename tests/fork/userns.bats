@@ -30,24 +30,6 @@ start_counter() {
 	wait_until eval '[ "$(count)" -gt 20 ]'
 }
 
-seed() { # ID [OPTION...]
-	local id=$1
-	shift
-	rt_bg checkpoint --engine fork --image-path "$IMG" "$@" "$id"
-}
-
-grow() { # ID [OPTION...]
-	local id=$1
-	shift
-	rt_bg restore --engine fork --detach --image-path "$IMG" --bundle "$BUNDLE" "$@" "$id"
-}
-
-came_back() {
-	wait_until eval '[ "$(count)" -gt 1 ]'
-	[ "$(count)" -ge 20 ] || fail "it began again: $(count)"
-	moves
-}
-
 # As the container sees it.
 rights() {
 	rt exec "$ID" /bin/cat /proc/1/status | grep -E '^(Uid|Gid|Groups|CapInh|CapPrm|CapEff|CapBnd|CapAmb|NoNewPrivs|Seccomp|Seccomp_filters|Threads|SigIgn|SigCgt):'

@@ -19,6 +19,7 @@
 #include "src/base/str.h"
 #include "src/forkctl/forkctl.h"
 #include "src/seed/seed.h"
+#include "src/sys/socket.h"
 #include "tests/forkd/tool.h"
 
 static uint64_t pages;
@@ -47,22 +48,10 @@ static int enrol(int fd)
 /* As src/resume does it: four bytes, and the descriptor. */
 static int hand_over(int sock, int fd)
 {
-	uint32_t index = 0;
-	struct iovec iov = {&index, sizeof(index)};
-	union {
-		struct cmsghdr h;
-		char room[CMSG_SPACE(sizeof(int))];
-	} control = {0};
-	struct msghdr m = {.msg_iov = &iov,
-			   .msg_iovlen = 1,
-			   .msg_control = &control,
-			   .msg_controllen = sizeof(control.room)};
+	const uint32_t index = 0;
 
-	control.h = (struct cmsghdr){.cmsg_len = CMSG_LEN(sizeof(int)),
-				     .cmsg_level = SOL_SOCKET,
-				     .cmsg_type = SCM_RIGHTS};
-	memcpy(CMSG_DATA(&control.h), &fd, sizeof(int));
-	return sendmsg(sock, &m, MSG_NOSIGNAL) < 0 ? -1 : close(fd);
+	return lr_socket_send_fd(sock, fd, (const char *)&index, sizeof(index)) < 0 ? -1
+										    : close(fd);
 }
 
 static int measure(int fd)
