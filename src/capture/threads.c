@@ -17,6 +17,7 @@
 #include "src/base/fd.h"
 #include "src/base/str.h"
 #include "src/capture/state.h"
+#include "src/sys/syscalls.h"
 
 #ifndef NT_X86_XSTATE
 #define NT_X86_XSTATE 0x202
@@ -144,17 +145,9 @@ static int take_pending(struct cap *c, pid_t tid, uint32_t flags, struct lr_seed
 
 /* ---- the rest -------------------------------------------------------------------------------- */
 
-struct sched_attr_v1 {
-	uint32_t size, policy;
-	uint64_t flags;
-	int32_t nice;
-	uint32_t priority;
-	uint64_t runtime, deadline, period;
-};
-
 static int take_scheduling(struct cap *c, struct cap_thread *t, struct lr_err *err)
 {
-	struct sched_attr_v1 a = {0};
+	struct lr_sched_attr a = {0};
 	char path[40], *text;
 	size_t size;
 

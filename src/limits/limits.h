@@ -23,6 +23,7 @@
 #include "libocispec/config.h"
 #include "src/base/arena.h"
 #include "src/base/err.h"
+#include "src/sys/syscalls.h"
 
 /* ---- bit lists: "0-3,7" ----------------------------------------------------------------- */
 
@@ -88,23 +89,9 @@ void lr_limits_grant(const struct lr_limits_rlimits *rlimits, const int32_t *oom
 
 /* ---- scheduler and I/O priority ---------------------------------------------------------- */
 
-/* struct sched_attr of sched_setattr(2), version 1 (5.3), which libc has only since 2.41. */
-struct lr_limits_sched_attr {
-	uint32_t size;
-	uint32_t policy;
-	uint64_t flags;
-	int32_t nice;
-	uint32_t priority;
-	uint64_t runtime;
-	uint64_t deadline;
-	uint64_t period;
-	uint32_t util_min;
-	uint32_t util_max;
-};
-
 struct lr_limits_sched {
 	bool has_scheduler;
-	struct lr_limits_sched_attr attr;
+	struct lr_sched_attr attr;
 	bool has_io_priority;
 	int io_priority; /* as ioprio_set(2) takes it */
 };

@@ -35,12 +35,12 @@ static const struct lr_name io_classes[] = {
 	{"IOPRIO_CLASS_RT", 1},
 };
 
-static int plan_scheduler(const struct oci_scheduler *s, struct lr_limits_sched_attr *ret,
+static int plan_scheduler(const struct oci_scheduler *s, struct lr_sched_attr *ret,
 			  struct lr_err *err)
 {
 	const struct lr_name *policy =
 		s->policy ? lr_name_find(policies, LR_ARRAY_SIZE(policies), s->policy) : NULL;
-	struct lr_limits_sched_attr a = {.size = sizeof(a), .nice = s->nice};
+	struct lr_sched_attr a = {.size = sizeof(a), .nice = s->nice};
 
 	if (!policy) {
 		lr_refuse(err, EINVAL, "unknown scheduling policy \"%s\"",
@@ -116,7 +116,7 @@ int lr_limits_sched_plan(const struct oci_scheduler *scheduler, const struct oci
 	return r;
 }
 
-static int apply_scheduler(const struct lr_limits_sched_attr *attr, struct lr_err *err)
+static int apply_scheduler(const struct lr_sched_attr *attr, struct lr_err *err)
 {
 	if (syscall(SYS_sched_setattr, 0, attr, 0) == 0)
 		return 0;

@@ -127,17 +127,9 @@ static void queue(struct one *x, struct lr_resume_ops *ops, const struct lr_seed
 	}
 }
 
-struct sched_attr_v1 {
-	uint32_t size, policy;
-	uint64_t flags;
-	int32_t nice;
-	uint32_t priority;
-	uint64_t runtime, deadline, period;
-};
-
 static void set_scheduling(struct one *x, struct lr_resume_ops *ops, const struct lr_seed_thread *t)
 {
-	const struct sched_attr_v1 a = {.size = sizeof(a),
+	const struct lr_sched_attr a = {.size = sizeof(a),
 					.policy = t->policy,
 					.flags = t->sched_flags & 1,
 					.nice = t->nice,

@@ -78,6 +78,20 @@ struct lr_dirent {
 };
 ssize_t lr_getdents(int fd, void *buf, size_t size);
 
+/* struct sched_attr of sched_setattr(2), version 1 (5.3), which libc has only since 2.41. */
+struct lr_sched_attr {
+	uint32_t size;
+	uint32_t policy;
+	uint64_t flags;
+	int32_t nice;
+	uint32_t priority;
+	uint64_t runtime;
+	uint64_t deadline;
+	uint64_t period;
+	uint32_t util_min;
+	uint32_t util_max;
+};
+
 /* What older headers lack; values are kernel ABI. */
 #ifndef OPEN_TREE_NAMESPACE
 #define OPEN_TREE_NAMESPACE 2 /* Linux 7.0 */
