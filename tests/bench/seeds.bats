@@ -12,7 +12,11 @@ setup_file() {
 }
 
 seeds() { # COMMAND OPTION...
-	"$BENCH" "$@" --output out.json </dev/null >out.txt 2>err.txt || { cat err.txt >&2; return 1; }
+	"$BENCH" "$@" --output out.json </dev/null >out.txt 2>err.txt || {
+		cat err.txt >&2
+		jq -c '.results[] | select(.error) | [.runtime, .mode, .error]' out.json >&2
+		return 1
+	}
 }
 
 # wrap NAME SCRIPT: lean-runtime but for what the script does with a verb, which is $verb.
