@@ -5,6 +5,7 @@
 
 #include <errno.h>
 #include <signal.h>
+#include <sys/file.h>
 
 #include "src/base/clock.h"
 #include "src/base/fd.h"
@@ -73,6 +74,11 @@ static int run_engine(const struct lr_existing *c, const struct lr_checkpoint_op
 	if (!job.notify)
 		return lr_fail(err, ENOMEM, "checkpoint");
 	int r = lr_compile_read(&bundle, a, &path, &job.config, err);
+	/* Of a process that stays and copies, until its end. */
+	LR_CLEANUP_FD int copying =
+		r >= 0 && o->background ? lr_store_copying(&c->entry, err) : LR_NOFD;
+	if (r >= 0 && o->background && copying < 0)
+		r = copying;
 	if (r >= 0)
 		r = set_frozen(c, false, err);
 	if (r < 0)
@@ -119,15 +125,37 @@ static int await(const struct lr_runtime *rt, const char *id, uint64_t end, stru
 	return lr_checkpoint_await(c.record.pid, pidfd, end, err);
 }
 
+/* Who copies has the container's memory in processes that are in it, and belong to no seed. They are
+ * waited for without the container's lock, so that it can be killed and deleted meanwhile. */
+static int open_uncopied(const struct lr_runtime *rt, const char *id, struct lr_arena *a,
+			 struct lr_existing *ret, struct lr_err *err)
+{
+	for (;;) {
+		int r = lr_container_open(rt, id, true, a, ret, err);
+		if (r >= 0)
+			r = check(rt, ret, err);
+		if (r < 0)
+			return r;
+		LR_CLEANUP_FD int copied = lr_store_copied(&ret->entry, err);
+		if (copied < 0)
+			return copied == -ENOENT ? 0 : copied;
+		lr_container_close(ret);
+		*ret = (struct lr_existing)LR_EXISTING_NONE;
+		lr_debug("checkpoint: %s: the seed before this one is still copied", id);
+		while ((r = flock(copied, LOCK_SH)) < 0 && errno == EINTR)
+			;
+		if (r < 0)
+			return lr_fail(err, errno, "wait for the seed before this one");
+	}
+}
+
 static int save(const struct lr_runtime *rt, const char *id, const struct lr_checkpoint_opts *o,
 		const struct lr_checkpoint_engine *engine, struct lr_err *err)
 {
 	LR_CLEANUP_ARENA struct lr_arena *a = lr_arena_new();
 	LR_CLEANUP_EXISTING struct lr_existing c = LR_EXISTING_NONE;
 
-	int r = lr_container_open(rt, id, true, a, &c, err);
-	if (r >= 0)
-		r = check(rt, &c, err);
+	int r = open_uncopied(rt, id, a, &c, err);
 	if (r >= 0)
 		r = run_engine(&c, o, engine, a, err);
 	if (r < 0 || lr_checkpoint_lives_on(engine, o))

@@ -398,6 +398,7 @@ int lr_store_remove(struct lr_entry *e, struct lr_err *err)
 		 * creation is undone there may be none left. */
 		(void)unlinkat(e->dir, LR_STORE_SECCOMP, 0);
 		(void)unlinkat(e->dir, RECORD_TMP, 0);
+		(void)unlinkat(e->dir, LR_STORE_COPIED, 0);
 		lr_store_fifos_remove(e);
 		r = remove_dir(e);
 	}
@@ -500,4 +501,31 @@ void lr_store_fifos_remove(const struct lr_entry *e)
 {
 	unlinkat(e->dir, LR_STORE_FIFO, 0);
 	unlinkat(e->dir, LR_STORE_ANSWER, 0);
+}
+
+/* ---- whose memory is being copied ------------------------------------------------------------ */
+
+int lr_store_copying(const struct lr_entry *e, struct lr_err *err)
+{
+	LR_CLEANUP_FD int fd =
+		openat(e->dir, LR_STORE_COPIED, O_RDWR | O_CREAT | O_NOFOLLOW | O_CLOEXEC, 0600);
+
+	if (fd < 0 || flock(fd, LOCK_EX | LOCK_NB) < 0)
+		return lr_fail(err, errno, "note that %s/%s is copied", e->store->path, e->id);
+	return lr_take_fd(&fd);
+}
+
+int lr_store_copied(const struct lr_entry *e, struct lr_err *err)
+{
+	LR_CLEANUP_FD int fd = openat(e->dir, LR_STORE_COPIED, O_RDONLY | O_NOFOLLOW | O_CLOEXEC);
+
+	if (fd < 0 && errno == ENOENT)
+		return -ENOENT;
+	if (fd < 0)
+		return lr_fail(err, errno, "see whether %s/%s is copied", e->store->path, e->id);
+	if (flock(fd, LOCK_SH | LOCK_NB) == 0)
+		return -ENOENT;
+	if (errno != EWOULDBLOCK)
+		return lr_fail(err, errno, "see whether %s/%s is copied", e->store->path, e->id);
+	return lr_take_fd(&fd);
 }

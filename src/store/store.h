@@ -36,6 +36,7 @@
 #define LR_STORE_FIFO    "start"
 #define LR_STORE_ANSWER  "answer"
 #define LR_STORE_SECCOMP "seccomp"
+#define LR_STORE_COPIED  "copied"
 
 enum {
 	LR_RECORD_STARTED = 1,    /* set by `run`, which has no fifo: the program was started */
@@ -171,6 +172,14 @@ int lr_store_fifo_waits(const struct lr_store *s, const char *id) LR_MUST_CHECK;
 int lr_store_fifos_open(const struct lr_entry *e, struct lr_store_fifos *ret) LR_MUST_CHECK;
 void lr_store_fifos_remove(const struct lr_entry *e);
 void lr_store_fifos_close(struct lr_store_fifos *f);
+
+/*
+ * A seed's memory may be copied when the command that made it has ended, from processes of ours in
+ * the container. `copying`, under the entry's lock: a descriptor that says so until its last copy
+ * is closed. `copied`: one to wait by with flock(2), LOCK_SH; -ENOENT if nothing is being copied.
+ */
+int lr_store_copying(const struct lr_entry *e, struct lr_err *err) LR_MUST_CHECK;
+int lr_store_copied(const struct lr_entry *e, struct lr_err *err) LR_MUST_CHECK;
 
 /* Exposed for the fuzzer: a record file's bytes. */
 int lr_record_decode(const void *bytes, size_t size, struct lr_arena *a, struct lr_record *ret,

@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Unit tests: entries, locks, and who is believed. */
+#include <fcntl.h>
+#include <sys/file.h>
+
 #include "src/base/fd.h"
 #include "src/store/store.h"
 #include "src/store/trust.h"
@@ -66,6 +69,40 @@ static void life(void)
 	CHECK_INT(lr_store_return(&e, &why), -ENOENT);
 	lr_store_unlock(&e);
 	CHECK_INT(load("one", &r), -ENOENT);
+}
+
+/* For as long as any copy of the descriptor is open, whoever has made it. */
+static void copied(void)
+{
+	struct lr_entry e = LR_ENTRY_NONE;
+
+	CHECK_INT(lr_store_create(&store, "one", &e, &why), 0);
+	CHECK_INT(lr_store_copied(&e, &why), -ENOENT);
+	int fd = lr_store_copying(&e, &why);
+	CHECK_INT(fd >= 0, 1);
+	CHECK_INT(lr_store_copying(&e, &why), -EWOULDBLOCK);
+	int kept = fcntl(fd, F_DUPFD_CLOEXEC, 0);
+	lr_close(fd);
+	int wait = lr_store_copied(&e, &why);
+	CHECK_INT(wait >= 0, 1);
+	CHECK_INT(flock(wait, LOCK_SH | LOCK_NB), -1);
+	lr_close(kept);
+	CHECK_INT(flock(wait, LOCK_SH | LOCK_NB), 0);
+	lr_close(wait);
+	CHECK_INT(lr_store_copied(&e, &why), -ENOENT);
+	CHECK_INT(lr_store_remove(&e, &why), 0);
+	lr_store_unlock(&e);
+}
+
+static void copied_in_store(void)
+{
+	with_store(copied);
+}
+
+TEST(who_copies_is_waited_for)
+{
+	NEED_ROOT();
+	in_child(copied_in_store, 0);
 }
 
 static void life_in_store(void)
