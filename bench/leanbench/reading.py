@@ -17,7 +17,7 @@ KEYS_MAX = 60 # of a row
 SERIES = ("runtime", "candidate", "name") # the first that a row has is what is compared
 # Said about a row, and no reason to set it apart from another.
 REMARKS = ("error", "what", "skipped", "verdict", "reason", "why", "note", "floor")
-NOT_MEASURED = ("runs", "failed", "processes", "containers", "clients", "touch_mb")
+NOT_MEASURED = ("runs", "failed", "processes", "containers", "clients", "mb", "touch_mb")
 HEADINGS = ("config", "test", "function") # other texts of a row say more about what is compared
 NUMBERED = re.compile(r"^(\D*)(\d{1,9})(\D*)$")
 
