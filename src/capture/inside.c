@@ -321,6 +321,25 @@ void cap_inside_end(struct cap_process *p)
 	p->twin = 0;
 }
 
+/* Since its twin was made it has run, and may have executed another program: what was known of its
+ * memory is that of the old one then, which a child may still have. A filter is suspended, so it is not
+ * sent to where its new memory has something else. */
+static int call_anew(pid_t pid, const struct lr_trace_work *work)
+{
+	LR_CLEANUP_ARENA struct lr_arena *a = lr_arena_new();
+	struct cap_maps now;
+	struct lr_trace_process trace;
+	int r = cap_maps_read(a, pid, "maps", &now, NULL);
+
+	if (r >= 0)
+		r = lr_trace_open(pid, now.vdso, now.vdso_end, &trace, NULL);
+	if (r < 0)
+		return r;
+	r = lr_trace_calls(&trace, pid, work, NULL);
+	lr_trace_close(&trace);
+	return r;
+}
+
 /* A twin that has ended: as we see it, and as its parent does. */
 struct dead {
 	pid_t pid, inside;
@@ -351,7 +370,7 @@ static int wait_inside(const struct cap_process *p, const struct dead *d)
 	if (there < 0)
 		r = there;
 	else if (there && !cap_has_ended(p->pidfd))
-		r = lr_trace_calls(&p->trace, p->pid, &work, NULL);
+		r = call_anew(p->pid, &work);
 	lr_trace_let_go(p->pid);
 	return r;
 }

@@ -256,3 +256,18 @@ FILTER='{"defaultAction": "SCMP_ACT_ALLOW", "syscalls": [{"names": ["mkdir"], "a
 	}
 	wait_until nobody
 }
+
+# The code by which its twin is waited for would be written to the memory that it has left, and it be sent there.
+@test "fork: who executes another program while its memory is copied, and leaves the old memory to a child, is not sent astray" {
+	command -v strace >/dev/null || skip "strace is not installed"
+	rm -f "$R/left"
+	start leaves
+	LR_TEST_TAG=$TAG timeout 60 strace -f -o calls -e trace=pwrite64 -e inject=pwrite64:delay_enter=5000 "$LEAN_RUNTIME" --root "$ROOT" \
+		checkpoint --engine fork --image-path "$IMG" "$ID" </dev/null 3>&-
+	[ -e "$R/left" ] || fail "it has not executed anything meanwhile"
+	assert_eq "$(out)" /
+	goes_round
+	for p in $(cat "/proc/$(pid_of)/task/$(pid_of)/children"); do
+		! grep -q '^State:.Z' "/proc/$p/status" || fail "a twin is left that nobody waits for"
+	done
+}

@@ -12,10 +12,15 @@
  *	many N		has that many sockets open
  *	forks		has a child for an instant, again and again, and waits for that one alone
  *	asks DIR	asks to be asked before anything there is opened (fanotify(7)), and answers nobody
+ *	leaves		executes another program as soon as it has been forked by somebody else, and
+ *			leaves its memory to a child
  */
 #include <elf.h>
 #include <fcntl.h>
 #include <pthread.h>
+#include <sched.h>
+#include <signal.h>
+#include <stdbool.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -197,6 +202,38 @@ static int asks(const char *path)
 		round_went();
 }
 
+/* Of children that it has not made, one is there after it was held. */
+static bool has_child(void)
+{
+	char path[64], text[16];
+
+	snprintf(path, sizeof(path), "/proc/self/task/%d/children", getpid());
+	int fd = open(path, O_RDONLY | O_CLOEXEC);
+	ssize_t n = fd < 0 ? -1 : read(fd, text, sizeof(text));
+	close(fd);
+	return n > 0;
+}
+
+static int keeps_memory(void *arg)
+{
+	(void)arg;
+	for (;;)
+		pause();
+}
+
+static int leaves(void)
+{
+	static char stack[65536];
+
+	while (!has_child())
+		round_went();
+	if (clone(keeps_memory, stack + sizeof(stack), CLONE_VM | SIGCHLD, NULL) < 0)
+		return 1;
+	put("/left", "");
+	execl("/bin/hostile", "hostile", "stays", "/", NULL);
+	return 1;
+}
+
 int main(int argc, char **argv)
 {
 	const char *verb = argc > 1 ? argv[1] : "", *arg = argc > 2 ? argv[2] : "";
@@ -215,6 +252,8 @@ int main(int argc, char **argv)
 		return forks();
 	if (strcmp(verb, "asks") == 0)
 		return asks(arg);
+	if (strcmp(verb, "leaves") == 0)
+		return leaves();
 	if (strcmp(verb, "many") == 0)
 		return many((unsigned)atoi(arg));
 	return 2;
