@@ -7,10 +7,12 @@
  * one, ends with it. If the process is killed, lean-forkd calls the seed damaged.
  */
 #define LR_ROOM "checkpoint"
+#include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <signal.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 #include <sys/prctl.h>
 #include <sys/socket.h>
@@ -29,7 +31,24 @@ struct word {
 
 /* ---- the process that stays ------------------------------------------------------------------ */
 
-/* Whoever reads what the command prints would wait for its end. */
+/* Ours are all closed on execve. Those that are not the caller has left open for the command: a lock
+ * that flock(1) takes for it would be kept as long, and who reads from a pipe would wait. */
+static int close_callers(struct lr_err *err)
+{
+	LR_CLEANUP_DIR DIR *d = opendir("/proc/self/fd");
+
+	if (!d)
+		return lr_fail(err, errno, "list the caller's descriptors");
+	for (struct dirent *e; errno = 0, (e = readdir(d));) {
+		const int fd = atoi(e->d_name), flags = fd > 2 ? fcntl(fd, F_GETFD) : -1;
+		if (flags >= 0 && !(flags & FD_CLOEXEC))
+			close(fd);
+	}
+	return errno ? lr_fail(err, errno, "list the caller's descriptors") : 0;
+}
+
+/* Whoever reads what the command prints would wait for its end, and who unmounts where it was begun
+ * would be refused. */
 static int leave(struct lr_err *err)
 {
 	LR_CLEANUP_FD int null = lr_open("/dev/null", O_RDWR | O_CLOEXEC);
@@ -37,8 +56,11 @@ static int leave(struct lr_err *err)
 	if (null < 0 || dup2(null, 0) < 0 || dup2(null, 1) < 0 || dup2(null, 2) < 0)
 		return lr_fail(err, errno, "leave the terminal");
 	lr_log_set_sink(NULL, NULL);
+	int r = close_callers(err);
+	if (r >= 0 && chdir("/") < 0)
+		r = lr_fail(err, errno, "leave the caller's directory");
 	setsid(); /* it leads no group of processes, so this succeeds */
-	return 0;
+	return r;
 }
 
 static int hand_over(void *arg, const char *ticket, struct lr_err *err)

@@ -53,9 +53,12 @@ processes() {
 @test "background: the command ends with the ticket, and what stays keeps nothing of it" {
 	python 48
 	start
+	exec 9>lock # as of flock(1)
 	slow_seed 200
+	exec 9>&-
 	wait_until eval '[ -z "$(find /proc/'"$copying"'/fd -lname "'"$PWD"'/slow.err")" ]'
-	assert_eq "$(find "/proc/$copying/fd" -lname "$TICKET" -o -lname "$PWD/slow.err" -o -lname "*/$ID")" ""
+	assert_eq "$(find "/proc/$copying/fd" -lname "$TICKET" -o -lname "$PWD/slow.err" -o -lname "$PWD/lock" -o -lname "*/$ID")" ""
+	assert_eq "$(readlink "/proc/$copying/cwd")" /
 	# Others may change the container meanwhile.
 	timeout 10 "$LEAN_RUNTIME" --root "$ROOT" pause "$ID"
 	timeout 10 "$LEAN_RUNTIME" --root "$ROOT" resume "$ID"
