@@ -59,7 +59,7 @@ static int look(struct cap *c, const char *maps, struct lr_err *err)
 		if (r >= 0 && !i)
 			r = cap_tmpfs_look(c, err);
 		if (r >= 0 && !i)
-			cap_terminal_look(c);
+			r = cap_terminal_look(c, err);
 		if (r >= 0 && !(p->seed.flags & LR_SEED_ZOMBIE))
 			r = look_inside(c, p, maps, err);
 		if (i && has_gone(p, r)) {
@@ -68,7 +68,7 @@ static int look(struct cap *c, const char *maps, struct lr_err *err)
 		}
 	}
 	if (r >= 0)
-		cap_terminal_find(c);
+		r = cap_terminal_find(c, err);
 	return r < 0 ? r : cap_channels_find(c, err);
 }
 

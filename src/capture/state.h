@@ -256,10 +256,10 @@ bool cap_id_inside(const struct cap *c, const struct cap_map *map, uint32_t *id)
 void cap_ids_of_thread(struct cap *c, const struct cap_process *p, struct cap_thread *t);
 /* terminal.c: before files are looked at; whether that descriptor is it; when all processes were
  * looked at: whose it is. */
-void cap_terminal_look(struct cap *c);
+int cap_terminal_look(struct cap *c, struct lr_err *err);
 bool cap_terminal_is(const struct cap *c, const struct cap_process *p, int fd,
 		     const struct stat *st);
-void cap_terminal_find(struct cap *c);
+int cap_terminal_find(struct cap *c, struct lr_err *err);
 void cap_terminal_put(const struct cap *c, struct lr_seed_writer *w);
 
 /* files.c, channels.c, objects.c */

@@ -25,19 +25,36 @@
 #include "src/capture/state.h"
 #include "src/sys/path.h"
 
-/* As a path, which opens nothing: it is an image's until it is known. */
-static int open_console(struct cap *c, struct stat *st)
+/* Whether what is at /dev/console is a pseudo-terminal. 1, 0, or a negative errno. */
+static int is_terminal(int fd, struct stat *st)
+{
+	if (fstat(fd, st) < 0)
+		return -errno;
+	if (!S_ISCHR(st->st_mode) || !lr_terminal_is_slave(st->st_rdev))
+		return 0;
+	const long magic = lr_fs_magic(fd);
+	return magic < 0 ? (int)magic : magic == DEVPTS_SUPER_MAGIC;
+}
+
+/* As a path, which opens nothing: it is an image's until it is known. LR_NOFD: it is none any more. */
+static int open_console(struct cap *c, int *ret, struct stat *st, struct lr_err *err)
 {
 	char path[32];
 
+	*ret = LR_NOFD;
 	snprintf(path, sizeof(path), "/proc/%d/root", c->opts->pid);
 	LR_CLEANUP_FD int root = lr_open(path, O_PATH | O_DIRECTORY | O_CLOEXEC);
-	int fd = root < 0 ? -errno : lr_open_in_nolinks(root, "/dev/console", O_PATH, 0);
-	if (fd >= 0 && fstat(fd, st) == 0 && S_ISCHR(st->st_mode) &&
-	    lr_terminal_is_slave(st->st_rdev) && lr_fs_magic(fd) == DEVPTS_SUPER_MAGIC)
-		return fd;
-	lr_close(fd);
-	return LR_NOFD;
+	if (root < 0)
+		return lr_fail(err, errno, "open %s", path);
+	LR_CLEANUP_FD int fd = lr_open_in_nolinks(root, "/dev/console", O_PATH, 0);
+	if (fd == -ENOENT || fd == -ENOTDIR || fd == -ELOOP)
+		return 0;
+	int r = fd < 0 ? fd : is_terminal(fd, st);
+	if (r < 0)
+		return lr_fail(err, -r, "look at the container's /dev/console");
+	if (r)
+		*ret = lr_take_fd(&fd);
+	return 0;
 }
 
 static int read_modes(struct lr_seed_terminal *t, int fd, uint8_t *line)
@@ -62,25 +79,26 @@ static int read_modes(struct lr_seed_terminal *t, int fd, uint8_t *line)
 	return 0;
 }
 
-void cap_terminal_look(struct cap *c)
+int cap_terminal_look(struct cap *c, struct lr_err *err)
 {
 	struct cap_terminal *t = &c->terminal;
 	struct stat st;
 	uint8_t line = 0;
+	LR_CLEANUP_FD int console = LR_NOFD;
 
-	if (!c->opts->terminal)
-		return;
-	LR_CLEANUP_FD int console = open_console(c, &st);
+	int r = c->opts->terminal ? open_console(c, &console, &st, err) : 0;
+	if (r < 0 || !c->opts->terminal)
+		return r;
 	if (console < 0) {
 		cap_refuse(c, c->p, "/dev/console is not the container's terminal any more");
-		return;
+		return 0;
 	}
 	/* When nobody else has it open, who reads the master hears that it is closed once more. */
 	LR_CLEANUP_FD int fd = cap_open_again(console, O_RDWR | O_NOCTTY | O_NONBLOCK);
-	int r = fd < 0 ? -errno : read_modes(&t->seed, fd, &line);
+	r = fd < 0 ? -errno : read_modes(&t->seed, fd, &line);
 	if (r < 0) {
 		cap_refuse(c, c->p, "the container's terminal is gone: %s", lr_strerror(-r));
-		return;
+		return 0;
 	}
 	if (line)
 		cap_refuse(c, c->p, "line discipline %u of the container's terminal", line);
@@ -89,6 +107,7 @@ void cap_terminal_look(struct cap *c)
 	t->inode = st.st_ino;
 	t->number = st.st_rdev;
 	t->is = true;
+	return 0;
 }
 
 bool cap_terminal_is(const struct cap *c, const struct cap_process *p, int fd,
@@ -115,37 +134,48 @@ struct ids {
 	dev_t terminal; /* 0: none */
 };
 
-static bool read_ids(struct cap *c, const struct cap_process *p, struct ids *ret)
+/* 1: it has them. 0: it has ended. Or a negative errno: who is left out might be whose the terminal is. */
+static int read_ids(struct cap *c, const struct cap_process *p, struct ids *ret, struct lr_err *err)
 {
 	char path[32], *text;
 	size_t size;
 	int tty = 0;
 
 	snprintf(path, sizeof(path), "/proc/%d/stat", p->pid);
-	if (p->seed.flags & LR_SEED_ZOMBIE || cap_read_all(c->a, path, &text, &size, NULL) < 0)
-		return false;
+	if (p->seed.flags & LR_SEED_ZOMBIE)
+		return 0;
+	int r = cap_read_all(c->a, path, &text, &size, err);
+	if (r < 0)
+		return r == -ENOENT || r == -ESRCH ? 0 : r;
 	const char *at = strrchr(text, ')');
 	if (!at || sscanf(at + 1, " %*c %*d %d %d %d %d", &ret->group, &ret->session, &tty,
 			  &ret->foreground) != 4)
-		return false;
+		return lr_refuse(err, EIO, "%s has another form", path);
 	ret->terminal = tty ? lr_terminal_device((unsigned)tty) : 0;
-	return true;
+	return 1;
 }
 
 /* Of a process that is in that group. */
-static uint32_t inner_group(struct cap *c, pid_t group)
+static int inner_group(struct cap *c, pid_t group, uint32_t *ret, struct lr_err *err)
 {
 	struct ids x;
 
-	for (size_t i = 0; i < c->n; i++)
-		if (read_ids(c, &c->p[i], &x) && x.group == group)
-			return c->p[i].seed.pgid;
-	/* All of it has ended, and nobody has been put there since. */
+	/* If all of it has ended, nobody has been put there since. */
+	*ret = 0;
+	for (size_t i = 0; i < c->n; i++) {
+		int r = read_ids(c, &c->p[i], &x, err);
+		if (r < 0)
+			return r;
+		if (r && x.group == group) {
+			*ret = c->p[i].seed.pgid;
+			return 0;
+		}
+	}
 	return 0;
 }
 
-static void note_owner(struct cap *c, const struct cap_process *p, const struct ids *x,
-		       pid_t *session)
+static int note_owner(struct cap *c, const struct cap_process *p, const struct ids *x,
+		      pid_t *session, struct lr_err *err)
 {
 	struct cap_terminal *t = &c->terminal;
 
@@ -154,31 +184,44 @@ static void note_owner(struct cap *c, const struct cap_process *p, const struct 
 			t->seed.session = c->p[i].seed.pid;
 	if (!t->seed.session) {
 		cap_refuse(c, p, "a controlling terminal by a session of the outside");
-		return;
+		return 0;
 	}
 	*session = x->session;
-	t->seed.foreground = inner_group(c, x->foreground);
+	return inner_group(c, x->foreground, &t->seed.foreground, err);
 }
 
-void cap_terminal_find(struct cap *c)
+/* Of one process; *session: whose the terminal is, as far as that is known. */
+static int find_owner(struct cap *c, const struct cap_process *p, pid_t *session,
+		      struct lr_err *err)
+{
+	const struct cap_terminal *t = &c->terminal;
+	struct ids x;
+	int r = read_ids(c, p, &x, err);
+
+	if (r <= 0 || !x.terminal)
+		return r;
+	if (t->is && !*session && x.terminal == t->number)
+		r = note_owner(c, p, &x, session, err);
+	/* Another devpts may have one of the same number, but no other session this one. */
+	if (!t->is || x.terminal != t->number || (*session && x.session != *session))
+		cap_refuse(c, p, "a controlling terminal that is not the container's");
+	return r;
+}
+
+int cap_terminal_find(struct cap *c, struct lr_err *err)
 {
 	pid_t session = 0;
 	struct ids x;
+	int r = 0;
 
-	for (size_t i = 0; c->opts->terminal && i < c->n; i++) {
-		const struct cap_process *p = &c->p[i];
-		if (!read_ids(c, p, &x) || !x.terminal)
-			continue;
-		if (c->terminal.is && !session && x.terminal == c->terminal.number)
-			note_owner(c, p, &x, &session);
-		/* Another devpts may have one of the same number, but no other session this one. */
-		if (!c->terminal.is || x.terminal != c->terminal.number ||
-		    (session && x.session != session))
-			cap_refuse(c, p, "a controlling terminal that is not the container's");
-	}
-	for (size_t i = 0; session && i < c->n; i++)
-		if (read_ids(c, &c->p[i], &x) && x.session == session && !x.terminal)
+	for (size_t i = 0; c->opts->terminal && r >= 0 && i < c->n; i++)
+		r = find_owner(c, &c->p[i], &session, err);
+	for (size_t i = 0; session && r >= 0 && i < c->n; i++) {
+		r = read_ids(c, &c->p[i], &x, err);
+		if (r > 0 && x.session == session && !x.terminal)
 			cap_refuse(c, &c->p[i], "it has left the terminal of its session");
+	}
+	return r < 0 ? r : 0;
 }
 
 void cap_terminal_put(const struct cap *c, struct lr_seed_writer *w)
