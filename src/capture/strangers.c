@@ -92,6 +92,14 @@ static bool holds(const struct cap *c, pid_t tid)
 	return false;
 }
 
+/* Who is gone is none. Of any other one that can't be looked at, nobody would know that it runs. */
+static int unless_gone(int r, struct lr_err *err)
+{
+	return r >= 0 || r == -ENOENT || r == -ESRCH
+		       ? 0
+		       : lr_fail(err, -r, "look for other processes of the pid namespace");
+}
+
 /* 1: it is held now. 0: it is gone, or another's. */
 static int hold_thread(struct cap *c, pid_t pid, pid_t tid, struct lr_err *err)
 {
@@ -106,8 +114,9 @@ static int hold_thread(struct cap *c, pid_t pid, pid_t tid, struct lr_err *err)
 		return r == -ESRCH ? 0 : r;
 	snprintf(path, sizeof(path), "/proc/%d/task/%d", pid, tid);
 	if (access(path, F_OK) < 0) {
+		r = unless_gone(-errno, err);
 		lr_trace_let_go(tid);
-		return 0;
+		return r;
 	}
 	v[c->n_strangers++] = (struct cap_stranger){pid, tid};
 	return 1;
@@ -122,16 +131,20 @@ static int hold_stranger(struct cap *c, pid_t pid, struct lr_err *err)
 
 	snprintf(path, sizeof(path), "/proc/%d/task", pid);
 	LR_CLEANUP_DIR DIR *d = opendir(path);
-	if (!d || lr_proc_stat(pid, &st) < 0 || st.dies)
+	int r = d ? lr_proc_stat(pid, &st) : -errno;
+	if (r < 0)
+		return unless_gone(r, err);
+	if (st.dies)
 		return 0;
-	for (struct dirent *e; (e = readdir(d));) {
+	for (struct dirent *e; errno = 0, (e = readdir(d));) {
 		pid_t tid = (pid_t)atoi(e->d_name);
-		int r = tid <= 0 || holds(c, tid) ? 0 : hold_thread(c, pid, tid, err);
+		r = tid <= 0 || holds(c, tid) ? 0 : hold_thread(c, pid, tid, err);
 		if (r < 0)
 			return r;
 		found += r;
 	}
-	return found;
+	r = unless_gone(-errno, err);
+	return r < 0 ? r : found;
 }
 
 /* Whether its line leads outside, and not to the container's first process. */
@@ -143,8 +156,9 @@ static int is_stranger(struct cap *c, pid_t pid, const char *ns, struct lr_err *
 		int r = is_in(c, pid, ns, err);
 		if (r <= 0)
 			return r < 0 ? r : 1;
-		if (lr_proc_stat(pid, &st) < 0)
-			return 0;
+		r = lr_proc_stat(pid, &st);
+		if (r < 0)
+			return unless_gone(r, err);
 		pid = st.ppid;
 	}
 	return 0;
@@ -157,7 +171,7 @@ static int hold_some(struct cap *c, const char *ns, struct lr_err *err)
 
 	if (!d)
 		return lr_fail(err, errno, "look for other processes of the pid namespace");
-	for (struct dirent *e; (e = readdir(d));) {
+	for (struct dirent *e; errno = 0, (e = readdir(d));) {
 		pid_t pid = (pid_t)atoi(e->d_name);
 		int r = pid <= 0 ? 0 : is_in(c, pid, ns, err);
 		if (r > 0)
@@ -168,7 +182,7 @@ static int hold_some(struct cap *c, const char *ns, struct lr_err *err)
 			return r;
 		found += r;
 	}
-	return found;
+	return errno ? lr_fail(err, errno, "look for other processes of the pid namespace") : found;
 }
 
 int cap_strangers_hold(struct cap *c, struct lr_err *err)
