@@ -34,24 +34,19 @@
 bool lr_tty_no_gptpeer;
 bool lr_tty_no_open_tree;
 
-static bool on_devpts(int fd)
-{
-	return lr_fs_magic(fd) == DEVPTS_SUPER_MAGIC;
-}
-
 /* The container's devpts as an O_PATH directory. */
 static int open_devpts(int rootfd, struct lr_err *err)
 {
-	int fd = lr_open_in_nolinks(rootfd, "/dev/pts", O_PATH | O_DIRECTORY, 0);
+	LR_CLEANUP_FD int fd = lr_open_in_nolinks(rootfd, "/dev/pts", O_PATH | O_DIRECTORY, 0);
+	const long magic = fd < 0 ? fd : lr_fs_magic(fd);
 
-	if (fd >= 0 && on_devpts(fd))
-		return fd;
-	int r = fd < 0 ? lr_fail(err, -fd, "cannot open /dev/pts in the container")
-		       : lr_refuse(err, ENOTTY,
-				   "/dev/pts in the container is not a devpts file system");
-	lr_close(fd);
-	lr_err_hint(err, "process.terminal needs a mount of type devpts on /dev/pts");
-	return r;
+	if (magic == DEVPTS_SUPER_MAGIC)
+		return lr_take_fd(&fd);
+	if (magic < 0)
+		lr_fail(err, (int)-magic, "cannot open /dev/pts in the container");
+	else
+		lr_refuse(err, ENOTTY, "/dev/pts in the container is not a devpts file system");
+	return lr_err_hint(err, "process.terminal needs a mount of type devpts on /dev/pts");
 }
 
 /* A file bound over from elsewhere, another devpts for one, shows as another device. */
@@ -125,14 +120,15 @@ static int open_slave(int pts, int master, unsigned number)
 	return fd >= 0 ? fd : -errno;
 }
 
-static bool is_slave(int fd, int pts, unsigned number)
+/* 1, 0, or a negative errno. */
+static int is_slave(int fd, int pts, unsigned number)
 {
-	struct stat st;
+	struct stat st, dir;
 
-	if (fstat(fd, &st) < 0 || !S_ISCHR(st.st_mode))
-		return false;
-	return same_device(fd, pts) && major(st.st_rdev) >= PTS_MAJOR_FIRST &&
-	       major(st.st_rdev) <= PTS_MAJOR_LAST &&
+	if (fstat(fd, &st) < 0 || fstat(pts, &dir) < 0)
+		return -errno;
+	return S_ISCHR(st.st_mode) && st.st_dev == dir.st_dev &&
+	       major(st.st_rdev) >= PTS_MAJOR_FIRST && major(st.st_rdev) <= PTS_MAJOR_LAST &&
 	       (major(st.st_rdev) - PTS_MAJOR_FIRST) * 256 + minor(st.st_rdev) == number;
 }
 
@@ -275,7 +271,10 @@ int lr_tty_open_pty(int rootfd, const struct lr_tty_console *console, struct lr_
 	slave = open_slave(pts, master, number);
 	if (slave < 0)
 		return lr_fail(err, -slave, "cannot open the pseudo-terminal's slave");
-	if (!is_slave(slave, pts, number))
+	r = is_slave(slave, pts, number);
+	if (r < 0)
+		return lr_fail(err, -r, "cannot stat the pseudo-terminal's slave");
+	if (!r)
 		return lr_refuse(
 			err, ENOTTY,
 			"the pseudo-terminal's slave is not terminal %u of /dev/pts in the "
