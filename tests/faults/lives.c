@@ -19,6 +19,7 @@
 #include <sys/stat.h>
 #include <sys/wait.h>
 #include <sys/xattr.h>
+#include <termios.h>
 #include <time.h>
 #include <unistd.h>
 
@@ -236,6 +237,8 @@ void lives(bool here)
 	fill(memory, WORDS, true);
 	fill(shared->pattern, 256, true);
 	look_at_files();
+	if (isatty(0) && (tcgetsid(0) != getsid(0) || tcgetpgrp(0) != getpgrp()))
+		wrong("the terminal is not its own any more");
 	close(ends[0]);
 	free(memory);
 	munmap(shared, sizeof(*shared));

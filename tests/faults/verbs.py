@@ -4,7 +4,9 @@ import json
 import os
 import shutil
 import signal
+import socket
 import subprocess
+import threading
 import time
 from pathlib import Path
 
@@ -377,7 +379,12 @@ class Seeds(Verb):
     needs_x86 = True
     edit = staticmethod(lives("stay"))
     start = ("run", "-d")
+    also = ""  # options of each checkpoint
     probes = tells = False
+
+    def shown(self, name):
+        """Options by which what a container says comes into that file, where it is not said to its standard output."""
+        return ""
 
     def live(self, place, name="more"):
         """Until the container's world has begun."""
@@ -432,14 +439,16 @@ class MakesSeed(Seeds):
         bundle = place.bundle(self.name, self.edit)
         place.rt("delete", "--force", place.id, out="deleted", err="deleted.err")
         place.go.touch()
-        code, _, err = place.rt(*f"restore --engine=fork -d {source} -b {bundle} {place.id}".split(), out=name, err="err2")
+        words = f"restore --engine=fork -d {source} {self.shown(name)} -b {bundle} {place.id}"
+        code, _, err = place.rt(*words.split(), out=name, err="err2")
         return [f"the seed is of no use: {err.strip()}"] if code != 0 else self.well(place, name)
 
     def lives_on(self, place, killed=False):
         """It becomes a seed again, goes on after that, and so does what comes of that seed."""
         if self.status(place) != "running":
             return [f"the container is '{self.status(place)}' and not 'running'"]
-        code, _, err = place.rt("checkpoint", "--engine=fork", "--image-path", "img2", place.id, out="dropped", err="err2")
+        words = f"checkpoint --engine=fork --image-path img2 {self.also} {place.id}"
+        code, _, err = place.rt(*words.split(), out="dropped", err="err2")
         problems = [f"it can't become a seed again: {err.strip()}"] if code != 0 else []
         place.go.touch()
         problems += self.well(place, "more", dead=killed)
@@ -513,7 +522,7 @@ class ContinuesSeed(Seeds):
 
     def seed(self, place, words, out):
         bundle = place.bundle(self.name, self.edit)
-        place.must("run", "-d", "-b", bundle, place.id, out="more")
+        place.must("run", "-d", *self.shown("more").split(), "-b", bundle, place.id, out="more")
         self.live(place)
         return place.must(*words.split(), place.id, out=out)
 
@@ -596,6 +605,134 @@ class ContinuesSeedTwice(ContinuesSeed):
         super().finish(place)
         said = [place.rt("delete", "--force", f"{place.cgroup}-{i}", out="deleted", err="deleted.err") for i in (1, 2)]
         return [f"delete --force: {s}" for s in said if s != (0, "", "")]
+
+
+class Console:
+    """The other end of a console socket: what is shown by terminals that come there is in a file."""
+
+    def __init__(self, place, name):
+        self.path, self.name = place.dir / (name + ".sock"), place.dir / name
+        self.path.unlink(missing_ok=True)
+        self.socket = socket.socket(socket.AF_UNIX)
+        self.socket.bind(str(self.path))
+        self.socket.listen()
+        threading.Thread(target=self.accept, daemon=True).start()
+
+    def accept(self):
+        while True:
+            try:
+                with self.socket.accept()[0] as peer:
+                    fds = socket.recv_fds(peer, 4096, 1)[1]
+            except OSError:
+                return
+            for fd in fds:
+                threading.Thread(target=self.show, args=(fd,), daemon=True).start()
+
+    def show(self, fd):
+        while True:
+            try:
+                text = os.read(fd, 65536)
+            except OSError:
+                break  # nobody has it any more
+            with self.name.open("ab") as f:
+                f.write(text.replace(b"\r", b""))
+        os.close(fd)
+
+    def end(self):
+        self.socket.shutdown(socket.SHUT_RDWR)
+        self.socket.close()
+        self.path.unlink(missing_ok=True)
+
+
+class OnTerminal:
+    """The container has a terminal, and its manager each one's other end."""
+
+    consoles = ()
+
+    def shown(self, name):
+        return f"--console-socket {name}.sock"
+
+    def setup(self, place):
+        self.consoles = [Console(place, name) for name in ("more", "out", "out2")]
+        super().setup(place)
+
+    def finish(self, place):
+        problems = super().finish(place)
+        for c in self.consoles:
+            c.end()
+        self.consoles = ()
+        return problems
+
+
+def on_terminal(edit):
+    def edit_terminal(config, place):
+        edit(config, place)
+        config["process"]["terminal"] = True
+
+    return edit_terminal
+
+
+def in_user_namespace(edit, first=100000):
+    def edit_user(config, place):
+        edit(config, place)
+        config["linux"]["namespaces"].append({"type": "user"})
+        maps = [{"containerID": 0, "hostID": first, "size": 5000}]
+        config["linux"].update(uidMappings=maps, gidMappings=maps)
+
+    return edit_user
+
+
+class MakesTerminalSeed(OnTerminal, MakesSeed):
+    edit = staticmethod(on_terminal(lives("stay")))
+    start = ("run", "-d", "--console-socket", "more.sock")
+
+
+class ContinuesTerminalSeed(OnTerminal, ContinuesSeed):
+    def __init__(self, name):
+        super().__init__(name, "-d --console-socket out.sock", "stay")
+        self.edit = on_terminal(self.edit)
+
+
+class MakesUserSeed(MakesSeed):
+    edit = staticmethod(in_user_namespace(lives("stay")))
+
+
+class ContinuesUserSeed(ContinuesSeed):
+    def __init__(self, name):
+        super().__init__(name, "-d", "stay")
+        self.edit = in_user_namespace(self.edit)
+
+
+class MakesSeedWithoutExec(MakesSeed):
+    """What `exec` sent in stands still meanwhile, runs on then, and is not in the seed."""
+
+    also = "--without-exec"
+
+    def __init__(self, name):
+        super().__init__(name, self.also)
+
+    def setup(self, place):
+        super().setup(place)
+        before = place.children()
+        place.must("exec", "-d", place.id, "/bin/probe", "stay", out="dropped")
+        self.sent = [p for p in place.children() - before if place.name_of(p)[0] == "probe"]
+        if len(self.sent) != 1:
+            raise Broken(f"exec sends in {self.sent}")
+
+    def runs(self, place):
+        """The last seed has ended it, with the container."""
+        for _ in range(1000):
+            name, state = place.name_of(self.sent[0])
+            if not name or state not in "tT":
+                return []
+            time.sleep(0.002)
+        return ["what exec sent in stands still"]
+
+    def worked(self, place):
+        return self.runs(place) + super().worked(place)
+
+    def after(self, place, status, killed, before):
+        return self.runs(place) + super().after(place, status, killed, before)
 
 
 class Forkd:
@@ -896,8 +1033,13 @@ VERBS = [
     MakesSeed("checkpoint-fork"),
     MakesSeed("checkpoint-fork-stop", "--stop", stop=True),
     MakesSeedHere("checkpoint-fork-here"),
+    MakesTerminalSeed("checkpoint-fork-terminal"),
+    MakesUserSeed("checkpoint-fork-userns"),
+    MakesSeedWithoutExec("checkpoint-fork-without-exec"),
     ContinuesSeed("restore-fork", ""),
     ContinuesSeed("restore-fork-detached", "-d", "stay"),
+    ContinuesTerminalSeed("restore-fork-terminal"),
+    ContinuesUserSeed("restore-fork-userns"),
     MakesRemoteSeed("checkpoint-remote"),
     MakesRemoteSeed("checkpoint-remote-stop", "--stop", stop=True),
     MakesRemoteSeedLater("checkpoint-remote-background", "--background"),
