@@ -23,6 +23,10 @@ static uint32_t call_of(const char *wchan, const uint64_t args[6])
 		return SYS_futex;
 	if (strstr(wchan, "poll"))
 		return SYS_poll;
+	/* Of the processor time of another thread, whose clock has a number below 0: of 32 bits, it may
+	 * look like memory. */
+	if (strstr(wchan, "cpu_n") || (int64_t)args[0] < 0)
+		return SYS_clock_nanosleep;
 	/* The function that sleeps is none that is shown, so it may be its caller's. */
 	if (strstr(wchan, "nanosleep") || strstr(wchan, "nsleep") || strstr(wchan, "syscall"))
 		return args[0] < CLOCKS ? SYS_clock_nanosleep : SYS_nanosleep;

@@ -316,13 +316,20 @@ static uint32_t restart_of(const char *text, const char *wchan)
 
 TEST(what_a_call_was_that_goes_on)
 {
-	static const char sleeps[] = "219 0x1 0x0 0x7ffe 0x0 0x0 0x6 0x7fff10 0x401000\n",
-			  waits[] = "219 0x7fca10 0x0 0x0 0x7fca20 0x0 0x6 0x7fff10 0x401000\n";
+	static const char
+		sleeps[] = "219 0x1 0x0 0x7ffe 0x0 0x0 0x6 0x7fff10 0x401000\n",
+		waits[] = "219 0x7fca10 0x0 0x0 0x7fca20 0x0 0x6 0x7fff10 0x401000\n",
+		cpu[] = "219 0xffffffffffffffee 0x0 0x7fca20 0x0 0x0 0x6 0x7fff10 0x401000\n",
+		cpu_int[] = "219 0xffffffee 0x0 0x7fca20 0x0 0x0 0x6 0x7fff10 0x401000\n";
 
 	CHECK_INT(restart_of(sleeps, "hrtimer_nanosleep"), SYS_clock_nanosleep);
 	CHECK_INT(restart_of(sleeps, "alarmtimer_nsleep_restart"), SYS_clock_nanosleep);
 	CHECK_INT(restart_of(sleeps, "do_syscall_64"), SYS_clock_nanosleep);
 	CHECK_INT(restart_of(waits, "do_syscall_64"), SYS_nanosleep);
+	/* The clock of a thread's processor time, as a long and as an int. */
+	CHECK_INT(restart_of(cpu, "do_syscall_64"), SYS_clock_nanosleep);
+	CHECK_INT(restart_of(cpu_int, "do_cpu_nanosleep"), SYS_clock_nanosleep);
+	CHECK_INT(restart_of(cpu_int, "posix_cpu_nsleep_restart"), SYS_clock_nanosleep);
 	CHECK_INT(restart_of(waits, "futex_do_wait"), SYS_futex);
 	CHECK_INT(restart_of(waits, "poll_schedule_timeout.constprop.0"), SYS_poll);
 	/* The kernel was built without these names, or it is none of them. */
