@@ -57,11 +57,17 @@ static bool same_device(int a, int b)
 	return fstat(a, &x) == 0 && fstat(b, &y) == 0 && x.st_dev == y.st_dev;
 }
 
-static bool is_ptmx(int fd)
+/* pts: it has to be of that file system; or LR_NOFD. */
+static int check_ptmx(int fd, int pts, const char *path, struct lr_err *err)
 {
-	struct stat st;
+	struct stat st, dir = {0};
 
-	return fstat(fd, &st) == 0 && S_ISCHR(st.st_mode) && st.st_rdev == makedev(5, 2);
+	if (fstat(fd, &st) < 0 || (pts >= 0 && fstat(pts, &dir) < 0))
+		return lr_fail(err, errno, "cannot stat %s", path);
+	if (!S_ISCHR(st.st_mode) || st.st_rdev != makedev(5, 2) ||
+	    (pts >= 0 && st.st_dev != dir.st_dev))
+		return lr_refuse(err, ENOTTY, "%s in the container is not the ptmx device", path);
+	return 0;
 }
 
 /*
@@ -73,12 +79,9 @@ static int open_ptmx(int rootfd, int pts, struct lr_err *err)
 {
 	LR_CLEANUP_FD int fd = openat(pts, "ptmx", O_RDWR | O_NOCTTY | O_NOFOLLOW | O_CLOEXEC);
 
-	if (fd >= 0 && same_device(fd, pts) && is_ptmx(fd))
-		return lr_take_fd(&fd);
+	int why = errno, r = fd >= 0 ? check_ptmx(fd, pts, "/dev/pts/ptmx", err) : 0;
 	if (fd >= 0)
-		return lr_refuse(err, ENOTTY,
-				 "/dev/pts/ptmx in the container is not the ptmx device");
-	int why = errno;
+		return r < 0 ? r : lr_take_fd(&fd);
 	if (why != EACCES && why != ENOENT)
 		return lr_fail(err, why, "cannot open /dev/pts/ptmx");
 
@@ -86,14 +89,14 @@ static int open_ptmx(int rootfd, int pts, struct lr_err *err)
 	LR_CLEANUP_FD int path = lr_open_in_nolinks(rootfd, "/dev/ptmx", O_PATH, 0);
 	if (path < 0)
 		return lr_fail(err, why, "cannot open /dev/pts/ptmx");
-	if (!is_ptmx(path))
-		return lr_refuse(err, ENOTTY, "/dev/ptmx in the container is not the ptmx device");
+	r = check_ptmx(path, LR_NOFD, "/dev/ptmx", err);
+	if (r < 0)
+		return r;
 	fd = lr_open_in_nolinks(rootfd, "/dev/ptmx", O_RDWR | O_NOCTTY, 0);
 	if (fd < 0)
 		return lr_fail(err, -fd, "cannot open /dev/ptmx");
-	if (!is_ptmx(fd))
-		return lr_refuse(err, ENOTTY, "/dev/ptmx in the container is not the ptmx device");
-	return lr_take_fd(&fd);
+	r = check_ptmx(fd, LR_NOFD, "/dev/ptmx", err);
+	return r < 0 ? r : lr_take_fd(&fd);
 }
 
 /* The slave by its master: no name is involved, so nobody can have put another file there. */

@@ -214,7 +214,7 @@ static bool has_child(void)
 	return n > 0;
 }
 
-static int keeps_memory(void *arg)
+_Noreturn static int keeps_memory(void *arg)
 {
 	(void)arg;
 	for (;;)
