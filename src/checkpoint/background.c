@@ -29,6 +29,26 @@ struct word {
 	struct lr_err err;
 };
 
+static ssize_t say(int sock, const void *bytes, size_t size)
+{
+	ssize_t n;
+
+	do
+		n = send(sock, bytes, size, MSG_NOSIGNAL);
+	while (n < 0 && errno == EINTR);
+	return n < 0 ? -errno : n;
+}
+
+static ssize_t hear(int sock, void *bytes, size_t size)
+{
+	ssize_t n;
+
+	do
+		n = recv(sock, bytes, size, 0);
+	while (n < 0 && errno == EINTR);
+	return n < 0 ? -errno : n;
+}
+
 /* ---- the process that stays ------------------------------------------------------------------ */
 
 /* Ours are all closed on execve. Those that are not the caller has left open for the command: a lock
@@ -75,17 +95,19 @@ static int hand_over(void *arg, const char *ticket, struct lr_err *err)
 	if (r < 0)
 		return r;
 	snprintf(w.ticket, sizeof(w.ticket), "%s", ticket);
-	if (send(sock, &w, sizeof(w), MSG_NOSIGNAL) != (ssize_t)sizeof(w) ||
-	    recv(sock, &answer, 1, 0) != 1)
-		return lr_refuse(err, EPIPE, "the command that asked for the seed has ended");
-	return 0;
+	ssize_t n = say(sock, &w, sizeof(w));
+	if (n >= 0)
+		n = hear(sock, &answer, 1);
+	if (n < 0 && n != -EPIPE && n != -ECONNRESET)
+		return lr_fail(err, (int)-n, "tell the ticket to the command that asked for it");
+	return n == 1 ? 0 : lr_refuse(err, EPIPE, "the command that asked for the seed has ended");
 }
 
 static void end_badly(int sock, const struct lr_err *why)
 {
 	const struct word w = {.err = *why};
 
-	(void)!send(sock, &w, sizeof(w), MSG_NOSIGNAL);
+	(void)!say(sock, &w, sizeof(w));
 	_exit(1);
 }
 
@@ -124,13 +146,10 @@ static int fail_apart(int error, struct lr_err *err)
 static int take_word(int sock, const struct lr_checkpoint_opts *o, struct lr_err *err)
 {
 	struct word w;
-	ssize_t n;
+	ssize_t n = hear(sock, &w, sizeof(w));
 
-	do
-		n = recv(sock, &w, sizeof(w), 0);
-	while (n < 0 && errno == EINTR);
 	if (n != (ssize_t)sizeof(w))
-		return fail_apart(n < 0 ? errno : 0, err);
+		return fail_apart(n < 0 ? (int)-n : 0, err);
 	if (w.err.code) {
 		if (err)
 			*err = w.err;
@@ -138,9 +157,10 @@ static int take_word(int sock, const struct lr_checkpoint_opts *o, struct lr_err
 	}
 	memcpy(o->ticket, w.ticket, sizeof(w.ticket));
 	int r = o->tell ? o->tell(o->tell_arg, o->ticket, err) : 0;
-	if (r >= 0 && send(sock, "", 1, MSG_NOSIGNAL) != 1)
-		r = fail_apart(errno, err);
-	return r;
+	if (r < 0)
+		return r;
+	n = say(sock, "", 1);
+	return n < 0 ? fail_apart((int)-n, err) : 0;
 }
 
 int lr_checkpoint_apart(const struct lr_checkpoint_job *job,
