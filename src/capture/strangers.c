@@ -59,6 +59,25 @@ static bool is_held(const struct cap *c, pid_t pid)
 	return false;
 }
 
+/* Nobody has waited for it yet, and none of its threads outlives the first one. */
+static bool has_ended(pid_t pid)
+{
+	struct lr_proc_stat st;
+	char path[48];
+	bool ended = true;
+
+	snprintf(path, sizeof(path), "/proc/%d/task", pid);
+	LR_CLEANUP_DIR DIR *d = opendir(path);
+	if (!d)
+		return errno == ENOENT;
+	for (struct dirent *e; errno = 0, ended && (e = readdir(d));) {
+		pid_t tid = (pid_t)atoi(e->d_name);
+		int r = tid <= 0 ? -ESRCH : lr_proc_stat(tid, &st);
+		ended = r < 0 ? r == -ESRCH : st.dies;
+	}
+	return ended && !errno;
+}
+
 static int refuse(struct cap *c, pid_t pid, const char *ns, struct lr_err *err)
 {
 	struct cap_thread t = {.tid = pid};
@@ -74,6 +93,8 @@ static int refuse(struct cap *c, pid_t pid, const char *ns, struct lr_err *err)
 	if (lr_proc_stat(pid, &st) < 0 || st.ppid != parent)
 		return 0;
 	if (c->let_go && (st.start_time > c->held_until || is_held(c, pid)))
+		return 0;
+	if (st.dies && has_ended(pid))
 		return 0;
 	snprintf(t.seed.name, sizeof(t.seed.name), "%s", st.name);
 	cap_refuse(c, &p,
@@ -125,25 +146,21 @@ static int hold_thread(struct cap *c, pid_t pid, pid_t tid, struct lr_err *err)
 /* Returns how many threads are new. */
 static int hold_stranger(struct cap *c, pid_t pid, struct lr_err *err)
 {
-	struct lr_proc_stat st;
 	char path[48];
 	int found = 0;
 
 	snprintf(path, sizeof(path), "/proc/%d/task", pid);
 	LR_CLEANUP_DIR DIR *d = opendir(path);
-	int r = d ? lr_proc_stat(pid, &st) : -errno;
-	if (r < 0)
-		return unless_gone(r, err);
-	if (st.dies)
-		return 0;
+	if (!d)
+		return unless_gone(-errno, err);
 	for (struct dirent *e; errno = 0, (e = readdir(d));) {
 		pid_t tid = (pid_t)atoi(e->d_name);
-		r = tid <= 0 || holds(c, tid) ? 0 : hold_thread(c, pid, tid, err);
+		int r = tid <= 0 || holds(c, tid) ? 0 : hold_thread(c, pid, tid, err);
 		if (r < 0)
 			return r;
 		found += r;
 	}
-	r = unless_gone(-errno, err);
+	int r = unless_gone(-errno, err);
 	return r < 0 ? r : found;
 }
 

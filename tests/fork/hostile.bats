@@ -271,3 +271,28 @@ FILTER='{"defaultAction": "SCMP_ACT_ALLOW", "syscalls": [{"names": ["mkdir"], "a
 		! grep -q '^State:.Z' "/proc/$p/status" || fail "a twin is left that nobody waits for"
 	done
 }
+
+@test "fork: what exec sent in is held for --without-exec also when its first thread has ended; what has ended is in nobody's way" {
+	command -v python3 >/dev/null || skip "python3 is not installed" # who waits for nobody
+	sh_cfg 'i=0; while sleep 0.02; do i=$((i + 1)); echo $i >/m; done'
+	rt_bg run --detach --bundle "$BUNDLE" "$ID"
+	wait_until test -s "$R/m"
+	rt_bg exec --detach --pid-file "$PWD/sent" "$ID" /bin/hostile leaderless
+	goes_round
+	seed --without-exec
+	goes_round
+	kill -9 "$(cat sent)"
+	timeout 60 python3 -c 'import ctypes, subprocess, sys, time
+ctypes.CDLL(None).prctl(36, 1, 0, 0, 0)  # PR_SET_CHILD_SUBREAPER
+subprocess.run(sys.argv[1:], check=True)
+time.sleep(1000)' "$LEAN_RUNTIME" --root "$ROOT" exec --detach "$ID" /bin/true </dev/null 3>&- &
+	parent=$!
+	ended() {
+		pgrep -r Z -P "$(pgrep -P "$parent")"
+	}
+	wait_until ended || fail "it has not ended"
+	code=0
+	seed || code=$?
+	kill "$parent" # the pid namespace would wait for it
+	assert_eq "$code" 0
+}

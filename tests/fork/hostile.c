@@ -12,6 +12,7 @@
  *	many N		has that many sockets open
  *	forks		has a child for an instant, again and again, and waits for that one alone
  *	asks DIR	asks to be asked before anything there is opened (fanotify(7)), and answers nobody
+ *	leaderless	its first thread ends, and another one goes on
  *	leaves		executes another program as soon as it has been forked by somebody else, and
  *			leaves its memory to a child
  */
@@ -202,6 +203,22 @@ static int asks(const char *path)
 		round_went();
 }
 
+_Noreturn static void *goes_on(void *arg)
+{
+	(void)arg;
+	for (;;)
+		round_went();
+}
+
+static int leaderless(void)
+{
+	pthread_t t;
+
+	if (pthread_create(&t, NULL, goes_on, NULL) != 0)
+		return 1;
+	pthread_exit(NULL);
+}
+
 /* Of children that it has not made, one is there after it was held. */
 static bool has_child(void)
 {
@@ -252,6 +269,8 @@ int main(int argc, char **argv)
 		return forks();
 	if (strcmp(verb, "asks") == 0)
 		return asks(arg);
+	if (strcmp(verb, "leaderless") == 0)
+		return leaderless();
 	if (strcmp(verb, "leaves") == 0)
 		return leaves();
 	if (strcmp(verb, "many") == 0)
