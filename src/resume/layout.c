@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* resume: where the restorer can be while one memory goes and another comes. */
 #define LR_ROOM "resume"
+#include <errno.h>
 #include <fcntl.h>
 #include <stdio.h>
 #include <string.h>
@@ -77,7 +78,11 @@ int own_memory_read(int proc, struct lr_arena *a, struct own_memory *ret, struct
 		bool vdso = strstr(line, "[vdso]") != NULL;
 		v[own.n++] = (struct own_range){start, end, vdso || strstr(line, "[vvar"), vdso};
 	}
+	/* Without all of it there is no vDSO for the program, and the restorer may come to lie on us. */
+	const int why = ferror(f) ? errno : 0;
 	fclose(f);
+	if (why)
+		return lr_fail(err, why, "read /proc/self/maps");
 	*ret = own;
 	return 0;
 }
