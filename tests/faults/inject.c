@@ -18,8 +18,10 @@
  * without a name (the runtime's own sealed programs): that is the container's program.
  *
  * REPORT gets a line for each of these:
- *	call PROCESS CALL N WHAT	without -f, for every call that a case could be made of;
- *					WHAT: what prctl, fcntl or ioctl is asked to do
+ *	call PROCESS CALL N WHAT SITE	without -f, for every call that a case could be made of;
+ *					WHAT: what prctl, fcntl or ioctl is asked to do;
+ *					SITE: the same for calls of the same place in the program, and
+ *					of the same callers, or 0 if that can't be told
  *	hit PROCESS CALL N INDEX	the fault was made; INDEX counts all calls of that process
  *	crash PROCESS SIGNAL		a process of ours got a signal like SIGSEGV
  *	stuck PROCESS CALL		after SECONDS: what this process was doing; all are killed
@@ -59,6 +61,8 @@
 
 #define CALLS     1024
 #define PROCESSES 256
+#define CALLERS   5   /* that tell a site from another */
+#define STACK     512 /* words of it that are looked at for them */
 
 /* The kernel's, which musl's and glibc's headers name differently. */
 #define REQUEST_SYSCALL_INFO 0x420e
@@ -82,7 +86,9 @@ struct process {
 	bool counts;     /* its calls */
 	pid_t waits_for; /* -r: it is about to trace this one */
 	long fails;      /* the call it is in is to return this */
-	bool fails_late; /* ... though it was made */
+	bool spoilt;     /* its first argument was taken out: this is to be put back */
+	uint64_t argument;
+	uint64_t code, code_end; /* where its program is; 0: nobody has looked */
 	unsigned seen[CALLS];
 };
 
@@ -153,7 +159,7 @@ static void resume(struct process *p, int sig)
 {
 	bool watch = p->counts || marks;
 
-	if (fault.done && !p->fails && !restores)
+	if (fault.done && !p->fails && !p->spoilt && !restores)
 		watch = false;
 	if (ptrace(watch ? PTRACE_SYSCALL : PTRACE_CONT, p->pid, NULL, (long)sig) < 0 &&
 	    errno != ESRCH)
@@ -234,21 +240,41 @@ static const char *call_name(uint64_t nr)
 }
 
 /* At its entry: the call is not made, or is another one that does nothing. */
-static void skip(const struct process *p, uint64_t nr)
+static void skip(struct process *p, const struct call_info *info)
 {
 #if defined(__x86_64__)
-	/* brk tells by the old end that it could not. */
-	int r = nr == SYS_brk ? (int)ptrace(PTRACE_POKEUSER, p->pid,
-					    offsetof(struct user_regs_struct, rdi), 0L)
-			      : (int)ptrace(PTRACE_POKEUSER, p->pid,
-					    offsetof(struct user_regs_struct, orig_rax), -1L);
+	/* brk tells by the old end that it could not. A C library compares that with the argument,
+	 * which is in a register that no call changes: see unspoil. */
+	int r;
+	if (info->nr == SYS_brk) {
+		p->spoilt = true;
+		p->argument = info->args[0];
+		r = (int)ptrace(PTRACE_POKEUSER, p->pid, offsetof(struct user_regs_struct, rdi),
+				0L);
+	} else {
+		r = (int)ptrace(PTRACE_POKEUSER, p->pid,
+				offsetof(struct user_regs_struct, orig_rax), -1L);
+	}
 #elif defined(__aarch64__)
 	int none = -1;
 	struct iovec part = {&none, sizeof(none)};
+	(void)info;
 	int r = (int)ptrace(PTRACE_SETREGSET, p->pid, 0x404 /* NT_ARM_SYSTEM_CALL */, &part);
 #endif
 	if (r < 0 && errno != ESRCH)
 		err(125, "skip a call of %s", p->name);
+}
+
+static void unspoil(struct process *p)
+{
+#if defined(__x86_64__)
+	if (p->spoilt &&
+	    ptrace(PTRACE_POKEUSER, p->pid, offsetof(struct user_regs_struct, rdi),
+		   (long)p->argument) < 0 &&
+	    errno != ESRCH)
+		err(125, "answer %s", p->name);
+#endif
+	p->spoilt = false;
 }
 
 static void answer(const struct process *p, long value)
@@ -268,7 +294,7 @@ static void answer(const struct process *p, long value)
 }
 
 /* Returns whether p goes on. */
-static bool make_fault(struct process *p, uint64_t nr)
+static bool make_fault(struct process *p, const struct call_info *info)
 {
 	fault.done = true;
 	fprintf(report, "hit %s %s %u %u\n", p->name, fault.call, fault.n, p->index);
@@ -286,9 +312,9 @@ static bool make_fault(struct process *p, uint64_t nr)
 		return !p->held;
 	default:
 		/* A close that fails has closed all the same. */
-		if (nr != SYS_close)
-			skip(p, nr);
-		p->fails = nr == SYS_brk ? 0 : fault.error;
+		if (info->nr != SYS_close)
+			skip(p, info);
+		p->fails = info->nr == SYS_brk ? 0 : fault.error;
 		return true;
 	}
 }
@@ -306,6 +332,52 @@ static bool leaves(struct process *p, const struct call_info *info)
 	return p->waits_for;
 }
 
+/* Where p has its program's code: libraries are not looked at, and what is in no file has no sites. */
+static void find_code(struct process *p)
+{
+	char path[64], exe[512] = "", line[1024], file[512];
+	unsigned long long from, to;
+	ssize_t n;
+	FILE *f;
+
+	p->code = p->code_end = 1;
+	snprintf(path, sizeof(path), "/proc/%d/exe", (int)p->pid);
+	n = readlink(path, exe, sizeof(exe) - 1);
+	snprintf(path, sizeof(path), "/proc/%d/maps", (int)p->pid);
+	f = n > 0 ? fopen(path, "re") : NULL;
+	while (f && fgets(line, sizeof(line), f))
+		if (sscanf(line, "%llx-%llx r-xp %*s %*s %*s %511s", &from, &to, file) == 3 &&
+		    strcmp(file, exe) == 0) {
+			p->code = from;
+			p->code_end = to;
+			break;
+		}
+	if (f)
+		fclose(f);
+}
+
+/* Of the addresses of the program's code that come first on the stack. A few are left over from calls
+ * that have returned: then a site has two numbers. */
+static uint64_t site_of(struct process *p, const struct call_info *info)
+{
+	uint64_t stack[STACK], site = 14695981039346656037U;
+	struct iovec ours = {stack, sizeof(stack)};
+	struct iovec theirs = {(void *)(uintptr_t)info->stack, sizeof(stack)};
+	int found = 0;
+
+	if (!p->code)
+		find_code(p);
+	if (info->instruction >= p->code && info->instruction < p->code_end)
+		site ^= info->instruction - p->code;
+	ssize_t got = process_vm_readv(p->pid, &ours, 1, &theirs, 1, 0);
+	for (ssize_t i = 0; i < got / 8 && found < CALLERS; i++)
+		if (stack[i] >= p->code && stack[i] < p->code_end) {
+			site = (site ^ (stack[i] - p->code)) * 1099511628211U;
+			found++;
+		}
+	return found ? site : 0;
+}
+
 static void at_call(struct process *p)
 {
 	struct call_info info = {0};
@@ -318,6 +390,7 @@ static void at_call(struct process *p)
 		if (p->fails)
 			answer(p, p->fails);
 		p->fails = 0;
+		unspoil(p);
 		resume(p, 0);
 		return;
 	}
@@ -331,10 +404,11 @@ static void at_call(struct process *p)
 
 		p->index++;
 		if (fault.kind == NOTHING)
-			fprintf(report, "call %s %s %u %llu\n", p->name, name, n,
-				(unsigned long long)info.args[nr == SYS_prctl ? 0 : 1]);
+			fprintf(report, "call %s %s %u %llu %llx\n", p->name, name, n,
+				(unsigned long long)info.args[nr == SYS_prctl ? 0 : 1],
+				(unsigned long long)site_of(p, &info));
 		else if (!fault.done && n == fault.n && strcmp(name, fault.call) == 0 &&
-			 strcmp(p->name, fault.process) == 0 && !make_fault(p, nr))
+			 strcmp(p->name, fault.process) == 0 && !make_fault(p, &info))
 			return;
 	}
 	if (restores && !p->fails && leaves(p, &info))
@@ -361,6 +435,7 @@ static void stopped(struct process *p, int status)
 		}
 		if (!marks)
 			p->counts = true;
+		p->code = 0;
 		resume(p, 0);
 		return;
 	case EVENT_STOP:

@@ -81,8 +81,8 @@ class Worker:
                     raise Broken(f"{verb.name} without a fault: {left}")
                 if again:
                     # PROCESS CALL N; what is asked of it may be another each time, as an address is.
-                    met = {c.rpartition(" ")[0] for c in report["call"]}
-                    calls = [c for c in calls or report["call"] if c.rpartition(" ")[0] in met]
+                    met = {c.rsplit(" ", 2)[0] for c in report["call"]}
+                    calls = [c for c in calls or report["call"] if c.rsplit(" ", 2)[0] in met]
             if verb.probes and not said.endswith("end\n"):
                 raise Broken(f"{verb.name} without a fault: the container says nothing")
             self.golden[verb.name] = said
