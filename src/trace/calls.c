@@ -383,32 +383,60 @@ static struct trace_call wait_for_us(uint64_t memory)
 	};
 }
 
-static int give_calls(struct run *r, uint64_t memory, struct lr_err *err)
+/* Where the calls behind the wait are, or all if nothing waits. */
+static uint64_t watched_at(const struct run *r, uint64_t memory)
+{
+	const size_t before = r->work->unwatched ? r->work->unwatched + 1 : 0;
+
+	return memory + before * sizeof(struct trace_call);
+}
+
+/* Calls from..to of the work, and `last` if there is one, to that place. */
+static int give_list(const struct run *r, uint64_t memory, uint64_t at, size_t from, size_t to,
+		     struct trace_call last, struct lr_err *err)
 {
 	struct trace_call list[LR_TRACE_CALLS + 2] = {0};
-	const struct wait_args wait = {.seconds = WAIT_S};
-	const struct lr_trace_work *w = r->work;
 	size_t n = 0;
 
-	for (size_t i = 0; i < w->n; i++) {
-		struct lr_trace_call *call = &w->calls[i];
+	for (size_t i = from; i < to; i++) {
+		struct lr_trace_call *call = &r->work->calls[i];
 		for (int k = 0; k < 6; k++)
 			if (call->relative & 1 << k)
 				call->args[k] += memory + TRACE_BUFFER;
 		list[n].nr = (uint64_t)call->nr + 1;
 		list[n].ret = NOT_YET;
 		memcpy(list[n++].args, call->args, sizeof(list->args));
-		if (i + 1 == w->unwatched)
-			list[n++] = wait_for_us(memory);
 	}
+	if (last.nr)
+		list[n++] = last;
+	return write_to(r->p, at, list, sizeof(list[0]) * (n + 1), err);
+}
+
+static int give_watched(const struct run *r, uint64_t memory, struct lr_err *err)
+{
+	return give_list(r, memory, watched_at(r, memory), r->work->unwatched, r->work->n,
+			 (struct trace_call){0}, err);
+}
+
+/* Those that are watched, as a fork, come when the thread has stopped in the wait: of a failure before
+ * that it goes on by itself, and shall not make them. */
+static int give_calls(const struct run *r, uint64_t memory, struct lr_err *err)
+{
+	const struct wait_args wait = {.seconds = WAIT_S};
+	const struct lr_trace_work *w = r->work;
+
 	int rc = write_to(r->p, memory + TRACE_BUFFER, w->buffer, LR_TRACE_BUFFER, err);
-	if (rc >= 0 && w->unwatched)
-		rc = write_to(r->p, memory + WAIT_ARGS, &wait, sizeof(wait), err);
-	return rc < 0 ? rc : write_to(r->p, memory, list, sizeof(list[0]) * (n + 1), err);
+	if (rc < 0)
+		return rc;
+	if (!w->unwatched)
+		return give_watched(r, memory, err);
+	rc = write_to(r->p, memory + WAIT_ARGS, &wait, sizeof(wait), err);
+	return rc < 0 ? rc
+		      : give_list(r, memory, memory, 0, w->unwatched, wait_for_us(memory), err);
 }
 
 /* Has the held thread go on at a place of the code. */
-static int go_on_at(const struct run *r, const char *place, uint64_t memory, size_t call,
+static int go_on_at(const struct run *r, const char *place, uint64_t memory, uint64_t call,
 		    struct lr_err *err)
 {
 	struct user_regs_struct regs = r->was;
@@ -418,7 +446,7 @@ static int go_on_at(const struct run *r, const char *place, uint64_t memory, siz
 	regs.orig_rax = UINT64_MAX;
 	regs.rbx = memory;
 	regs.r12 = 0;
-	regs.r14 = memory + call * sizeof(struct trace_call);
+	regs.r14 = call;
 	regs.r15 = r->p->slot;
 	return lr_trace_set_regs(r->tid, &regs, err);
 }
@@ -488,7 +516,9 @@ static int run_unwatched(struct run *r, uint64_t memory, struct lr_err *err)
 		rc = read_unwatched(r, memory, err);
 	if (rc >= 0)
 		rc = set_options(r, true, err);
-	return rc < 0 ? rc : go_on_at(r, lr_trace_code_loop, memory, r->work->unwatched + 1, err);
+	if (rc >= 0)
+		rc = give_watched(r, memory, err);
+	return rc < 0 ? rc : go_on_at(r, lr_trace_code_loop, memory, watched_at(r, memory), err);
 }
 
 static int take_memory(struct run *r, uint64_t *ret, struct lr_err *err)
@@ -519,7 +549,7 @@ static int give_back(struct run *r, uint64_t memory, struct lr_err *err)
 
 	int rc = read_from(r->p, memory + TRACE_BUFFER, r->work->buffer, LR_TRACE_BUFFER, err);
 	if (rc >= 0)
-		rc = go_on_at(r, lr_trace_code_unmap, memory, 0, err);
+		rc = go_on_at(r, lr_trace_code_unmap, memory, memory, err);
 	if (rc >= 0)
 		rc = enter(r, SYS_munmap, unmap, 2, err);
 	return rc < 0 ? rc : leave(r, &ret, err);
