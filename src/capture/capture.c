@@ -162,15 +162,17 @@ static int copy(struct cap *c, struct lr_err *err)
 
 /* The last thread of the root of a pid namespace is gone only when all in there have been waited for,
  * its other threads and the twins too: nobody knows in which order. */
-static void end(struct cap *c)
+static int end(struct cap *c, struct lr_err *err)
 {
 	/* Nobody else waits for them while we hold them. */
 	cap_strangers_let_go(c);
-	kill(c->opts->pid, SIGKILL);
+	if (kill(c->opts->pid, SIGKILL) < 0 && errno != ESRCH && lr_trace_end(c->opts->pid) < 0)
+		return lr_fail(err, errno, "end process %d", c->opts->pid);
 	for (size_t i = 0; i < c->n; i++)
 		cap_inside_end(&c->p[i]);
 	for (unsigned i = 0; i < END_MS && !cap_tree_bury(c); i++)
 		nanosleep(&(struct timespec){.tv_nsec = 1000000}, NULL);
+	return 0;
 }
 
 /* Who was sent in while all was held is in no twin, and may have changed what was read. To look for
@@ -218,7 +220,7 @@ static int capture(struct cap *c, struct lr_capture_stats *stats, bool *copied, 
 	if (r >= 0 && c->opts->written)
 		r = c->opts->written(c->opts->written_arg, err);
 	if (r >= 0 && c->opts->end)
-		end(c);
+		r = end(c, err);
 	else if (r >= 0)
 		cap_here_tell(c);
 	if (r >= 0 && c->opts->filled)

@@ -314,8 +314,8 @@ void cap_inside_end(struct cap_process *p)
 
 	if (!p->twin)
 		return;
-	/* Else it ends when we do, as nobody holds it then. */
-	if (kill(p->twin, SIGKILL) == 0 || errno == ESRCH)
+	/* Whoever holds it needs no right to signal it. Else it ends when we do. */
+	if (kill(p->twin, SIGKILL) == 0 || errno == ESRCH || lr_trace_end(p->twin) == 0)
 		while (waitpid(p->twin, &status, __WALL) < 0 && errno == EINTR)
 			;
 	p->twin = 0;
@@ -346,14 +346,26 @@ struct dead {
 	uint64_t start_time;
 };
 
-/* 1: it is; 0: somebody else has waited for it, and its number may be another's; or a negative errno. */
+/* 1: it is; 0: somebody else has waited for it, and its number may be another's; -EAGAIN: it has not
+ * ended yet; or another negative errno. */
 static int is_there(const struct dead *d, struct lr_proc_stat *st)
 {
 	int r = lr_proc_stat(d->pid, st);
 
 	if (r < 0)
 		return r == -ESRCH ? 0 : r;
-	return st->state == 'Z' && st->start_time == d->start_time;
+	if (st->start_time != d->start_time)
+		return 0;
+	return st->state == 'Z' ? 1 : -EAGAIN;
+}
+
+/* One that was found later was never ours to wait for, and memory takes its time. */
+static void await_end(const struct dead *d)
+{
+	struct lr_proc_stat st;
+
+	for (unsigned i = 0; i < 1000 && is_there(d, &st) == -EAGAIN; i++)
+		nanosleep(&(struct timespec){.tv_nsec = 1000000}, NULL);
 }
 
 static int wait_inside(const struct cap_process *p, const struct dead *d)
@@ -406,6 +418,7 @@ void cap_inside_reap(struct cap *c, struct cap_process *p)
 	const struct dead d = {p->twin, p->twin_inside, st.start_time};
 	const struct cap_process *by = p;
 	cap_inside_end(p);
+	await_end(&d);
 	for (unsigned i = 0; i < 3 && d.inside > 0 && wait_inside(by, &d) < 0; i++) {
 		nanosleep(&(struct timespec){.tv_nsec = 1000000}, NULL);
 		const struct cap_process *other = heir(c, &d);

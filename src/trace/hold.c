@@ -165,6 +165,11 @@ void lr_trace_let_go(pid_t tid)
 		ptrace(PTRACE_DETACH, tid, 0, 0);
 }
 
+int lr_trace_end(pid_t tid)
+{
+	return ptrace(PTRACE_KILL, tid, 0, 0) < 0 ? -errno : 0;
+}
+
 bool lr_trace_is_gone(pid_t tid)
 {
 	int status;

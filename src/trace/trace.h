@@ -28,6 +28,8 @@
 int lr_trace_hold(pid_t tid, struct lr_err *err);
 /* Lets it go on as if nothing had been; also what is not held any more. */
 void lr_trace_let_go(pid_t tid);
+/* Kills one that is held, also where a policy of the host's forbids signals to it. */
+int lr_trace_end(pid_t tid);
 /* Of one that is held, and was killed since: it is waited for, if it has come to its end. */
 bool lr_trace_is_gone(pid_t tid);
 
