@@ -100,11 +100,10 @@ static int listen_at(const char *place, struct lr_err *err)
 	if (e)
 		return lr_refuse(err, EINVAL, "%s: %s", place, gai_strerror(e));
 	LR_CLEANUP_FD int fd = socket(a->ai_family, SOCK_STREAM | SOCK_CLOEXEC, 0);
-	int r = fd < 0 ? -errno : 0;
-	if (r == 0) {
-		setsockopt(fd, SOL_SOCKET, SO_REUSEADDR, &one, sizeof(one));
-		r = bind(fd, a->ai_addr, a->ai_addrlen) < 0 || listen(fd, 128) < 0 ? -errno : 0;
-	}
+	int r = fd < 0 || setsockopt(fd, SOL_SOCKET, SO_REUSEADDR, &one, sizeof(one)) < 0 ||
+				bind(fd, a->ai_addr, a->ai_addrlen) < 0 || listen(fd, 128) < 0
+			? -errno
+			: 0;
 	freeaddrinfo(a);
 	return r < 0 ? lr_fail(err, -r, "listen at %s", place) : lr_take_fd(&fd);
 }

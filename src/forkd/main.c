@@ -1,12 +1,14 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* forkd: the command line of lean-forkd. */
 #define LR_ROOM "forkd"
+#include <errno.h>
 #include <fcntl.h>
 #include <getopt.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <unistd.h>
 
+#include "src/base/fd.h"
 #include "src/base/str.h"
 #include "src/forkctl/forkctl.h"
 #include "src/forkd/forkd.h"
@@ -145,9 +147,15 @@ static int set(int option, const char *value)
 static int fill_stdio(void)
 {
 	for (;;) {
-		int fd = open("/dev/null", O_RDWR);
-		if (fd < 0 || fd > STDERR_FILENO)
-			return fd < 0 ? -1 : close(fd);
+		int fd = lr_open("/dev/null", O_RDWR);
+		if (fd < 0) {
+			fprintf(stderr, "lean-forkd: open /dev/null: %s\n", lr_strerror(errno));
+			return -1;
+		}
+		if (fd > STDERR_FILENO) {
+			close(fd);
+			return 0;
+		}
 	}
 }
 
