@@ -413,8 +413,10 @@ static int clear_place(const struct sockaddr_un *sa, int type, struct lr_err *er
 
 	if (s >= 0 && connect(s, (const struct sockaddr *)sa, sizeof(*sa)) == 0)
 		return lr_refuse(err, EADDRINUSE, "a lean-forkd answers at %s", sa->sun_path);
-	unlink(sa->sun_path);
-	return 0;
+	/* That nobody listens is said by one error only. */
+	if (s >= 0 && errno == ECONNREFUSED && unlink(sa->sun_path) == 0)
+		return 0;
+	return s >= 0 && errno == ENOENT ? 0 : lr_fail(err, errno, "clear %s", sa->sun_path);
 }
 
 int unix_listen(const char *path, int type, struct lr_err *err)
