@@ -5,7 +5,8 @@
 
 #include "src/wire/fields.h"
 
-#define MAGIC "LEANWIRE"
+#define MAGIC      "LEANWIRE"
+#define RDMA_MAGIC "LEANRDMA"
 
 /* ---- hello and greeting ------------------------------------------------------------------- */
 
@@ -53,6 +54,26 @@ int lr_wire_get_greeting(const uint8_t in[LR_WIRE_GREETING], struct lr_wire_gree
 		return -EPROTO;
 	memcpy(g.challenge, in + 16, LR_WIRE_PROOF);
 	*ret = g;
+	return 0;
+}
+
+void lr_wire_put_token(const uint8_t token[LR_WIRE_PROOF], uint8_t out[LR_WIRE_TOKEN_SHOWN])
+{
+	memcpy(out, RDMA_MAGIC, 8);
+	wire_put(out + 8, LR_WIRE_VERSION, 2);
+	wire_put(out + 10, 0, 6);
+	memcpy(out + 16, token, LR_WIRE_PROOF);
+}
+
+/* There may be zeros behind it: private data has a length of its own. */
+int lr_wire_get_token(const void *in, size_t n, uint8_t ret[LR_WIRE_PROOF])
+{
+	const uint8_t *b = in;
+
+	if (!b || n < LR_WIRE_TOKEN_SHOWN || memcmp(b, RDMA_MAGIC, 8) != 0 ||
+	    wire_get(b + 8, 2) != LR_WIRE_VERSION || wire_get(b + 10, 6))
+		return -EPROTO;
+	memcpy(ret, b + 16, LR_WIRE_PROOF);
 	return 0;
 }
 

@@ -15,6 +15,10 @@ static const uint8_t table[][WIRE_FIELDS + 1] = {
 	[LR_WIRE_DATA] = {F_DATA},
 	[LR_WIRE_PING] = {F_NOTHING},
 	[LR_WIRE_PONG] = {F_LEASE},
+	[LR_WIRE_RDMA] = {F_NOTHING},
+	[LR_WIRE_ENTRY] = {F_COUNT, F_PROOF},
+	[LR_WIRE_ENTERED] = {F_NOTHING},
+	[LR_WIRE_REGION] = {F_KEY, F_AT, F_LENGTH},
 	[LR_WIRE_ADD] = {F_LEASE, F_FLAGS, F_PATH},
 	[LR_WIRE_EXTEND] = {F_ID, F_LEASE},
 	[LR_WIRE_REMOVE] = {F_ID},
@@ -42,6 +46,7 @@ static const uint32_t most[] = {
 	[F_CODE] = 4,
 	[F_COUNT] = 4,
 	[F_FLAGS] = 4,
+	[F_KEY] = 4,
 	[F_AT] = 8,
 	[F_LENGTH] = 8,
 	[F_PAGES] = 8,
@@ -75,6 +80,8 @@ void *wire_place(struct lr_wire_msg *m, enum wire_field f)
 		return &m->count;
 	case F_FLAGS:
 		return &m->flags;
+	case F_KEY:
+		return &m->key;
 	case F_AT:
 		return &m->at;
 	case F_LENGTH:

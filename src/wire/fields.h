@@ -12,6 +12,7 @@ enum wire_field {
 	F_CODE,
 	F_COUNT,
 	F_FLAGS,
+	F_KEY,
 	F_AT,
 	F_LENGTH,
 	F_PAGES,

@@ -51,6 +51,11 @@ int lr_wire_get_hello(const uint8_t in[LR_WIRE_HELLO], struct lr_wire_hello *ret
 void lr_wire_put_greeting(const struct lr_wire_greeting *g, uint8_t out[LR_WIRE_GREETING]);
 int lr_wire_get_greeting(const uint8_t in[LR_WIRE_GREETING], struct lr_wire_greeting *ret);
 
+/* What a reader shows when it connects by RDMA: its private data begins with that. */
+#define LR_WIRE_TOKEN_SHOWN 48
+void lr_wire_put_token(const uint8_t token[LR_WIRE_PROOF], uint8_t out[LR_WIRE_TOKEN_SHOWN]);
+int lr_wire_get_token(const void *in, size_t n, uint8_t ret[LR_WIRE_PROOF]);
+
 /* ---- messages ---------------------------------------------------------------------------- */
 
 enum lr_wire_type {
@@ -62,7 +67,11 @@ enum lr_wire_type {
 	LR_WIRE_READ,      /* ranges of the file of pages */
 	LR_WIRE_DATA,      /* data: the answer to these two */
 	LR_WIRE_PING,
-	LR_WIRE_PONG, /* lease */
+	LR_WIRE_PONG,    /* lease */
+	LR_WIRE_RDMA,    /* -> ENTRY */
+	LR_WIRE_ENTRY,   /* count: the port for RDMA, 0: pages come by READ alone; proof: a token */
+	LR_WIRE_ENTERED, /* -> REGION */
+	LR_WIRE_REGION,  /* key, at, length: the file of pages; a length of 0: as a port of 0 */
 	/* on the local socket; one message a datagram */
 	LR_WIRE_ADD = 32, /* lease, flags, path: empty with two descriptors -> TICKET */
 	LR_WIRE_EXTEND,   /* id, lease (0: as long as it is) -> OK */
@@ -121,7 +130,7 @@ struct lr_wire_bytes {
 struct lr_wire_msg {
 	enum lr_wire_type type;
 	uint64_t tag; /* an answer has its question's */
-	uint32_t code, count, flags;
+	uint32_t code, count, flags, key;
 	uint64_t at, length, pages, lease; /* lease: ms */
 	uint8_t id[LR_WIRE_ID], proof[LR_WIRE_PROOF];
 	struct lr_wire_bytes text, path, data;

@@ -1,14 +1,14 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * What a peer, or who calls the local socket, sends: a hello, a greeting, then messages one after
- * the other. What is taken encodes to the same bytes.
+ * What a peer, or who calls the local socket, sends: a hello, a greeting, a token for RDMA, then
+ * messages one after the other. What is taken encodes to the same bytes.
  */
 #include "src/wire/wire.h"
 #include "tests/fuzz/fuzz.h"
 
 static void try_clear(const uint8_t *data, size_t size)
 {
-	uint8_t again[LR_WIRE_GREETING];
+	uint8_t again[LR_WIRE_GREETING], token[LR_WIRE_PROOF];
 	struct lr_wire_hello h;
 	struct lr_wire_greeting g;
 
@@ -19,6 +19,10 @@ static void try_clear(const uint8_t *data, size_t size)
 	if (size >= LR_WIRE_GREETING && lr_wire_get_greeting(data, &g) == 0) {
 		lr_wire_put_greeting(&g, again);
 		FUZZ_CHECK(memcmp(again, data, LR_WIRE_GREETING) == 0);
+	}
+	if (lr_wire_get_token(data, size, token) == 0) {
+		lr_wire_put_token(token, again);
+		FUZZ_CHECK(memcmp(again, data, LR_WIRE_TOKEN_SHOWN) == 0);
 	}
 }
 

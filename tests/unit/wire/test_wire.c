@@ -17,6 +17,7 @@ static struct lr_wire_msg sample(enum lr_wire_type type)
 				.code = LR_WIRE_EXPIRED,
 				.count = 0x01020304,
 				.flags = 0x05060708,
+				.key = 0x090a0b0c,
 				.at = 0x1000,
 				.length = 0xa1a2a3a4a5a6a7a8,
 				.pages = 0xb1b2b3b4b5b6b7b8,
@@ -78,7 +79,7 @@ TEST(messages_come_back)
 			CHECK_INT(lr_wire_decode_all(bytes, k, &got), -EPROTO);
 		CHECK_INT(lr_wire_decode_all(bytes, (size_t)n + 1, &got), -EPROTO);
 	}
-	CHECK_INT(types, 24);
+	CHECK_INT(types, 28);
 }
 
 TEST(a_message_as_bytes)
@@ -169,6 +170,24 @@ TEST(each_code_has_a_name)
 	CHECK_STR(lr_wire_code_name(LR_WIRE_REVOKED), "revoked");
 	CHECK_STR(lr_wire_code_name(0), "unknown refusal");
 	CHECK_STR(lr_wire_code_name(LR_WIRE_CODES), "unknown refusal");
+}
+
+TEST(a_token_that_is_shown)
+{
+	uint8_t shown[LR_WIRE_TOKEN_SHOWN + 8] = {0}, token[LR_WIRE_PROOF], got[LR_WIRE_PROOF];
+
+	memset(token, 0x7c, sizeof(token));
+	lr_wire_put_token(token, shown);
+	CHECK_INT(lr_wire_get_token(shown, sizeof(shown), got), 0);
+	CHECK(memcmp(got, token, sizeof(token)) == 0);
+	CHECK_INT(lr_wire_get_token(shown, LR_WIRE_TOKEN_SHOWN, got), 0);
+	CHECK_INT(lr_wire_get_token(shown, LR_WIRE_TOKEN_SHOWN - 1, got), -EPROTO);
+	CHECK_INT(lr_wire_get_token(NULL, 0, got), -EPROTO);
+	for (size_t i = 0; i < 16; i++) {
+		shown[i] ^= 0x40;
+		CHECK_INT(lr_wire_get_token(shown, sizeof(shown), got), -EPROTO);
+		shown[i] ^= 0x40;
+	}
 }
 
 TEST(heads_are_bounded)
