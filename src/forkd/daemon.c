@@ -19,10 +19,12 @@
 
 #include "src/base/clock.h"
 #include "src/base/fd.h"
+#include "src/forkd/direct.h"
 #include "src/forkd/forkd.h"
 #include "src/forkd/held.h"
 #include "src/forkd/keeper.h"
 #include "src/forkd/main.h"
+#include "src/forkd/outlet.h"
 #include "src/forkd/remote.h"
 
 enum { CONTROL, METRICS, NET, SIGNALS, KEEPER, SOURCES };
@@ -201,7 +203,10 @@ int daemon_run(struct lr_err *err)
 	int fds[SOURCES];
 	struct pollfd p[SOURCES];
 
-	int r = open_all(fds, err);
+	int r = forkd_config.rdma == FORKD_RDMA_REQUIRE ? direct_check(err) : 0;
+	if (r < 0)
+		return lr_err_hint(err, "--rdma=require wants it");
+	r = open_all(fds, err);
 	if (r < 0)
 		return r;
 	tell_service_manager("READY=1");
@@ -223,6 +228,7 @@ int daemon_run(struct lr_err *err)
 			break;
 		held_expire();
 		remote_clean();
+		outlets_clean();
 	}
 	tell_service_manager("STOPPING=1");
 	wait_for_children();

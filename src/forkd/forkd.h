@@ -19,6 +19,8 @@
 
 #include "src/base/err.h"
 
+enum forkd_rdma { FORKD_RDMA_AUTO, FORKD_RDMA_OFF, FORKD_RDMA_REQUIRE };
+
 struct forkd_config {
 	const char *listen; /* HOST:PORT, as it is in tickets, too */
 	const char *control, *metrics;
@@ -33,6 +35,8 @@ struct forkd_config {
 	unsigned handshake_ms; /* a peer has that long to prove itself */
 	unsigned idle_ms;      /* a connection without a question ends after that */
 	bool no_module;        /* the kernel module is not used, though it may be there */
+	enum forkd_rdma rdma;
+	uint64_t rdma_memory; /* bytes of seeds that are pinned for RDMA */
 };
 extern struct forkd_config forkd_config;
 
@@ -42,6 +46,8 @@ struct forkd_counts {
 	atomic_ullong bytes_sent, bytes_fetched, reads, faults, pages_filled, pages_prefetched;
 	atomic_ullong events, children, children_ended, children_done, keepers, connects;
 	atomic_ullong cached;
+	atomic_ullong rdma_bytes, rdma_reads, rdma_connects, rdma_failures;
+	atomic_ullong rdma_peers, rdma_refused, rdma_pinned;
 	atomic_ullong sources, source_reads, source_pages, source_failures;
 };
 extern struct forkd_counts forkd_counts;

@@ -12,9 +12,11 @@
 
 #include "src/base/clock.h"
 #include "src/base/fd.h"
+#include "src/base/str.h"
 #include "src/forkd/forkd.h"
 #include "src/forkd/given.h"
 #include "src/forkd/link.h"
+#include "src/forkd/outlet.h"
 #include "src/seed/seed.h"
 
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
@@ -362,6 +364,14 @@ int held_fill(struct held *h, uint64_t at, uint64_t length, struct lr_wire_msg *
 	return r;
 }
 
+bool held_is_whole(struct held *h)
+{
+	pthread_mutex_lock(&lock);
+	const bool whole = !h->ended && !h->there;
+	pthread_mutex_unlock(&lock);
+	return whole;
+}
+
 void held_abandon(struct held *h)
 {
 	pthread_mutex_lock(&lock);
@@ -403,17 +413,27 @@ bool held_wait(struct held *h, const struct lr_wire_range *r, int64_t ms)
 
 /* ---- to its end --------------------------------------------------------------------------- */
 
+/* Who reads by RDMA asks nobody, so it is taken away from it; without the lock, as to let go of many
+ * pages takes a while. */
+static void end(struct held *h, enum lr_wire_code why)
+{
+	pthread_mutex_lock(&lock);
+	bool first = !h->ended;
+	if (first)
+		finish(h, why);
+	pthread_mutex_unlock(&lock);
+	if (first)
+		outlets_end(h);
+}
+
 int held_revoke(const uint8_t id[LR_WIRE_ID])
 {
-	int r = -ENOENT;
+	struct held *h = held_get(id);
+	int r = h && !h->ended ? 0 : -ENOENT;
 
-	pthread_mutex_lock(&lock);
-	struct held **at = find(id);
-	if (at && !(*at)->ended) {
-		finish(*at, LR_WIRE_REVOKED);
-		r = 0;
-	}
-	pthread_mutex_unlock(&lock);
+	if (r == 0)
+		end(h, LR_WIRE_REVOKED);
+	held_put(h);
 	return r;
 }
 
@@ -435,12 +455,21 @@ int held_extend(const uint8_t id[LR_WIRE_ID], uint64_t lease)
 void held_expire(void)
 {
 	const int64_t now = lr_now_ms();
+	struct held *over[16]; /* more of them in a second */
+	size_t n = 0;
 
 	pthread_mutex_lock(&lock);
-	for (size_t i = 0; i < HELD_MAX; i++)
-		if (table[i] && !table[i]->ended && table[i]->until <= now)
+	for (size_t i = 0; i < HELD_MAX && n < LR_ARRAY_SIZE(over); i++)
+		if (table[i] && !table[i]->ended && table[i]->until <= now) {
 			finish(table[i], LR_WIRE_EXPIRED);
+			table[i]->users++;
+			over[n++] = table[i];
+		}
 	pthread_mutex_unlock(&lock);
+	for (size_t i = 0; i < n; i++) {
+		outlets_end(over[i]);
+		held_put(over[i]);
+	}
 }
 
 size_t held_count(void)

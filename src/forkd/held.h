@@ -42,6 +42,8 @@ int held_add_filling(int descriptor, int pages, uint64_t lease, struct held **re
  * whole. What somebody waits for is in m->ranges then. -EINVAL: there can't be such bytes. -ESTALE: it
  * has ended, or is whole. */
 int held_fill(struct held *h, uint64_t at, uint64_t length, struct lr_wire_msg *m);
+/* Every page is in place, and none changes any more. */
+bool held_is_whole(struct held *h);
 /* What is missing does not come any more. */
 void held_abandon(struct held *h);
 /* Whether that is in place, after this time at most. */

@@ -172,6 +172,25 @@ int link_receive(struct link *l, struct lr_wire_msg *m, uint8_t *body, size_t ro
 	return r < 0 ? r : lr_wire_decode(&h, body, m);
 }
 
+int link_ask(struct link *l, struct lr_wire_msg *m, enum lr_wire_type want, struct lr_wire_msg *got,
+	     uint8_t *body, size_t room, int64_t ms, struct lr_err *err)
+{
+	static _Atomic uint64_t tags;
+
+	m->tag = ++tags;
+	int r = link_send(l, m, ms);
+	if (r == 0)
+		r = link_receive(l, got, body, room, ms, ms);
+	if (r < 0)
+		return lr_fail(err, -r, "fetch from the seed's host");
+	if (got->type == LR_WIRE_REFUSED)
+		return lr_refuse(err, lr_wire_code_is_final(got->code) ? ESTALE : ECONNREFUSED,
+				 "the seed's host says: %s", lr_wire_code_name(got->code));
+	if (got->type != want || got->tag != m->tag)
+		return lr_refuse(err, EPROTO, "the seed's host sends another answer");
+	return 0;
+}
+
 /* ---- a client's --------------------------------------------------------------------------- */
 
 static int connect_one(const struct addrinfo *a, int64_t until)

@@ -30,6 +30,13 @@ int link_receive(struct link *l, struct lr_wire_msg *m, uint8_t *body, size_t ro
 		 int64_t first_ms, int64_t ms);
 
 /*
+ * A question, and its answer of the type `want`: -ESTALE as below; -EPROTO: another answer; or the
+ * connection is of no use any more.
+ */
+int link_ask(struct link *l, struct lr_wire_msg *m, enum lr_wire_type want, struct lr_wire_msg *got,
+	     uint8_t *body, size_t room, int64_t ms, struct lr_err *err);
+
+/*
  * A client's: connects, proves itself, is welcomed (*welcome). -ESTALE: a peer that proved itself
  * says that the seed is not to be had any more; *code (0: none) is what any peer said.
  */

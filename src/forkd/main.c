@@ -24,6 +24,7 @@ struct forkd_config forkd_config = {
 	.per_peer = 64,
 	.handshake_ms = 5000,
 	.idle_ms = 120000,
+	.rdma_memory = UINT64_C(8) << 30,
 };
 
 static const char usage[] =
@@ -48,7 +49,9 @@ static const char usage[] =
 	"  --handshake DURATION  close a connection that has proved nothing by then (5s)\n"
 	"  --idle DURATION       close a connection that asks nothing for so long (2m)\n"
 	"  --module auto|off     fill memory by the kernel module lean_seed, where it is there "
-	"(auto)\n";
+	"(auto)\n"
+	"  --rdma auto|off|require  read pages by RDMA, in clear, where both hosts can (auto)\n"
+	"  --rdma-memory BYTES   pin so much of the seeds held for RDMA (8589934592)\n";
 
 enum {
 	CONTROL = 1,
@@ -65,6 +68,8 @@ enum {
 	HANDSHAKE,
 	IDLE,
 	MODULE,
+	RDMA,
+	RDMA_MEMORY,
 	HELP,
 	VERSION
 };
@@ -84,6 +89,8 @@ static const struct option options[] = {
 	{"handshake", 1, NULL, HANDSHAKE},
 	{"idle", 1, NULL, IDLE},
 	{"module", 1, NULL, MODULE},
+	{"rdma", 1, NULL, RDMA},
+	{"rdma-memory", 1, NULL, RDMA_MEMORY},
 	{"help", 0, NULL, HELP},
 	{"version", 0, NULL, VERSION},
 	{0},
@@ -97,6 +104,18 @@ static int ms_of(const char *text, unsigned *ret)
 		return -1;
 	*ret = (unsigned)ms;
 	return 0;
+}
+
+static int rdma_of(const char *text, enum forkd_rdma *ret)
+{
+	static const char *const names[] = {"auto", "off", "require"};
+
+	for (size_t i = 0; i < LR_ARRAY_SIZE(names); i++)
+		if (lr_streq(text, names[i])) {
+			*ret = (enum forkd_rdma)i;
+			return 0;
+		}
+	return -1;
 }
 
 /* Negative: no such value. */
@@ -138,6 +157,10 @@ static int set(int option, const char *value)
 	case MODULE:
 		c->no_module = lr_streq(value, "off");
 		return c->no_module || lr_streq(value, "auto") ? 0 : -1;
+	case RDMA:
+		return rdma_of(value, &c->rdma);
+	case RDMA_MEMORY:
+		return lr_parse_u64(value, &c->rdma_memory);
 	default:
 		return -1;
 	}

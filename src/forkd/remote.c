@@ -12,6 +12,7 @@
 
 #include "src/base/clock.h"
 #include "src/base/str.h"
+#include "src/forkd/direct.h"
 #include "src/forkd/forkd.h"
 #include "src/forkd/link.h"
 
@@ -21,6 +22,7 @@
 #define CONNECT_MS 5000
 #define ANSWER_MS  10000
 #define REMOTES    256
+#define AGAIN_MS   10000 /* until RDMA is tried again */
 
 struct one {
 	struct remote r; /* first: what others see */
@@ -34,6 +36,14 @@ struct one {
 	size_t pooled;
 	uint8_t *cache; /* as long as the file of pages, where that is possible */
 	uint8_t *have;  /* a bit a page */
+	struct {
+		struct direct *d; /* one for all children; NULL: by TCP */
+		unsigned users;
+		bool bad;             /* the last user closes it */
+		bool trying, told;    /* somebody connects; the log has why that failed */
+		int64_t used, again;  /* of lr_now_ms: again: not before that */
+		pthread_mutex_t join; /* one at a time connects and waits for it */
+	} rdma;
 };
 
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
@@ -111,23 +121,13 @@ static int64_t at_most(int64_t ms)
 /* Sends a question and takes the answer, of exactly n bytes. */
 static int ask(struct link *l, struct lr_wire_msg *m, uint8_t *to, size_t n, struct lr_err *err)
 {
-	static _Atomic uint64_t tags;
 	uint8_t *body = malloc(LR_WIRE_CHUNK);
 	struct lr_wire_msg got = {0};
 
 	if (!body)
 		return lr_fail(err, ENOMEM, "fetch from the seed's host");
-	m->tag = ++tags;
-	const int64_t ms = at_most(ANSWER_MS);
-	int r = link_send(l, m, ms);
-	if (r == 0)
-		r = link_receive(l, &got, body, LR_WIRE_CHUNK, ms, ms);
-	if (r < 0)
-		r = lr_fail(err, -r, "fetch from the seed's host");
-	else if (got.type == LR_WIRE_REFUSED)
-		r = lr_refuse(err, lr_wire_code_is_final(got.code) ? ESTALE : ECONNREFUSED,
-			      "the seed's host says: %s", lr_wire_code_name(got.code));
-	else if (got.type != LR_WIRE_DATA || got.tag != m->tag || got.data.n != n)
+	int r = link_ask(l, m, LR_WIRE_DATA, &got, body, LR_WIRE_CHUNK, at_most(ANSWER_MS), err);
+	if (r == 0 && got.data.n != n)
 		r = lr_refuse(err, EPROTO, "the seed's host sends another answer");
 	if (r == 0) {
 		memcpy(to, got.data.at, n);
@@ -178,6 +178,8 @@ static void begin_cache(struct one *o)
 
 static void drop(struct one *o)
 {
+	direct_close(o->rdma.d);
+	pthread_mutex_destroy(&o->rdma.join);
 	for (size_t i = 0; i < o->pooled; i++)
 		link_close(o->pool[i].link);
 	if (o->cache) {
@@ -211,6 +213,7 @@ static int meet(const struct lr_ticket *t, struct one **ret, struct lr_err *err)
 	if (r == 0) {
 		o->ticket = *t;
 		o->users = 1;
+		pthread_mutex_init(&o->rdma.join, NULL);
 		o->r.length = w.length;
 		o->r.pages = w.pages;
 		memcpy(o->r.id, t->id, LR_WIRE_ID);
@@ -224,6 +227,7 @@ static int meet(const struct lr_ticket *t, struct one **ret, struct lr_err *err)
 	}
 	to_pool(o, l);
 	begin_cache(o);
+	o->rdma.used = lr_now_ms();
 	*ret = o;
 	return 0;
 }
@@ -334,7 +338,8 @@ void remote_clean(void)
 	const int64_t now = lr_now_ms();
 	struct one *old[REMOTES];
 	struct link *idle[POOL];
-	size_t n = 0, k = 0;
+	struct direct *unused[POOL];
+	size_t n = 0, k = 0, u = 0;
 
 	pthread_mutex_lock(&lock);
 	for (size_t i = 0; i < REMOTES; i++) {
@@ -348,12 +353,152 @@ void remote_clean(void)
 			idle[k++] = o->pool[0].link;
 			memmove(o->pool, o->pool + 1, --o->pooled * sizeof(o->pool[0]));
 		}
+		if (o->rdma.d && !o->rdma.users && u < POOL && table[i] &&
+		    now - o->rdma.used > IDLE_MS) {
+			unused[u++] = o->rdma.d;
+			o->rdma.d = NULL;
+		}
 	}
 	pthread_mutex_unlock(&lock);
 	for (size_t i = 0; i < n; i++)
 		drop(old[i]);
 	for (size_t i = 0; i < k; i++)
 		link_close(idle[i]);
+	for (size_t i = 0; i < u; i++)
+		direct_close(unused[i]);
+}
+
+/* ---- by RDMA ------------------------------------------------------------------------------ */
+
+static struct direct *take(struct one *o)
+{
+	pthread_mutex_lock(&lock);
+	struct direct *d = o->rdma.bad ? NULL : o->rdma.d;
+	if (d)
+		o->rdma.users++;
+	pthread_mutex_unlock(&lock);
+	return d;
+}
+
+static void give_back(struct one *o, bool bad)
+{
+	struct direct *d = NULL;
+
+	pthread_mutex_lock(&lock);
+	o->rdma.used = lr_now_ms();
+	o->rdma.bad = o->rdma.bad || bad;
+	if (--o->rdma.users == 0 && o->rdma.bad) {
+		d = o->rdma.d;
+		o->rdma.d = NULL;
+		o->rdma.bad = false;
+	}
+	pthread_mutex_unlock(&lock);
+	direct_close(d);
+}
+
+static void tell(struct one *o, int r, const struct lr_err *err)
+{
+	char id[LR_WIRE_HEX], line[512];
+
+	lr_wire_id_text(o->r.id, id);
+	if (r == 0)
+		forkd_log("seed %s is read by RDMA, in clear", id);
+	else if (r != -ENOTSUP && r != -ESTALE && !o->rdma.told &&
+		 forkd_config.rdma == FORKD_RDMA_AUTO)
+		forkd_log("seed %s is read by TCP: %s", id, lr_err_format(err, line, sizeof(line)));
+	o->rdma.told = r < 0;
+}
+
+static int join(struct one *o, struct lr_err *err)
+{
+	struct direct *d = NULL;
+	struct link *l;
+	const int able = direct_check(err);
+	int r = able < 0 ? able : connection(o, &l, err);
+
+	if (r == 0)
+		r = direct_connect(l, o->r.pages, &d, err);
+	pthread_mutex_lock(&lock);
+	o->rdma.trying = false;
+	o->rdma.used = lr_now_ms();
+	o->rdma.again = able < 0 ? INT64_MAX : o->rdma.used + AGAIN_MS;
+	o->rdma.d = d;
+	if (able == 0)
+		tell(o, r, err);
+	pthread_mutex_unlock(&lock);
+	return r;
+}
+
+static void *join_aside(void *arg)
+{
+	struct lr_err err = {0};
+	struct one *o = arg;
+
+	join(o, &err);
+	remote_put(&o->r);
+	return NULL;
+}
+
+/* Nobody waits for that: pages come by TCP meanwhile. */
+static void join_later(struct one *o)
+{
+	pthread_mutex_lock(&lock);
+	const bool now = forkd_config.rdma == FORKD_RDMA_AUTO && !o->rdma.d && !o->rdma.trying &&
+			 lr_now_ms() >= o->rdma.again;
+	if (now) {
+		o->rdma.trying = true;
+		o->users++;
+	}
+	pthread_mutex_unlock(&lock);
+	if (now && forkd_thread(join_aside, o) < 0) {
+		o->rdma.trying = false;
+		remote_put(&o->r);
+	}
+}
+
+/* Where RDMA is required. */
+static int take_or_join(struct one *o, struct direct **ret, struct lr_err *err)
+{
+	int r = 0;
+
+	pthread_mutex_lock(&o->rdma.join);
+	*ret = take(o);
+	if (!*ret)
+		r = o->rdma.d ? lr_refuse(err, EAGAIN, "the connection by RDMA has ended")
+			      : join(o, err);
+	if (r == 0 && !*ret)
+		*ret = take(o);
+	pthread_mutex_unlock(&o->rdma.join);
+	return r < 0 || *ret ? r : lr_refuse(err, EAGAIN, "the connection by RDMA has ended");
+}
+
+#define BY_TCP 1
+
+static int by_rdma(struct one *o, const struct lr_wire_msg *m, uint8_t *to, struct lr_err *err)
+{
+	const bool must = forkd_config.rdma == FORKD_RDMA_REQUIRE;
+	struct direct *d = NULL;
+	int r = 0;
+
+	if (forkd_config.rdma == FORKD_RDMA_OFF)
+		return BY_TCP;
+	/* A second time: the host may have closed what was idle. */
+	for (int i = 0; i < 2; i++) {
+		if (must)
+			r = take_or_join(o, &d, err);
+		else
+			d = take(o);
+		if (!d)
+			break;
+		r = direct_read(d, m->ranges, m->n, to, err);
+		give_back(o, r < 0);
+		if (r == 0 || !must)
+			break;
+	}
+	if (must || (d && r == 0))
+		return r;
+	join_later(o);
+	return BY_TCP;
 }
 
 /* ---- pages -------------------------------------------------------------------------------- */
@@ -383,9 +528,8 @@ static bool keep_pages(struct one *o, uint64_t first, uint32_t pages, const uint
 	return true;
 }
 
-/* m: a READ, for `size` bytes. */
-static int from_host(struct one *o, struct lr_wire_msg *m, uint8_t *to, size_t size,
-		     struct lr_err *err)
+static int by_tcp(struct one *o, struct lr_wire_msg *m, uint8_t *to, size_t size,
+		  struct lr_err *err)
 {
 	struct link *l;
 	int r = connection(o, &l, err);
@@ -393,11 +537,24 @@ static int from_host(struct one *o, struct lr_wire_msg *m, uint8_t *to, size_t s
 	if (r < 0)
 		return r;
 	r = ask(l, m, to, size, err);
-	if (r < 0) {
+	if (r < 0)
 		link_close(l);
+	else
+		to_pool(o, l);
+	return r;
+}
+
+/* m: a READ, for `size` bytes. What RDMA could not bring is asked by TCP at once, which also knows
+ * why. */
+static int from_host(struct one *o, struct lr_wire_msg *m, uint8_t *to, size_t size,
+		     struct lr_err *err)
+{
+	int r = by_rdma(o, m, to, err);
+
+	if (r == BY_TCP)
+		r = by_tcp(o, m, to, size, err);
+	if (r < 0)
 		return r;
-	}
-	to_pool(o, l);
 	pthread_mutex_lock(&lock);
 	for (size_t i = 0; i < m->n; i++) {
 		keep_pages(o, m->ranges[i].at / LR_WIRE_PAGE, m->ranges[i].pages, to);

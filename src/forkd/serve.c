@@ -18,6 +18,7 @@
 #include "src/forkd/held.h"
 #include "src/forkd/limits.h"
 #include "src/forkd/link.h"
+#include "src/forkd/outlet.h"
 #include "src/seed/seed.h"
 
 #define ANSWER_MS 30000 /* a peer takes an answer in that time, or is gone */
@@ -28,6 +29,7 @@
 struct peer {
 	struct link *link;
 	struct held *held;
+	struct outlet *outlet; /* by which it reads by RDMA; or NULL */
 	uint8_t address[16];
 	uint8_t *pages; /* LR_WIRE_CHUNK, from the first READ on */
 	bool reads;     /* held_read */
@@ -255,6 +257,8 @@ static int read_pages(struct peer *p, const struct lr_wire_msg *m)
 static int answer(struct peer *p, const struct lr_wire_msg *m)
 {
 	struct lr_wire_msg pong = {.type = LR_WIRE_PONG, .tag = m->tag};
+	struct lr_wire_msg entry = {.type = LR_WIRE_ENTRY, .tag = m->tag};
+	struct lr_wire_msg region = {.type = LR_WIRE_REGION, .tag = m->tag};
 
 	if (p->held->ended)
 		return refuse(p, m->tag, p->held->ended);
@@ -267,6 +271,12 @@ static int answer(struct peer *p, const struct lr_wire_msg *m)
 	case LR_WIRE_PING:
 		pong.lease = held_left(p->held);
 		return link_send(p->link, &pong, BODY_MS);
+	case LR_WIRE_RDMA:
+		outlet_open(p->held, link_fd(p->link), &p->outlet, &entry);
+		return link_send(p->link, &entry, BODY_MS);
+	case LR_WIRE_ENTERED:
+		outlet_enter(p->outlet, &region);
+		return link_send(p->link, &region, BODY_MS);
 	default:
 		return refuse(p, m->tag, LR_WIRE_MALFORMED);
 	}
@@ -329,6 +339,7 @@ static void *run(void *arg)
 	struct peer *p = arg;
 
 	converse(p);
+	outlet_close(p->outlet);
 	if (p->reads)
 		held_unread(p->held);
 	held_put(p->held);
