@@ -99,3 +99,28 @@ part() { # PART LINE...
 	part answers 'a wrong secret is none' 'a ticket that others may read is refused'
 	part hostile 'a daemon without --plain takes no such ticket'
 }
+
+@test "forkd: who reads by RDMA has the pages of its own seed, while its ticket is good, and only reads" {
+	[ -e "$build/tests/forkd/librdmacm.so.1" ] || skip "lean-forkd is built without RDMA"
+	part rdma_reader 'hostile reader: and not in ours' 'hostile reader: nothing behind the end' \
+		'hostile reader: nothing is written' 'hostile reader: without the control connection nothing is read' \
+		'hostile reader: nor of a seed that was revoked' 'all tries were made: reader'
+}
+
+@test "forkd: a token lets one connection by RDMA in, and only the newest one does" {
+	[ -e "$build/tests/forkd/librdmacm.so.1" ] || skip "lean-forkd is built without RDMA"
+	part rdma_reader 'hostile reader: no key without a connection' 'hostile reader: a token of zeros' 'hostile reader: half a token' \
+		'hostile reader: a token when there is a newer one' 'hostile reader: a token lets in' 'hostile reader: and lets nobody in a second time'
+}
+
+@test "forkd: by RDMA no more memory is pinned, and no more is read, than the options allow" {
+	[ -e "$build/tests/forkd/librdmacm.so.1" ] || skip "lean-forkd is built without RDMA"
+	part rdma_limits 'by TCP from a host with --rdma off' 'by TCP from a host with --rate 1000000000' \
+		'by TCP from a host with --rdma-memory 1000000'
+}
+
+@test "forkd: what RDMA does not bring comes by TCP, or is told, and is never zeros" {
+	[ -e "$build/tests/forkd/librdmacm.so.1" ] || skip "lean-forkd is built without RDMA"
+	part rdma 'by RDMA: events' 'by one connection for all children, and nothing by TCP' 'an adapter that does not answer: by TCP' \
+		'pages that can not be pinned: by TCP' 'a revoked seed is not read by RDMA, and its child is told why it ends'
+}

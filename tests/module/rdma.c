@@ -331,6 +331,8 @@ static int read_there(const char *name, size_t pages)
 int main(int argc, char **argv)
 {
 	add_rxe();
+	if (argc == 2 && strcmp(argv[1], "--link") == 0) /* for who comes next */
+		return 0;
 	setvbuf(stdout, NULL, _IOLBF, 0);
 	if (argc == 4 && strcmp(argv[1], "--serve") == 0)
 		return serve(argv[2], strtoul(argv[3], NULL, 10));
