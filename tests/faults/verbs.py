@@ -749,7 +749,8 @@ class Forkd:
 
     @staticmethod
     def command():
-        return ["/run/faults/lean-forkd", "--control", Forkd.control, "serve", "--listen", "127.0.0.1:7411"]
+        # Whether a host has libraries of RDMA must not change what is called.
+        return ["/run/faults/lean-forkd", "--control", Forkd.control, "serve", "--listen", "127.0.0.1:7411", "--rdma", "off"]
 
     @staticmethod
     def ask(place, *words):

@@ -25,7 +25,7 @@ static int files(uint8_t which, int *pages)
 	void *bytes = NULL;
 	int descriptor = memfd_create("descriptor", MFD_CLOEXEC);
 
-	*pages = memfd_create("pages", MFD_CLOEXEC);
+	*pages = memfd_create("pages", MFD_CLOEXEC | MFD_ALLOW_SEALING);
 	if (descriptor < 0 || *pages < 0 ||
 	    lr_seed_finish(sample_writer(a), SAMPLE_PAGES, id, &bytes, &size, NULL) < 0)
 		return -1;
@@ -65,6 +65,32 @@ TEST(a_seed_is_held_once)
 	CHECK_INT(held_revoke(h->id), -ENOENT);
 	CHECK_INT(held_count(), 0);
 	held_put(h);
+}
+
+/* Who reads by RDMA is told of no page that is missing. */
+TEST(a_seed_is_whole_when_nothing_of_it_changes_any_more)
+{
+	struct lr_wire_msg m = {0};
+	struct lr_err err = {0};
+	struct held *h = NULL;
+	int pages = -1, descriptor = files(11, &pages);
+
+	REQUIRE(descriptor >= 0 && held_add_filling(descriptor, pages, HOUR, &h, &err) == 0);
+	CHECK(!held_is_whole(h));
+	CHECK_INT(held_fill(h, 4096, SAMPLE_PAGES - 4096, &m), 0);
+	CHECK(!held_is_whole(h)); /* it can still be written to */
+	CHECK(fcntl(pages, F_ADD_SEALS, F_SEAL_WRITE | F_SEAL_GROW | F_SEAL_SHRINK) == 0);
+	CHECK_INT(held_fill(h, 4096, 0, &m), 0);
+	CHECK(held_is_whole(h));
+	CHECK_INT(held_revoke(h->id), 0);
+	CHECK(!held_is_whole(h));
+	held_put(h);
+	REQUIRE(hold(12, &h, &err) == 0);
+	CHECK(held_is_whole(h));
+	CHECK_INT(held_revoke(h->id), 0);
+	held_put(h);
+	close(descriptor);
+	close(pages);
 }
 
 /* Its pages go when nobody reads them; that it ended is remembered. */
