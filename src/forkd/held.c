@@ -452,6 +452,14 @@ int held_extend(const uint8_t id[LR_WIRE_ID], uint64_t lease)
 	return r;
 }
 
+/* Who looks after leases has other things to do, too. */
+static void *end_aside(void *arg)
+{
+	outlets_end(arg);
+	held_put(arg);
+	return NULL;
+}
+
 void held_expire(void)
 {
 	const int64_t now = lr_now_ms();
@@ -466,10 +474,9 @@ void held_expire(void)
 			over[n++] = table[i];
 		}
 	pthread_mutex_unlock(&lock);
-	for (size_t i = 0; i < n; i++) {
-		outlets_end(over[i]);
-		held_put(over[i]);
-	}
+	for (size_t i = 0; i < n; i++)
+		if (forkd_thread(end_aside, over[i]) < 0)
+			end_aside(over[i]);
 }
 
 size_t held_count(void)

@@ -190,21 +190,26 @@ static void be_registered(struct region *r, const struct held *h)
 
 /* ---- connections -------------------------------------------------------------------------- */
 
-/* Takes away what somebody reads by. */
+/* Takes away what somebody reads by. Without the lock for a while: to part from a peer that does not
+ * answer takes its time. What is o's then may be somebody else's after it. */
 static void cut(struct outlet *o)
 {
-	if (o->id) {
-		verbs->rdma_disconnect(o->id);
-		verbs->rdma_destroy_qp(o->id);
-		verbs->rdma_destroy_id(o->id);
-		forkd_counts.rdma_peers--;
-	}
-	if (o->region) {
-		o->region->users--;
-		o->region->used = lr_now_ms();
-	}
+	struct rdma_cm_id *id = o->id;
+	struct region *r = o->region;
+
 	o->id = NULL;
 	o->region = NULL;
+	if (!id)
+		return;
+	pthread_mutex_unlock(&lock);
+	verbs->rdma_disconnect(id);
+	verbs->rdma_destroy_qp(id);
+	verbs->rdma_destroy_id(id);
+	pthread_mutex_lock(&lock);
+	forkd_counts.rdma_peers--;
+	r->users--; /* it is there for as long as that is not 0 */
+	r->used = lr_now_ms();
+	pthread_cond_broadcast(&changed);
 }
 
 static struct outlet *find_token(const uint8_t token[LR_WIRE_PROOF])
@@ -269,9 +274,11 @@ static void come(struct rdma_cm_id *id, struct rdma_conn_param *asked,
 static void go(const struct rdma_cm_id *id)
 {
 	pthread_mutex_lock(&lock);
-	for (struct outlet *o = outlets; o; o = o->next)
-		if (o->id == id)
-			cut(o);
+	struct outlet *o = outlets;
+	while (o && o->id != id)
+		o = o->next;
+	if (o)
+		cut(o);
 	pthread_mutex_unlock(&lock);
 }
 
@@ -446,16 +453,24 @@ static struct region *first_of(const struct held *h)
 	return r;
 }
 
+/* Nobody comes any more when a seed has ended (let_in). */
+static struct outlet *reader_of(const struct held *h)
+{
+	struct outlet *o = outlets;
+
+	while (o && (o->held != h || !o->id))
+		o = o->next;
+	return o;
+}
+
 void outlets_end(const struct held *h)
 {
+	struct outlet *o;
 	struct region *r;
 
 	pthread_mutex_lock(&lock);
-	for (struct outlet *o = outlets; o; o = o->next)
-		if (o->held == h) {
-			o->shown = true;
-			cut(o);
-		}
+	while ((o = reader_of(h)))
+		cut(o);
 	/* Who enters in this instant looks at the seed once more, and leaves. */
 	while ((r = first_of(h))) {
 		if (r->users)

@@ -11,6 +11,7 @@
 #include <poll.h>
 #include <pthread.h>
 #include <rdma/rdma_cma.h>
+#include <stdatomic.h>
 #include <stdbool.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -38,6 +39,7 @@ struct id {
 	int sock;
 	pthread_t thread;
 	bool runs;
+	atomic_bool ends;
 };
 struct queue { /* of completions */
 	struct ibv_cq cq;
@@ -168,7 +170,7 @@ static void *serve(void *arg)
 	struct question q;
 
 	while (whole(i->sock, &q, sizeof(q), false) == 0) {
-		while (there("stall"))
+		while (there("stall") && !i->ends)
 			usleep(20000);
 		pthread_mutex_lock(&lock);
 		struct region *r = find(q.key, i->id.qp->pd, q.at, q.length);
@@ -281,6 +283,7 @@ void rdma_destroy_qp(struct rdma_cm_id *id)
 {
 	struct id *i = (struct id *)id;
 
+	i->ends = true;
 	shutdown(i->sock, SHUT_RDWR);
 	if (i->runs)
 		pthread_join(i->thread, NULL);
