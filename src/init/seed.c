@@ -313,6 +313,7 @@ int lr_stage_files(struct lr_child *c, struct lr_err *err)
 		.lower = lower,
 		.raise = raise_again,
 		.has_tmpfs = has_tmpfs,
+		.own_root = true, /* lr_init_seed_check has seen to it */
 		.arg = c,
 		.confine_room = room(c->process, &seed->seed),
 		/* Of its pid namespace, and made when the host's was in sight: a user namespace asks

@@ -220,10 +220,28 @@ static int check_node(const struct lr_init_process *p, const struct lr_seed *s, 
 	    ((own || !(n->mode & S_ISUID)) && (own_group || !(n->mode & S_ISGID))))
 		return 0;
 	lr_refuse(err, EPERM,
-		  "\"%s\" in a tmpfs of the seed runs as somebody that the process may "
-		  "not be",
+		  "\"%s\", a file of the seed, runs as somebody that the process may not be",
 		  lr_seed_text(s, n->name));
 	return lr_err_at(err, "process.user");
+}
+
+/* Whose it is the caller knows (lifecycle/seeded.h). */
+static int check_root(const struct lr_init_plan *p, const struct lr_seed *s, struct lr_err *err)
+{
+	const struct lr_rootfs_plan *root = p->tree.rootfs;
+
+	if (!lr_seed_changes(s))
+		return 0;
+	if (root->readonly) {
+		lr_refuse(err, EROFS,
+			  "the seed changes files of its root, and this one is read-only");
+		lr_err_hint(err, "make it writable, or the seed without --with-changes");
+		return lr_err_at(err, "root.readonly");
+	}
+	return root->new_mount_ns ? 0
+				  : refuse(err, "linux.namespaces",
+					   "that changes files of its root, without a mount "
+					   "namespace of its own");
 }
 
 static int check_tmpfs(const struct lr_init_plan *p, const struct lr_seed *s, struct lr_err *err)
@@ -233,6 +251,8 @@ static int check_tmpfs(const struct lr_init_plan *p, const struct lr_seed *s, st
 	for (uint32_t i = 0; i < lr_seed_count(s, LR_SEED_TMPFS); i++) {
 		const struct lr_seed_tmpfs *t = lr_seed_tmpfs(s, i);
 		const char *path = lr_seed_text(s, t->path);
+		if (t->flags & LR_SEED_ROOT)
+			continue;
 		if (t->nodes.count > 1 && !lr_mount_has_tmpfs(p->tree.mounts, path, NULL)) {
 			lr_refuse(err, ENOTSUP,
 				  "the seed has files in the tmpfs %s, and there is none", path);
@@ -258,6 +278,8 @@ int lr_init_seed_check(const struct lr_init_plan *p, const struct lr_seed *seed,
 		r = check_process(p, err);
 	if (r >= 0)
 		r = check_mapped(p, seed, err);
+	if (r >= 0)
+		r = check_root(p, seed, err);
 	if (r >= 0)
 		r = check_tmpfs(p, seed, err);
 	return r < 0 ? r : lr_init_seed_check_creds(&p->process, seed, err);

@@ -406,7 +406,7 @@ static int open_seed(struct lr_birth *b, struct lr_create_opts *o, struct lr_are
 	return o->open_seed(&b->rt, c, a, &b->seed, err);
 }
 
-static int plan_seed(struct lr_birth *b, struct lr_init_seed *seed, struct lr_err *err)
+static int plan_seed(struct lr_birth *b, struct lr_init_seed *seed, bool many, struct lr_err *err)
 {
 	b->c.init.process.seed = seed;
 	const bool has = lr_seed_count(&seed->seed, LR_SEED_TERMINAL);
@@ -424,7 +424,10 @@ static int plan_seed(struct lr_birth *b, struct lr_init_seed *seed, struct lr_er
 		lr_err_hint(err, "use --fetch=eager, or the annotation " LR_SEEDED_FETCH);
 		return lr_err_at(err, "linux.namespaces");
 	}
-	return lr_init_seed_check(&b->c.init, &seed->seed, err);
+	int r = lr_init_seed_check(&b->c.init, &seed->seed, err);
+	if (r >= 0 && lr_seed_changes(&seed->seed))
+		r = lr_seeded_check_root(&b->store, &b->c.record, many, err);
+	return r;
 }
 
 int lr_birth_plan(const struct lr_runtime *rt, const struct lr_create_opts *o, struct lr_arena *a,
@@ -453,7 +456,7 @@ int lr_birth_plan(const struct lr_runtime *rt, const struct lr_create_opts *o, s
 	if (r >= 0)
 		r = get_seccomp(b, a, err);
 	if (r >= 0 && opts.seed)
-		r = plan_seed(b, opts.seed, err);
+		r = plan_seed(b, opts.seed, o->many, err);
 	if (r >= 0)
 		r = open_stub(b, o, a, err);
 	if (r >= 0)

@@ -53,6 +53,7 @@ struct lr_create_opts {
 	bool keep; /* do not delete when the process is gone */
 	bool no_subreaper;
 	bool more;                 /* others are born next: nothing of this one stays open */
+	bool many;                 /* and they have the same root */
 	struct lr_init_seed *seed; /* what is continued in place of process.args; NULL: nothing */
 	/* lr_lifecycle_open_seed, or NULL where an annotation does not name a seed. A pointer, so
 	 * that liblean is not linked with it. */

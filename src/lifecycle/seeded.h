@@ -21,6 +21,11 @@ bool lr_seeded(const struct oci_config *c);
 
 bool lr_seeded_fetches(const struct oci_config *c, const char *how);
 
+/* Whether the root belongs to this container alone, where its seed changes files of it: not the host's
+ * root, and of no other container that is there. many: others will be born in it. */
+int lr_seeded_check_root(const struct lr_store *store, const struct lr_record *r, bool many,
+			 struct lr_err *err) LR_MUST_CHECK;
+
 /* After the birth of a container that waits for `start`: what that needs, for the record. */
 void lr_seeded_record(const struct lr_init_seed *s, const struct oci_config *c,
 		      struct lr_record *r);

@@ -35,8 +35,10 @@ static int open_regular(struct lr_resume *r, const struct lr_seed_file *f, struc
 			  O_NOFOLLOW | O_PATH | O_SYNC;
 	const int of_path = O_PATH | O_DIRECTORY | O_NOFOLLOW;
 	int fd = resume_open_path(path, (int)f->flags & (f->flags & O_PATH ? of_path : known));
-	if (fd < 0)
-		return lr_fail(err, errno, "open %s, which the seed had open", path);
+	if (fd < 0) {
+		int rc = lr_fail(err, errno, "open %s, which the seed had open", path);
+		return lr_seed_count(r->seed, LR_SEED_CHANGED) ? resume_hint_changed(r, err) : rc;
+	}
 	if (!(f->flags & O_PATH) && f->pos && lseek(fd, (off_t)f->pos, SEEK_SET) < 0) {
 		int rc = lr_fail(err, errno, "go to where the seed was in %s", path);
 		lr_close(fd);

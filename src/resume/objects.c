@@ -40,7 +40,7 @@ static int open_backing(struct lr_resume *r, uint32_t i, struct lr_err *err)
 	if (fd < 0 || fstat(fd, &st) < 0) {
 		lr_close(fd);
 		lr_fail(err, errno, "open %s, which the seed has mapped", path);
-		return lr_err_hint(err, "use the root file system that the seed was made with");
+		return resume_hint_changed(r, err);
 	}
 	/* What is shared goes on changing, here as there; and what is in a tmpfs has come with us. */
 	bool carried = resume_is_in_tmpfs(r, st.st_dev);
@@ -53,7 +53,7 @@ static int open_backing(struct lr_resume *r, uint32_t i, struct lr_err *err)
 	if (!writes && !carried && ((uint64_t)st.st_size != b->size || sum != b->sum)) {
 		lr_close(fd);
 		lr_refuse(err, ENOTSUP, "%s is not the file that the seed has mapped", path);
-		return lr_err_hint(err, "use the root file system that the seed was made with");
+		return resume_hint_changed(r, err);
 	}
 	r->backings[i] = resume_keep(r, fd, err);
 	return r->backings[i];
@@ -68,8 +68,10 @@ int resume_open_backings(struct lr_resume *r, struct lr_err *err)
 	for (uint32_t i = 0; rc >= 0 && i < lr_seed_count(r->seed, LR_SEED_MM); i++) {
 		const char *exe = lr_seed_text(r->seed, lr_seed_mm(r->seed, i)->exe);
 		int fd = resume_open_path(exe, O_RDONLY);
-		if (fd < 0)
-			return lr_fail(err, errno, "open %s, which the seed executes", exe);
+		if (fd < 0) {
+			lr_fail(err, errno, "open %s, which the seed executes", exe);
+			return resume_hint_changed(r, err);
+		}
 		rc = r->exes[i] = resume_keep(r, fd, err);
 	}
 	return rc < 0 ? rc : 0;

@@ -2,6 +2,7 @@
 /* resume: everything is opened before anybody is born; see resume.h. */
 #define LR_ROOM "resume"
 #include <errno.h>
+#include <stdio.h>
 #include <string.h>
 #include <sys/resource.h>
 #include <sys/stat.h>
@@ -34,6 +35,26 @@ int resume_open_path(const char *path, int flags)
 		return fd;
 	errno = -fd;
 	return -1;
+}
+
+int resume_hint_changed(const struct lr_resume *r, struct lr_err *err)
+{
+	const uint32_t n = lr_seed_count(r->seed, LR_SEED_CHANGED);
+	char names[160] = "";
+	size_t at = 0;
+	uint32_t i;
+
+	if (!n)
+		return lr_err_hint(err, "use the root file system that the seed was made with");
+	for (i = 0; i < n; i++) {
+		const char *path = lr_seed_text(r->seed, lr_seed_changed(r->seed, i)->path);
+		if (i && strlen(path) + 3 > sizeof(names) - at)
+			break;
+		at += (size_t)snprintf(names + at, sizeof(names) - at, "%s%s", i ? ", " : "", path);
+		at = at < sizeof(names) ? at : sizeof(names) - 1;
+	}
+	return lr_err_hint(err, "its container had changed %s%s: checkpoint --with-changes", names,
+			   i < n ? " and more" : "");
 }
 
 /* The first number that no process uses; and room for ours. */
@@ -102,6 +123,8 @@ static int open_all(struct lr_resume *r, struct lr_err *err)
 
 	if (rc >= 0 && r->opts.lower)
 		rc = r->opts.lower(r->opts.arg, err);
+	if (rc >= 0)
+		rc = resume_change_root(r, err);
 	if (rc >= 0)
 		rc = resume_open_backings(r, err);
 	if (rc >= 0)

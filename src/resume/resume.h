@@ -76,6 +76,9 @@ struct lr_resume_opts {
 	/* Whether a tmpfs of the container's own, which may be changed, was mounted at that path, and
 	 * which (st_dev). NULL: none was. */
 	bool (*has_tmpfs)(void *arg, const char *path, uint64_t *device);
+	/* "/" is this process's alone, and may be changed as its seed says, with the rights of `lower`.
+	 */
+	bool own_root;
 	void *arg;
 	size_t confine_room; /* bytes of calls and data that both add for a thread, at the most */
 	int proc;            /* a procfs that can be trusted; LR_NOFD: /proc */

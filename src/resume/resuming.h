@@ -59,6 +59,9 @@ int resume_keep(struct lr_resume *r, int fd, struct lr_err *err); /* takes fd; i
 /* A file by the path that the kernel gave it, in which are no links: whoever has put one there since
  * must not have us open something else. Does not wait for what a FIFO would. -1 with errno. */
 int resume_open_path(const char *path, int flags);
+/* err is filled, by a file that is not what it was: says whether the container had changed it, and
+ * others. Returns what lr_err_hint does. */
+int resume_hint_changed(const struct lr_resume *r, struct lr_err *err);
 /* files.c */
 int resume_open_files(struct lr_resume *r, struct lr_err *err);
 int resume_take_fds(struct lr_resume *r, const struct lr_seed_process *p, struct lr_err *err);
@@ -69,6 +72,7 @@ int resume_open_backings(struct lr_resume *r, struct lr_err *err);
 int resume_fill_file(struct lr_resume *r, const struct lr_seed_range *runs, uint64_t size, int fd);
 /* tmpfs.c */
 int resume_fill_tmpfs(struct lr_resume *r, struct lr_err *err);
+int resume_change_root(struct lr_resume *r, struct lr_err *err);
 bool resume_is_in_tmpfs(const struct lr_resume *r, uint64_t device);
 /* groups.c: session and process group of a process; of one that is about to be dead, as far as it
  * goes; whether it is the first that lives of that group. */

@@ -162,22 +162,20 @@ static const struct seed_field timer[] = {
 	U32(timer, tid), X64(timer, value_pointer), I64(timer, interval), I64(timer, left),
 };
 
-static const struct seed_field tmpfs[] = {TEXT(tmpfs, path), RANGE(tmpfs, nodes, NODE)};
+static const struct seed_field tmpfs[] = {
+	TEXT(tmpfs, path),
+	X32(tmpfs, flags),
+	RANGE(tmpfs, nodes, NODE),
+};
 
 static const struct seed_field node[] = {
-	MAYBE(node, parent, NODE),
-	TEXT(node, name),
-	TEXT(node, target),
-	MAYBE(node, same, NODE),
-	X32(node, mode),
-	U32(node, uid),
-	U32(node, gid),
-	I64(node, atime),
-	I64(node, mtime),
-	X64(node, size),
-	BYTES(node, attributes),
+	MAYBE(node, parent, NODE), TEXT(node, name), TEXT(node, target), MAYBE(node, same, NODE),
+	X32(node, mode),           U32(node, uid),   U32(node, gid),     X32(node, flags),
+	I64(node, atime),          I64(node, mtime), X64(node, size),    BYTES(node, attributes),
 	RANGE(node, runs, RUN),
 };
+
+static const struct seed_field changed[] = {TEXT(changed, path)};
 
 static const struct seed_field terminal[] = {
 	X32(terminal, flags),      U32(terminal, session),
@@ -216,4 +214,5 @@ const struct seed_shape lr_seed_shapes[LR_SEED_TYPES] = {
 	SHAPE(TMPFS, tmpfs, "tmpfs"),
 	SHAPE(NODE, node, "nodes"),
 	SHAPE(TERMINAL, terminal, "terminal"),
+	SHAPE(CHANGED, changed, "changed"),
 };

@@ -84,6 +84,7 @@ enum lr_seed_type {
 	LR_SEED_TMPFS,
 	LR_SEED_NODE,
 	LR_SEED_TERMINAL,
+	LR_SEED_CHANGED,
 	LR_SEED_TYPES
 };
 
@@ -293,34 +294,48 @@ struct lr_seed_timer {
 	int64_t interval, left; /* ns */
 };
 
-/* A tmpfs of the container's own, by its place in config.json. */
+#define LR_SEED_ROOT 1U
+
+/* A tmpfs of the container's own, by its place in config.json. With LR_SEED_ROOT, in the last one
+ * alone: what the upper layer of its root ("/") has, in place of what the layers below it have. */
 struct lr_seed_tmpfs {
-	uint32_t path, zero;
+	uint32_t path, flags;
 	struct lr_seed_range nodes; /* the first one is its root */
 };
 
 /* Below the root: as deep, and with paths as long (from there), as all callers can go. */
-#define LR_SEED_DEPTH 128U
-#define LR_SEED_PATH  4095U
+#define LR_SEED_DEPTH  128U
+#define LR_SEED_PATH   4095U
 
-/* What is in one: a file, directory, link, named pipe or socket. */
+#define LR_SEED_OPAQUE 1U /* a directory that has nothing of the layers below */
+
+/* What is in one: a file, directory, link, named pipe or socket. In the root also what is not there
+ * any more: its mode is LR_SEED_WHITEOUT, and nothing else of it counts. */
 struct lr_seed_node {
 	uint32_t parent, name; /* parent: index, of a directory further up; a root has none */
 	uint32_t target;       /* of a symbolic link */
 	uint32_t same;         /* the file further up that this is another name of; then the rest
 				  says nothing */
-	uint32_t mode, uid, gid, zero; /* mode: with its type */
-	int64_t atime, mtime;          /* ns */
+	uint32_t mode, uid, gid, flags; /* mode: with its type */
+	int64_t atime, mtime;           /* ns */
 	uint64_t size;
 	struct lr_seed_bytes attributes; /* struct lr_seed_attribute, and again */
 	struct lr_seed_range runs;       /* of its contents, from 0 on */
 };
+
+#define LR_SEED_WHITEOUT   0020000U /* S_IFCHR, as in overlayfs */
 
 #define LR_SEED_ATTRIBUTES 65536U
 
 /* Followed by the name, with its NUL, and the value, and padded to a multiple of four. */
 struct lr_seed_attribute {
 	uint32_t name, value; /* bytes */
+};
+
+/* A file of the root that processes use, that the container had changed, and that is not in the seed:
+ * so that errors can say why a child has another one. */
+struct lr_seed_changed {
+	uint32_t path, zero;
 };
 
 #define LR_SEED_RELAYED 1U /* it ends lines with a newline alone, by who made it */

@@ -76,6 +76,7 @@ LR_SEED_GETTER(timer, TIMER)
 LR_SEED_GETTER(tmpfs, TMPFS)
 LR_SEED_GETTER(node, NODE)
 LR_SEED_GETTER(terminal, TERMINAL)
+LR_SEED_GETTER(changed, CHANGED)
 
 /* The attribute at *at, of *left bytes, which are what follows then; false: there is none. */
 struct lr_seed_attribute_at {
@@ -84,6 +85,14 @@ struct lr_seed_attribute_at {
 	uint32_t size;
 };
 bool lr_seed_next_attribute(const uint8_t **at, uint64_t *left, struct lr_seed_attribute_at *ret);
+
+/* What the container has changed in its root; NULL: that is not in the seed. */
+static inline const struct lr_seed_tmpfs *lr_seed_changes(const struct lr_seed *s)
+{
+	const uint32_t n = lr_seed_count(s, LR_SEED_TMPFS);
+
+	return n && lr_seed_tmpfs(s, n - 1)->flags & LR_SEED_ROOT ? lr_seed_tmpfs(s, n - 1) : NULL;
+}
 
 /* The path of a node, from the root of its tmpfs; "" is the root. */
 void lr_seed_node_path(const struct lr_seed *s, uint32_t node, char ret[LR_SEED_PATH + 1]);

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* seed: what is in the tmpfs of a container: whether it can be there, and where it is. */
+/* seed: what is in the tmpfs of a container, and in the upper layer of its root: whether it can be
+ * there, and where it is. */
 #define LR_ROOM "seed"
 #include <string.h>
 #include <sys/stat.h>
@@ -74,7 +75,14 @@ static bool place_fits(const struct lr_seed *s, uint32_t i, uint32_t root)
 	return true;
 }
 
-static bool kind_fits(const struct lr_seed *s, const struct lr_seed_node *n)
+/* Only what can lie above another layer, and says no more than that. */
+static bool whiteout_fits(const struct lr_seed_node *n, bool layer)
+{
+	return layer && n->mode == LR_SEED_WHITEOUT && n->same == LR_SEED_NONE && !n->size &&
+	       !n->attributes.length;
+}
+
+static bool kind_fits(const struct lr_seed *s, const struct lr_seed_node *n, bool layer)
 {
 	bool link = *lr_seed_text(s, n->target);
 
@@ -87,6 +95,8 @@ static bool kind_fits(const struct lr_seed *s, const struct lr_seed_node *n)
 	case S_IFIFO:
 	case S_IFSOCK:
 		return !link && !n->runs.count;
+	case S_IFCHR:
+		return !link && !n->runs.count && whiteout_fits(n, layer);
 	default:
 		return false;
 	}
@@ -101,15 +111,24 @@ static bool same_fits(const struct lr_seed *s, uint32_t i, uint32_t root)
 		return true;
 	return n->same < i && n->same > root && !n->runs.count &&
 	       lr_seed_node(s, n->same)->same == LR_SEED_NONE &&
-	       !S_ISDIR(lr_seed_node(s, n->same)->mode) && !S_ISDIR(n->mode);
+	       !S_ISDIR(lr_seed_node(s, n->same)->mode) && !S_ISDIR(n->mode) &&
+	       !S_ISCHR(lr_seed_node(s, n->same)->mode);
 }
 
-static int check_node(const struct lr_seed *s, uint32_t i, uint32_t root, uint64_t *at,
-		      struct lr_err *err)
+static bool flags_fit(const struct lr_seed_node *n, bool layer)
+{
+	return !(n->flags & ~LR_SEED_OPAQUE) && (!n->flags || (layer && S_ISDIR(n->mode)));
+}
+
+static int check_node(const struct lr_seed *s, const struct lr_seed_tmpfs *t, uint32_t i,
+		      uint64_t *at, struct lr_err *err)
 {
 	const struct lr_seed_node *n = lr_seed_node(s, i);
+	const uint32_t root = t->nodes.first;
+	const bool layer = t->flags & LR_SEED_ROOT;
 
-	if (n->mode & ~(uint32_t)(S_IFMT | 07777) || !kind_fits(s, n))
+	if (n->mode & ~(uint32_t)(S_IFMT | 07777) || !kind_fits(s, n, layer) ||
+	    !flags_fit(n, layer))
 		return SEED_BAD("nodes", i, "is of an unknown kind");
 	if (i == root ? n->parent != LR_SEED_NONE || !S_ISDIR(n->mode) : !place_fits(s, i, root))
 		return SEED_BAD("nodes", i, "is nowhere");
@@ -120,6 +139,17 @@ static int check_node(const struct lr_seed *s, uint32_t i, uint32_t root, uint64
 	return seed_check_runs(s, &n->runs, n->size, at, err);
 }
 
+/* The root's is one at the most: the last. */
+static bool flags_of_one_fit(const struct lr_seed *s, uint32_t i)
+{
+	const struct lr_seed_tmpfs *t = lr_seed_tmpfs(s, i);
+
+	if (t->flags & ~LR_SEED_ROOT)
+		return false;
+	return !t->flags || (i + 1 == lr_seed_count(s, LR_SEED_TMPFS) &&
+			     lr_streq(lr_seed_text(s, t->path), "/"));
+}
+
 int seed_check_tmpfs(const struct lr_seed *s, uint64_t *at, struct lr_err *err)
 {
 	int r = 0;
@@ -128,11 +158,12 @@ int seed_check_tmpfs(const struct lr_seed *s, uint64_t *at, struct lr_err *err)
 		return lr_refuse(err, EPROTO, "the seed has nodes that belong to nobody");
 	for (uint32_t i = 0; r >= 0 && i < lr_seed_count(s, LR_SEED_TMPFS); i++) {
 		const struct lr_seed_tmpfs *t = lr_seed_tmpfs(s, i);
-		const uint32_t root = t->nodes.first;
 		if (*lr_seed_text(s, t->path) != '/' || !t->nodes.count)
 			return SEED_BAD("tmpfs", i, "is nowhere");
+		if (!flags_of_one_fit(s, i))
+			return SEED_BAD("tmpfs", i, "is of an unknown kind");
 		for (uint32_t k = 0; r >= 0 && k < t->nodes.count; k++)
-			r = check_node(s, root + k, root, at, err);
+			r = check_node(s, t, t->nodes.first + k, at, err);
 	}
 	return r;
 }

@@ -21,6 +21,7 @@ struct asked {
 	struct lr_seed_cred *cred;
 	struct lr_seed_process *first;
 	struct oci_mount mount[2];
+	struct lr_rootfs_plan root;
 	struct lr_err err;
 };
 
@@ -47,6 +48,8 @@ static bool begin(struct asked *x)
 	*x->cred = (struct lr_seed_cred){.permitted = CHOWN, .effective = CHOWN, .bounding = CHOWN};
 	x->first = (struct lr_seed_process *)lr_seed_process(&x->seed, 0);
 	x->first->pid = 1;
+	x->root.new_mount_ns = true;
+	x->plan.tree.rootfs = &x->root;
 	x->mount[0] =
 		(struct oci_mount){.destination = "/tmp/", .type = "tmpfs", .source = "tmpfs"};
 	return set_mounts(x, 1);
@@ -87,6 +90,26 @@ TEST(what_is_in_a_tmpfs_needs_one)
 	CHECK_INT(ask(&x), -ENOTSUP);
 	/* An empty one is missed by nobody. */
 	((struct lr_seed_tmpfs *)lr_seed_tmpfs(&x.seed, 0))->nodes.count = 1;
+	CHECK_INT(ask(&x), 0);
+	lr_arena_free(x.a);
+}
+
+TEST(what_changes_the_root_needs_one_that_is_writable_and_its_own)
+{
+	struct asked x;
+
+	REQUIRE(begin(&x));
+	REQUIRE(lr_seed_changes(&x.seed));
+	x.root.readonly = true;
+	CHECK_INT(ask(&x), -EROFS);
+	CHECK_STR(x.err.msg, "the seed changes files of its root, and this one is read-only");
+	CHECK_STR(x.err.path, "root.readonly");
+	x.root.readonly = x.root.new_mount_ns = false;
+	CHECK_INT(ask(&x), -ENOTSUP);
+	/* Without changes it does not matter. */
+	((struct lr_seed_tmpfs *)lr_seed_changes(&x.seed))->flags = 0;
+	((struct lr_seed_tmpfs *)lr_seed_tmpfs(&x.seed, 1))->nodes.count = 1;
+	x.root.readonly = true;
 	CHECK_INT(ask(&x), 0);
 	lr_arena_free(x.a);
 }

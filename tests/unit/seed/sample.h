@@ -95,6 +95,42 @@ static void sample_tmpfs(struct lr_seed_writer *w)
 		    &(struct lr_seed_tmpfs){.path = lr_seed_add_text(w, "/tmp"), .nodes = {0, 5}});
 }
 
+/* What a container has changed in its root: a directory that it has emptied and put a file in, and a
+ * file that is gone. */
+static void sample_changes(struct lr_seed_writer *w)
+{
+	const struct lr_seed_range none = {4, 0};
+	const struct lr_seed_node nodes[] = {
+		{.parent = LR_SEED_NONE, .mode = S_IFDIR | 0755, .runs = none},
+		{.parent = 5,
+		 .name = lr_seed_add_text(w, "opt"),
+		 .mode = S_IFDIR | 0755,
+		 .flags = LR_SEED_OPAQUE,
+		 .runs = none},
+		{.parent = 6,
+		 .name = lr_seed_add_text(w, "new"),
+		 .mode = S_IFREG | 0600,
+		 .size = 7,
+		 .runs = none},
+		{.parent = 5,
+		 .name = lr_seed_add_text(w, "gone"),
+		 .mode = LR_SEED_WHITEOUT,
+		 .runs = none},
+	};
+
+	for (uint32_t i = 0; i < 4; i++) {
+		struct lr_seed_node n = nodes[i];
+		n.same = LR_SEED_NONE;
+		lr_seed_add(w, LR_SEED_NODE, &n);
+	}
+	lr_seed_add(w, LR_SEED_TMPFS,
+		    &(struct lr_seed_tmpfs){.path = lr_seed_add_text(w, "/"),
+					    .flags = LR_SEED_ROOT,
+					    .nodes = {5, 4}});
+	lr_seed_add(w, LR_SEED_CHANGED,
+		    &(struct lr_seed_changed){.path = lr_seed_add_text(w, "/bin/changed")});
+}
+
 static void sample_files(struct lr_seed_writer *w)
 {
 	const uint32_t message[] = {4, 0x64636261};
@@ -166,6 +202,7 @@ static struct lr_seed_writer *sample_writer(struct lr_arena *a)
 					     .name = "prog"});
 	sample_memory(w);
 	sample_tmpfs(w);
+	sample_changes(w);
 	sample_files(w);
 	lr_seed_add(w, LR_SEED_FS,
 		    &(struct lr_seed_fs){.cwd = lr_seed_add_text(w, "/"), .umask = 022});

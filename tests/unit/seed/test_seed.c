@@ -254,7 +254,7 @@ TEST(a_seed_has_one_terminal_or_none)
 TEST(tmpfs_that_cannot_be)
 {
 	LIE(tmpfs, TMPFS, 0, path, 0, "tmpfs[0] of the seed is nowhere");
-	LIE(tmpfs, TMPFS, 0, nodes.count, 4, "belong to nobody");
+	LIE(tmpfs, TMPFS, 1, nodes.count, 3, "belong to nobody");
 	LIE(node, NODE, 0, parent, 0, "nodes[0] of the seed is nowhere");
 	LIE(node, NODE, 0, mode, S_IFREG, "nodes[0] of the seed is nowhere");
 	LIE(node, NODE, 1, parent, LR_SEED_NONE, "nodes[1] of the seed is nowhere");
@@ -283,6 +283,46 @@ TEST(tmpfs_that_cannot_be)
 	LIE(run, RUN, 3, at, LR_SEED_PAGE, "not in the file of pages");
 	/* Where memory's are. */
 	LIE(run, RUN, 3, at, 3 * LR_SEED_PAGE, "not in the file of pages");
+}
+
+TEST(changes_of_the_root_that_cannot_be)
+{
+	LIE(tmpfs, TMPFS, 1, flags, 2, "tmpfs[1] of the seed is of an unknown kind");
+	LIE(tmpfs, TMPFS, 0, flags, LR_SEED_ROOT, "tmpfs[0] of the seed is of an unknown kind");
+	LIE(tmpfs, TMPFS, 1, path, 1, "tmpfs[1] of the seed is");
+	/* What nothing lies below hides nothing. */
+	LIE(tmpfs, TMPFS, 1, flags, 0, "nodes[6] of the seed is of an unknown kind");
+	LIE(node, NODE, 2, mode, LR_SEED_WHITEOUT, "nodes[2] of the seed is of an unknown kind");
+	LIE(node, NODE, 1, flags, LR_SEED_OPAQUE, "nodes[1] of the seed is of an unknown kind");
+	LIE(node, NODE, 7, flags, LR_SEED_OPAQUE, "nodes[7] of the seed is of an unknown kind");
+	LIE(node, NODE, 6, flags, 2, "nodes[6] of the seed is of an unknown kind");
+	/* A device that is there. */
+	LIE(node, NODE, 8, mode, S_IFCHR | 0600, "nodes[8] of the seed is of an unknown kind");
+	LIE(node, NODE, 8, mode, S_IFBLK, "nodes[8] of the seed is of an unknown kind");
+	LIE(node, NODE, 8, size, 1, "nodes[8] of the seed is of an unknown kind");
+	LIE(node, NODE, 8, same, 7, "nodes[8] of the seed is of an unknown kind");
+	LIE(node, NODE, 5, mode, LR_SEED_WHITEOUT, "nodes[5] of the seed is nowhere");
+	LIE(node, NODE, 8, parent, 4, "nodes[8] of the seed is nowhere");
+	LIE(changed, CHANGED, 0, path, UINT32_MAX, "of the seed");
+}
+
+TEST(a_file_that_is_gone_has_no_other_names)
+{
+	LR_CLEANUP_ARENA struct lr_arena *a = lr_arena_new();
+	struct lr_seed_writer *w = sample_writer(a);
+	struct lr_err err = {0};
+	size_t size;
+	void *bytes;
+
+	lr_seed_add(w, LR_SEED_NODE,
+		    &(struct lr_seed_node){.parent = 5,
+					   .name = lr_seed_add_text(w, "again"),
+					   .same = 8,
+					   .mode = S_IFREG,
+					   .runs = {4, 0}});
+	((struct lr_seed_tmpfs *)lr_seed_edit(w, LR_SEED_TMPFS, 1))->nodes.count++;
+	CHECK_INT(lr_seed_finish(w, SAMPLE_PAGES, SAMPLE_ID, &bytes, &size, &err), -EPROTO);
+	CHECK_STR(err.msg, "nodes[9] of the seed is another name of nothing");
 }
 
 /* What lr_seed_finish says of what was added to a writer. */
@@ -326,19 +366,19 @@ TEST(attributes_are_no_rights)
 	CHECK_HAS(patched("user.x", "user\0x", 7, &err), "garbled");
 }
 
-/* Directories of that name in one another, behind the sample's nodes. */
+/* Directories of that name in one another, behind the sample's nodes: in its root. */
 static struct lr_seed_writer *nested(struct lr_arena *a, const char *name, uint32_t deep)
 {
 	struct lr_seed_writer *w = sample_writer(a);
 
 	for (uint32_t i = 0; i < deep; i++)
 		lr_seed_add(w, LR_SEED_NODE,
-			    &(struct lr_seed_node){.parent = i ? 4 + i : 0,
+			    &(struct lr_seed_node){.parent = i ? 8 + i : 5,
 						   .name = lr_seed_add_text(w, name),
 						   .same = LR_SEED_NONE,
 						   .mode = S_IFDIR,
 						   .runs = {4, 0}});
-	((struct lr_seed_tmpfs *)lr_seed_edit(w, LR_SEED_TMPFS, 0))->nodes.count += deep;
+	((struct lr_seed_tmpfs *)lr_seed_edit(w, LR_SEED_TMPFS, 1))->nodes.count += deep;
 	return w;
 }
 
@@ -368,14 +408,14 @@ TEST(a_path_in_a_tmpfs_has_a_longest)
 	REQUIRE(lr_seed_finish(nested(a, name, 15), SAMPLE_PAGES, SAMPLE_ID, &bytes, &size, &err) ==
 		0);
 	REQUIRE(lr_seed_open(bytes, size, SAMPLE_PAGES, &s, &err) == 0);
-	lr_seed_node_path(&s, 4 + 15, path);
+	lr_seed_node_path(&s, 8 + 15, path);
 	CHECK_INT(strlen(path), 15 * 256 - 1);
 	CHECK_INT(finish(nested(a, name, 17), &err), -EPROTO);
-	CHECK_HAS(err.msg, "nodes[20] of the seed is nowhere");
+	CHECK_HAS(err.msg, "nodes[24] of the seed is nowhere");
 	name[255] = 'n';
 	name[256] = 0;
 	CHECK_INT(finish(nested(a, name, 1), &err), -EPROTO);
-	CHECK_HAS(err.msg, "nodes[5] of the seed is nowhere");
+	CHECK_HAS(err.msg, "nodes[9] of the seed is nowhere");
 }
 
 /* What a seed with such an attribute, with a value of so many bytes, is told. */
