@@ -43,6 +43,14 @@ struct lr_capture_wanted {
 	size_t n;
 };
 
+/* Where its root is an overlay mount: what it has changed there. */
+struct lr_capture_layer {
+	int upper;             /* a descriptor of the upper directory */
+	bool user_attributes;  /* it is kept in user.overlay.*, in place of trusted.* */
+	bool carried;          /* it goes along; otherwise what processes use of it is named */
+	uint64_t bytes, files; /* more is refused */
+};
+
 struct lr_capture {
 	pid_t pid;      /* the root of the tree, as we see it */
 	int descriptor; /* files that are empty, opened for reading and writing */
@@ -70,6 +78,7 @@ struct lr_capture {
 	 * NULL. More bytes or files than that in all of them is refused. */
 	const char *const *tmpfs;
 	uint64_t tmpfs_bytes, tmpfs_files;
+	const struct lr_capture_layer *layer; /* NULL: it is not known */
 	/* If none of them waits in lean_seed_here(3) when all are held: -ENOMSG. */
 	bool awaited;
 	bool namespace_too; /* a process of its pid namespace that is no descendant is refused */

@@ -29,7 +29,8 @@ struct look {
 	struct cap *c;
 	struct cap_tmpfs *t;
 	uint64_t *bytes, *files; /* of all */
-	uint8_t *attributes;     /* room for those of a file: LR_SEED_ATTRIBUTES */
+	uint64_t most_bytes, most_files;
+	uint8_t *attributes; /* room for those of a file: LR_SEED_ATTRIBUTES */
 };
 
 /* Taken away, or made something else, by who still runs; or something is mounted there, which is the
@@ -117,13 +118,13 @@ const char *cap_tmpfs_path(const struct cap *c, uint64_t device, uint64_t inode)
 
 static int no_memory(const struct look *x, struct lr_err *err)
 {
-	return lr_fail(err, ENOMEM, "list the tmpfs %s", x->t->path);
+	return lr_fail(err, ENOMEM, "list %s", x->t->called);
 }
 
 /* It is the container's, whatever process has put it there. */
 static void refuse(const struct look *x, const char *name, const char *why)
 {
-	cap_refuse(x->c, x->c->p, "%s in the tmpfs %s (%s)", why, x->t->path, name);
+	cap_refuse(x->c, x->c->p, "%s in %s (%s)", why, x->t->called, name);
 }
 
 static int64_t ns(const struct timespec *t)
@@ -131,8 +132,18 @@ static int64_t ns(const struct timespec *t)
 	return (int64_t)((uint64_t)t->tv_sec * 1000000000 + (uint64_t)t->tv_nsec);
 }
 
-static struct cap_node *add_node(struct look *x, const char *name, const struct stat *st)
+/* As it is there. */
+struct entry {
+	int fd; /* what the container sees, with O_PATH; LR_NOFD: nothing, as it is a whiteout */
+	struct stat st;
+	uint64_t inode;
+	bool opaque;
+};
+
+static struct cap_node *add_node(struct look *x, const char *name, const struct entry *e)
 {
+	const struct stat *st = &e->st;
+	const bool whiteout = st->st_mode == LR_SEED_WHITEOUT;
 	struct cap_tmpfs *t = x->t;
 	struct cap_node *v = lr_grow(x->c->a, t->nodes, t->n, sizeof(*v));
 
@@ -140,19 +151,22 @@ static struct cap_node *add_node(struct look *x, const char *name, const struct 
 		return NULL;
 	t->nodes = v;
 	v += t->n;
-	*v = (struct cap_node){.name = lr_strdup(x->c->a, name), .inode = st->st_ino};
+	*v = (struct cap_node){
+		.name = lr_strdup(x->c->a, name), .inode = e->inode, .seen = st->st_ino};
 	v->seed = (struct lr_seed_node){.parent = LR_SEED_NONE,
 					.same = LR_SEED_NONE,
 					.mode = st->st_mode,
 					.uid = st->st_uid,
 					.gid = st->st_gid,
+					.flags = e->opaque ? LR_SEED_OPAQUE : 0,
 					.atime = ns(&st->st_atim),
 					.mtime = ns(&st->st_mtim)};
-	if (!cap_id_inside(x->c, &x->c->uids, &v->seed.uid) ||
-	    !cap_id_inside(x->c, &x->c->gids, &v->seed.gid))
+	if (!whiteout && (!cap_id_inside(x->c, &x->c->uids, &v->seed.uid) ||
+			  !cap_id_inside(x->c, &x->c->gids, &v->seed.gid)))
 		refuse(x, name, "an owner that its user namespace does not know");
 	v->seed.size = S_ISREG(st->st_mode) ? (uint64_t)st->st_size : 0;
-	if (!v->name || !note_inode(x->c, t, (uint32_t)t->n))
+	/* Whiteouts are names of one inode. */
+	if (!v->name || (!whiteout && !note_inode(x->c, t, (uint32_t)t->n)))
 		return NULL;
 	t->n++;
 	return v;
@@ -165,15 +179,19 @@ static int count(const struct look *x, uint64_t *sum, uint64_t more, uint64_t mo
 	*sum += more;
 	if (*sum <= most)
 		return 0;
-	cap_refuse(x->c, x->c->p, "more than %llu %s in its tmpfs, with those in %s",
-		   (unsigned long long)most, what, x->t->path);
+	if (x->t->upper >= 0)
+		cap_refuse(x->c, x->c->p, "more than %llu %s among what it changed in its root",
+			   (unsigned long long)most, what);
+	else
+		cap_refuse(x->c, x->c->p, "more than %llu %s in its tmpfs, with those in %s",
+			   (unsigned long long)most, what, x->t->path);
 	return -EFBIG;
 }
 
 /* Also what is no file's contents: names, targets and attributes may be more than these. */
 static int count_bytes(const struct look *x, uint64_t more)
 {
-	return count(x, x->bytes, more, x->c->opts->tmpfs_bytes, "bytes");
+	return count(x, x->bytes, more, x->most_bytes, "bytes");
 }
 
 static int add_attribute(struct look *x, struct cap_node *n, const char *path, const char *name)
@@ -284,25 +302,88 @@ static void refuse_impossible(const struct look *x, const struct cap_node *n)
 		refuse(x, n->name, "a file that is too long");
 }
 
-/* 0, or a negative errno: -EFBIG is told, and ends it. */
-static int add_entry(struct look *x, uint32_t parent, int dir, const char *name)
+/* Of overlayfs, in the upper layer itself; empty: it has none. */
+static void overlay_attribute(const struct look *x, int fd, const char *which, char ret[2])
 {
-	LR_CLEANUP_FD int fd = lr_open_beneath(dir, name, O_PATH);
-	char target[4096] = "";
-	struct stat st;
+	char path[40], name[40];
 
-	if (fd < 0)
-		return is_gone(-fd) ? 0 : fd;
-	if (fstat(fd, &st) < 0)
+	snprintf(path, sizeof(path), "/proc/self/fd/%d", fd);
+	snprintf(name, sizeof(name), "%s.overlay.%s",
+		 x->c->opts->layer->user_attributes ? "user" : "trusted", which);
+	ssize_t n = getxattr(path, name, ret, 1);
+	/* A longer one is one, too. */
+	ret[0] = n > 0 ? ret[0] : n < 0 && errno == ERANGE ? '?' : 0;
+	ret[1] = 0;
+}
+
+/* An entry of the upper layer, by what the container sees in its place. */
+static int see(struct look *x, uint32_t parent, const char *name, int upper, struct entry *ret)
+{
+	char path[LR_SEED_PATH + 257], mark[2];
+	struct stat own;
+
+	if (fstat(upper, &own) < 0)
 		return -errno;
-	if (!is_carried(x, name, &st))
+	if (S_ISCHR(own.st_mode) && own.st_rdev == 0) {
+		ret->st = (struct stat){.st_mode = LR_SEED_WHITEOUT};
 		return 0;
-	if (S_ISLNK(st.st_mode) && readlinkat(fd, "", target, sizeof(target) - 1) < 0)
+	}
+	if (!path_in(x->t, parent, path)) /* It is refused. */
+		return -ENOENT;
+	snprintf(path + strlen(path), 257, "%s%s", *path ? "/" : "", name);
+	ret->fd = lr_open_beneath(x->t->fd, path, O_PATH);
+	if (ret->fd == -ENAMETOOLONG) {
+		refuse(x, name, "a file that is nested too deeply");
+		return -ENOENT;
+	}
+	if (ret->fd < 0)
+		return ret->fd;
+	if (fstat(ret->fd, &ret->st) < 0)
 		return -errno;
-	int r = count(x, x->files, 1, x->c->opts->tmpfs_files, "files");
+	if ((own.st_mode ^ ret->st.st_mode) & S_IFMT)
+		return -ENOENT;
+	ret->inode = own.st_ino;
+	if (!S_ISDIR(own.st_mode))
+		return 0;
+	overlay_attribute(x, upper, "redirect", mark);
+	if (*mark)
+		refuse(x, name, "a directory that was renamed, and is in a lower layer,");
+	overlay_attribute(x, upper, "opaque", mark);
+	ret->opaque = lr_streq(mark, "y");
+	return 0;
+}
+
+static int open_entry(struct look *x, uint32_t parent, int dir, const char *name, struct entry *ret)
+{
+	int fd = lr_open_beneath(dir, name, O_PATH);
+
+	*ret = (struct entry){.fd = LR_NOFD};
+	if (fd < 0)
+		return fd;
+	if (x->t->upper >= 0) {
+		int r = see(x, parent, name, fd, ret);
+		lr_close(fd);
+		return r;
+	}
+	ret->fd = fd;
+	if (fstat(fd, &ret->st) < 0)
+		return -errno;
+	ret->inode = ret->st.st_ino;
+	return 0;
+}
+
+/* 0, or a negative errno: -EFBIG is told, and ends it. */
+static int add_seen(struct look *x, uint32_t parent, const char *name, const struct entry *e)
+{
+	const struct stat *st = &e->st;
+	char target[4096] = "";
+
+	if (S_ISLNK(st->st_mode) && readlinkat(e->fd, "", target, sizeof(target) - 1) < 0)
+		return -errno;
+	int r = count(x, x->files, 1, x->most_files, "files");
 	if (r >= 0)
 		r = count_bytes(x, strlen(name) + strlen(target));
-	struct cap_node *n = r < 0 ? NULL : add_node(x, name, &st);
+	struct cap_node *n = r < 0 ? NULL : add_node(x, name, e);
 	if (!n)
 		return r < 0 ? r : -ENOMEM;
 	n->seed.parent = parent;
@@ -310,11 +391,24 @@ static int add_entry(struct look *x, uint32_t parent, int dir, const char *name)
 	n->target = lr_strdup(x->c->a, target);
 	if (!n->target)
 		return -ENOMEM;
-	if (n->seed.same != LR_SEED_NONE || !(S_ISREG(st.st_mode) || S_ISDIR(st.st_mode)))
+	if (n->seed.same != LR_SEED_NONE || !(S_ISREG(st->st_mode) || S_ISDIR(st->st_mode)))
 		return 0;
-	if (S_ISREG(st.st_mode))
-		r = count_bytes(x, (uint64_t)st.st_blocks * 512);
-	return r < 0 ? r : list_attributes(x, n, fd);
+	if (S_ISREG(st->st_mode))
+		r = count_bytes(x, (uint64_t)st->st_blocks * 512);
+	return r < 0 ? r : list_attributes(x, n, e->fd);
+}
+
+static int add_entry(struct look *x, uint32_t parent, int dir, const char *name)
+{
+	struct entry e;
+	int r = open_entry(x, parent, dir, name, &e);
+
+	if (r < 0)
+		r = is_gone(-r) ? 0 : r;
+	else if (e.fd < 0 || is_carried(x, name, &e.st))
+		r = add_seen(x, parent, name, &e);
+	lr_close(e.fd);
+	return r;
 }
 
 static int list_directory(struct look *x, uint32_t i)
@@ -324,7 +418,8 @@ static int list_directory(struct look *x, uint32_t i)
 
 	if (!path_in(x->t, i, path)) /* It is refused. */
 		return 0;
-	int fd = lr_open_beneath(x->t->fd, i ? path : ".", O_RDONLY | O_DIRECTORY);
+	int fd = lr_open_beneath(x->t->upper >= 0 ? x->t->upper : x->t->fd, i ? path : ".",
+				 O_RDONLY | O_DIRECTORY);
 	if (fd < 0 && is_gone(-fd))
 		return 0;
 	LR_CLEANUP_DIR DIR *d = fd < 0 ? NULL : fdopendir(fd);
@@ -341,11 +436,12 @@ static int list_directory(struct look *x, uint32_t i)
 
 static int list(struct look *x, struct lr_err *err)
 {
-	struct stat st;
+	struct entry e = {.fd = x->t->fd};
 
-	if (fstat(x->t->fd, &st) < 0)
-		return lr_fail(err, errno, "look at the tmpfs %s", x->t->path);
-	struct cap_node *root = add_node(x, "", &st);
+	if (fstat(x->t->fd, &e.st) < 0)
+		return lr_fail(err, errno, "look at %s", x->t->called);
+	e.inode = e.st.st_ino;
+	struct cap_node *root = add_node(x, "", &e);
 	if (!root)
 		return no_memory(x, err);
 	root->target = root->name;
@@ -354,7 +450,7 @@ static int list(struct look *x, struct lr_err *err)
 	for (uint32_t i = 0; r >= 0 && i < x->t->n; i++)
 		if (S_ISDIR(x->t->nodes[i].seed.mode))
 			r = list_directory(x, i);
-	return r < 0 && r != -EFBIG ? lr_fail(err, -r, "list the tmpfs %s", x->t->path) : 0;
+	return r < 0 && r != -EFBIG ? lr_fail(err, -r, "list %s", x->t->called) : 0;
 }
 
 /* ---- to find it ------------------------------------------------------------------------------ */
@@ -391,10 +487,33 @@ static int open_one(struct cap *c, int root, const char *path, struct lr_err *er
 	if (!r || of_device(c, device))
 		return 0;
 	struct cap_tmpfs *v = lr_grow(c->a, c->tmpfs, c->n_tmpfs, sizeof(*v));
-	if (!v)
+	const char *called = lr_concat(c->a, "the tmpfs ", path, NULL);
+	if (!v || !called)
 		return lr_fail(err, ENOMEM, "list the tmpfs");
 	c->tmpfs = v;
-	v[c->n_tmpfs++] = (struct cap_tmpfs){.path = path, .fd = lr_take_fd(&fd), .device = device};
+	v[c->n_tmpfs++] = (struct cap_tmpfs){.path = path,
+					     .called = called,
+					     .fd = lr_take_fd(&fd),
+					     .upper = LR_NOFD,
+					     .device = device};
+	return 0;
+}
+
+/* The last one, and no device's: its files are known by their paths. */
+static int open_layer(struct cap *c, int root, struct lr_err *err)
+{
+	if (!c->opts->layer || !c->opts->layer->carried)
+		return 0;
+	struct cap_tmpfs *v = lr_grow(c->a, c->tmpfs, c->n_tmpfs, sizeof(*v));
+	int fd = v ? fcntl(root, F_DUPFD_CLOEXEC, 3) : -1;
+	if (fd < 0)
+		return lr_fail(err, v ? errno : ENOMEM, "list what it changed in its root");
+	c->tmpfs = v;
+	v[c->n_tmpfs++] = (struct cap_tmpfs){.path = "/",
+					     .called = "its root",
+					     .fd = fd,
+					     .upper = c->opts->layer->upper,
+					     .device = UINT64_MAX};
 	return 0;
 }
 
@@ -426,14 +545,36 @@ static bool would_wait(struct cap *c)
 	return would;
 }
 
-int cap_tmpfs_look(struct cap *c, struct lr_err *err)
+static int list_all(struct cap *c, uint8_t *attributes, struct lr_err *err)
 {
 	uint64_t bytes = 0, files = 0;
+	int r = 0;
+
+	for (size_t i = 0; r >= 0 && i < c->n_tmpfs; i++) {
+		const bool layer = c->tmpfs[i].upper >= 0;
+		struct look x = {c,
+				 &c->tmpfs[i],
+				 &bytes,
+				 &files,
+				 layer ? c->opts->layer->bytes : c->opts->tmpfs_bytes,
+				 layer ? c->opts->layer->files : c->opts->tmpfs_files,
+				 attributes};
+		if (layer)
+			bytes = files = 0;
+		r = list(&x, err);
+	}
+	return r;
+}
+
+int cap_tmpfs_look(struct cap *c, struct lr_err *err)
+{
+	static const char *const none[] = {NULL};
+	const char *const *tmpfs = c->opts->tmpfs ? c->opts->tmpfs : none;
 	uint8_t *attributes;
 	char path[32];
 	int r = 0;
 
-	if (!c->opts->tmpfs || !*c->opts->tmpfs || would_wait(c))
+	if ((!*tmpfs && !(c->opts->layer && c->opts->layer->carried)) || would_wait(c))
 		return 0;
 	snprintf(path, sizeof(path), "/proc/%d/root", c->opts->pid);
 	LR_CLEANUP_FD int root = lr_open(path, O_PATH | O_DIRECTORY | O_CLOEXEC);
@@ -442,11 +583,11 @@ int cap_tmpfs_look(struct cap *c, struct lr_err *err)
 	attributes = lr_alloc(c->a, LR_SEED_ATTRIBUTES);
 	if (!attributes)
 		return lr_fail(err, ENOMEM, "list the tmpfs");
-	for (const char *const *p = c->opts->tmpfs; r >= 0 && *p; p++)
+	for (const char *const *p = tmpfs; r >= 0 && *p; p++)
 		r = open_one(c, root, *p, err);
-	for (size_t i = 0; r >= 0 && i < c->n_tmpfs; i++)
-		r = list(&(struct look){c, &c->tmpfs[i], &bytes, &files, attributes}, err);
-	return r;
+	if (r >= 0)
+		r = open_layer(c, root, err);
+	return r < 0 ? r : list_all(c, attributes, err);
 }
 
 void cap_tmpfs_close(struct cap *c)
@@ -463,15 +604,16 @@ static int open_file(const struct cap_tmpfs *t, uint32_t i, struct lr_err *err)
 	struct stat st;
 
 	if (!path_in(t, i, path))
-		return lr_refuse(err, ENAMETOOLONG, "a path in %s is too long", t->path);
+		return lr_refuse(err, ENAMETOOLONG, "a path in %s is too long", t->called);
 	LR_CLEANUP_FD int fd = lr_open_beneath(t->fd, path, O_PATH);
 	if (fd < 0 || fstat(fd, &st) < 0)
-		return lr_fail(err, fd < 0 ? -fd : errno, "open %s/%s", t->path, path);
+		return lr_fail(err, fd < 0 ? -fd : errno, "open \"%s\" in %s", path, t->called);
 	/* Nobody of the container runs. */
-	if (!S_ISREG(st.st_mode) || st.st_ino != t->nodes[i].inode)
-		return lr_refuse(err, EBUSY, "somebody changes %s while it is read", t->path);
+	if (!S_ISREG(st.st_mode) || st.st_ino != t->nodes[i].seen)
+		return lr_refuse(err, EBUSY, "somebody changes %s while it is read", t->called);
 	int again = cap_open_again(fd, O_RDONLY | O_NOATIME);
-	return again < 0 ? cap_open_failed(lr_fail(err, errno, "open %s/%s", t->path, path), err)
+	return again < 0 ? cap_open_failed(
+				   lr_fail(err, errno, "open \"%s\" in %s", path, t->called), err)
 			 : again;
 }
 
@@ -528,6 +670,7 @@ void cap_tmpfs_put(struct cap *c, struct lr_seed_writer *w)
 	for (size_t i = 0; i < c->n_tmpfs; i++) {
 		const struct cap_tmpfs *t = &c->tmpfs[i];
 		struct lr_seed_tmpfs s = {.path = lr_seed_add_text(w, t->path),
+					  .flags = t->upper >= 0 ? LR_SEED_ROOT : 0,
 					  .nodes = {lr_seed_next(w, LR_SEED_NODE), (uint32_t)t->n}};
 		for (size_t k = 0; k < t->n; k++)
 			put_node(w, &t->nodes[k], s.nodes.first);

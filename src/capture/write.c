@@ -363,6 +363,7 @@ int cap_write(struct cap *c, struct lr_err *err)
 	put_channels(&x);
 	cap_tmpfs_put(c, x.w);
 	cap_terminal_put(c, x.w);
+	cap_changed_put(c, x.w);
 	if (r >= 0)
 		r = lr_seed_finish(x.w, c->pages_at, id, &bytes, &size, err);
 	return r < 0 ? r : write_out(c, bytes, size, err);

@@ -27,8 +27,10 @@
 #include "src/init/seed.h"
 #include "src/wire/ticket.h"
 
-#define LR_CHECKPOINT_TMPFS_BYTES (INT64_C(256) << 20)
-#define LR_CHECKPOINT_TMPFS_FILES INT64_C(65536)
+#define LR_CHECKPOINT_TMPFS_BYTES   (INT64_C(256) << 20)
+#define LR_CHECKPOINT_TMPFS_FILES   INT64_C(65536)
+#define LR_CHECKPOINT_CHANGES_BYTES (INT64_C(256) << 20)
+#define LR_CHECKPOINT_CHANGES_FILES INT64_C(65536)
 
 /* As the command line has them. Some are for one of the two verbs alone. */
 struct lr_checkpoint_opts {
@@ -59,6 +61,9 @@ struct lr_checkpoint_opts {
 	/* The most that a seed has in its tmpfs; below 0: any number. tmpfs_bound: somebody asked. */
 	int64_t tmpfs_bytes, tmpfs_files;
 	bool tmpfs_bound;
+	/* What it has changed in its root goes along, up to so much. */
+	bool with_changes, changes_bound;
+	int64_t changes_bytes, changes_files;
 	bool without_exec; /* processes that exec sent in are left out of a seed */
 	/* Not before a process waits in lean_seed_here(3): for so long, in ms; 0: for ever. */
 	bool when_ready;

@@ -87,27 +87,6 @@ static int look_at_devices(pid_t pid, struct lr_arena *a, struct lr_checkpoint_f
 	return 0;
 }
 
-static int read_mounts(pid_t pid, struct lr_arena *a, struct lr_checkpoint_mount **ret,
-		       size_t *count, struct lr_err *err)
-{
-	char path[64];
-	size_t size = 65536;
-	ssize_t n;
-	char *text;
-
-	snprintf(path, sizeof(path), "/proc/%d/mountinfo", pid);
-	do {
-		size *= 2;
-		text = lr_alloc(a, size);
-		if (!text)
-			return lr_fail(err, ENOMEM, "read %s", path);
-		n = lr_read_file_at(AT_FDCWD, path, text, size);
-	} while (n == -EFBIG && size < 64u << 20);
-	if (n < 0)
-		return lr_fail(err, (int)-n, "read %s", path);
-	return lr_checkpoint_mountinfo(text, a, ret, count, err);
-}
-
 static int mount_at(int root, const char *path)
 {
 	struct statx st;
@@ -183,7 +162,7 @@ static int look(const struct lr_checkpoint_job *job, struct lr_arena *a,
 	if (r >= 0)
 		r = look_at_devices(job->pid, a, f, err);
 	if (r >= 0)
-		r = read_mounts(job->pid, a, &mounts, &f->n_mounts, err);
+		r = lr_checkpoint_mounts(job->pid, a, &mounts, &f->n_mounts, err);
 	f->mounts = mounts;
 	if (r >= 0)
 		r = find_mounts(job, a, f, err);
@@ -311,7 +290,7 @@ static int identify(struct restoring *x, pid_t criu, struct lr_arena *a, struct 
 	struct lr_checkpoint_mount *mounts;
 	size_t n;
 
-	int r = read_mounts(criu, a, &mounts, &n, err);
+	int r = lr_checkpoint_mounts(criu, a, &mounts, &n, err);
 	return r < 0 ? r : lr_restore_identify(&x->plan, mounts, n, a, err);
 }
 
@@ -327,7 +306,7 @@ static int verify(struct restoring *x, struct lr_err *err)
 	struct lr_checkpoint_mount *mounts;
 	size_t n;
 
-	int r = read_mounts(*x->pid, a, &mounts, &n, err);
+	int r = lr_checkpoint_mounts(*x->pid, a, &mounts, &n, err);
 	if (r >= 0)
 		r = lr_restore_verify(&x->plan, mounts, n, err);
 	x->verified = r >= 0;

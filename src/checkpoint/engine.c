@@ -64,6 +64,13 @@ int lr_checkpoint_check(const struct lr_checkpoint_opts *o, struct lr_err *err)
 	if (o->tmpfs_bound && (o->engine ? !lr_streq(o->engine, "fork") : !o->ticket))
 		return lr_refuse(err, EINVAL,
 				 "--tmpfs-bytes and --tmpfs-files go with --engine=fork");
+	if (o->with_changes && (o->engine ? !lr_streq(o->engine, "fork") : !o->ticket)) {
+		lr_refuse(err, EINVAL, "--with-changes goes with --engine=fork");
+		return lr_err_hint(err, "criu's images have none of the root's files");
+	}
+	if (o->changes_bound && !o->with_changes)
+		return lr_refuse(err, EINVAL,
+				 "--changes-bytes and --changes-files go with --with-changes");
 	return check_remote(o, err);
 }
 

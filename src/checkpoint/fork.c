@@ -101,6 +101,7 @@ struct saving {
 	int dir;
 	const struct lr_checkpoint_job *job;
 	struct lr_capture capture;
+	struct lr_capture_layer layer;
 };
 
 static int finish(void *arg, struct lr_err *err)
@@ -264,10 +265,17 @@ static int checkpoint(const struct lr_checkpoint_job *job, struct lr_arena *a, s
 	}
 	if (r < 0)
 		return r;
+	r = lr_checkpoint_layer(job->pid, job->opts, a, &x.layer, err);
+	if (r < 0)
+		return r;
+	x.capture.layer = x.layer.upper >= 0 ? &x.layer : NULL;
 	if (!job->opts->ticket)
-		return to_files(&x, a, err);
-	return job->opts->background ? lr_checkpoint_apart(job, to_daemon, &x, err)
-				     : to_daemon(&x, job->opts, err);
+		r = to_files(&x, a, err);
+	else
+		r = job->opts->background ? lr_checkpoint_apart(job, to_daemon, &x, err)
+					  : to_daemon(&x, job->opts, err);
+	x.layer.upper = lr_close(x.layer.upper);
+	return r;
 }
 #else
 static int checkpoint(const struct lr_checkpoint_job *job, struct lr_arena *a, struct lr_err *err)

@@ -18,6 +18,7 @@ struct lr_checkpoint_mount {
 	const char *type;
 	uint64_t attributes; /* MOUNT_ATTR_*, those that lr_checkpoint_attribute knows */
 	bool slave;          /* of mounts that may be outside */
+	const char *options; /* of the file system, as they stand there */
 };
 
 /* MOUNT_ATTR_* of the option that takes a right away: "ro". 0: it is none. */
@@ -26,6 +27,25 @@ uint64_t lr_checkpoint_attribute(const char *word);
 /* Pure. Cuts `text`, the contents of /proc/PID/mountinfo, into pieces. */
 int lr_checkpoint_mountinfo(char *text, struct lr_arena *a, struct lr_checkpoint_mount **ret,
 			    size_t *n, struct lr_err *err) LR_MUST_CHECK;
+
+/* ---- layer.c ------------------------------------------------------------------------------- */
+
+/* /proc/PID/mountinfo. */
+int lr_checkpoint_mounts(pid_t pid, struct lr_arena *a, struct lr_checkpoint_mount **ret, size_t *n,
+			 struct lr_err *err) LR_MUST_CHECK;
+/* Pure: the upper directory of an overlay mount, as its options have it. NULL: it has none that can be
+ * told, or there is no memory. user: its marks are the users' (userxattr). */
+const char *lr_checkpoint_upper(const char *options, struct lr_arena *a, bool *user);
+
+struct lr_capture_layer;
+
+/*
+ * The upper layer of the container's root. *ret: filled if it is known, with a descriptor that is the
+ * caller's; upper: LR_NOFD if not, which is an error with o->with_changes. It is asked of the host's
+ * mounts: what the container says of its own may name any directory of the host.
+ */
+int lr_checkpoint_layer(pid_t pid, const struct lr_checkpoint_opts *o, struct lr_arena *a,
+			struct lr_capture_layer *ret, struct lr_err *err) LR_MUST_CHECK;
 
 /* ---- stdio.c ------------------------------------------------------------------------------- */
 

@@ -60,6 +60,8 @@ static bool parse_line(char *line, struct lr_checkpoint_mount *m)
 	m->root = field[ROOT];
 	m->point = field[POINT];
 	m->type = type;
+	/* What is mounted lies between them. */
+	m->options = strsep(&rest, " ") && rest ? rest : "";
 	m->attributes = all_attributes(field[OPTIONS]);
 	return true;
 }

@@ -47,6 +47,13 @@ static int checkpoint_opts(const struct lr_cli_args *args, struct lr_arena *a,
 		.tmpfs_files = lr_cli_num(args, LR_OPT_TMPFS_FILES, LR_CHECKPOINT_TMPFS_FILES),
 		.tmpfs_bound = lr_cli_str(args, LR_OPT_TMPFS_BYTES) ||
 			       lr_cli_str(args, LR_OPT_TMPFS_FILES),
+		.with_changes = lr_cli_flag(args, LR_OPT_WITH_CHANGES),
+		.changes_bytes =
+			lr_cli_num(args, LR_OPT_CHANGES_BYTES, LR_CHECKPOINT_CHANGES_BYTES),
+		.changes_files =
+			lr_cli_num(args, LR_OPT_CHANGES_FILES, LR_CHECKPOINT_CHANGES_FILES),
+		.changes_bound = lr_cli_str(args, LR_OPT_CHANGES_BYTES) ||
+				 lr_cli_str(args, LR_OPT_CHANGES_FILES),
 		.prefetch = fetch && lr_streq(fetch, "prefetch"),
 		.eager = fetch && lr_streq(fetch, "eager"),
 		.background = lr_cli_flag(args, LR_OPT_BACKGROUND),
@@ -153,6 +160,7 @@ static int restore_many(const struct lr_runtime *rt, const struct lr_create_opts
 						: "--count goes with --detach");
 	one.id = id;
 	one.more = true;
+	one.many = n > 1;
 	for (int64_t i = 1; r >= 0 && i <= n; i++) {
 		snprintf(id, sizeof(id), "%s-%" PRId64, create->id, i);
 		r = lr_lifecycle_restore(rt, &one, o, &status, err);

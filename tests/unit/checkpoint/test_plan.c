@@ -53,6 +53,28 @@ static int plan(const char *text, const struct lr_checkpoint_opts *o, struct lr_
 	return r < 0 ? r : lr_checkpoint_plan(&config, o, f, a, ret, err);
 }
 
+TEST(the_upper_directory_is_told_by_the_options_of_the_mount)
+{
+	LR_CLEANUP_ARENA struct lr_arena *a = lr_arena_new();
+	char line[] = "16 10 0:60 / / rw shared:1 - overlay overlay rw,lowerdir=/l,upperdir=/u\n";
+	struct lr_checkpoint_mount *v;
+	bool user = true;
+	size_t n;
+
+	REQUIRE(lr_checkpoint_mountinfo(line, a, &v, &n, NULL) == 0 && n == 1);
+	CHECK_STR(v[0].options, "rw,lowerdir=/l,upperdir=/u");
+	CHECK_STR(lr_checkpoint_upper(v[0].options, a, &user), "/u");
+	CHECK(!user);
+	CHECK_STR(
+		lr_checkpoint_upper("rw,upperdir=/a\\040b\\054upperdir\\075/c,userxattr", a, &user),
+		"/a b,upperdir=/c");
+	CHECK(user);
+	CHECK(!lr_checkpoint_upper("ro,lowerdir=/l:/m", a, &user));
+	/* From where nobody knows. */
+	CHECK(!lr_checkpoint_upper("rw,upperdir=up,workdir=work", a, &user));
+	CHECK(!lr_checkpoint_upper("", a, &user));
+}
+
 TEST(mounts_that_criu_cannot_make_are_external)
 {
 	LR_CLEANUP_ARENA struct lr_arena *a = lr_arena_new();
