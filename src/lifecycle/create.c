@@ -275,7 +275,11 @@ int lr_birth_record(struct lr_birth *b, struct lr_arena *a, struct lr_err *err)
 static int prepare(struct lr_birth *b, enum lr_birth_kind kind, struct lr_arena *a,
 		   struct lr_err *err)
 {
+	const struct lr_init_seed *seed = b->c.init.process.seed;
 	int r = lr_birth_record(b, a, err);
+	/* Once more, as another one may have come meanwhile: whoever is recorded second sees the first. */
+	if (r >= 0 && seed && lr_seed_changes(&seed->seed))
+		r = lr_seeded_check_root(&b->store, &b->c.record, false, err);
 	if (r >= 0)
 		r = lr_tree_prepare(&b->c.init.tree, err);
 	if (r >= 0 && kind == LR_BIRTH_CREATE) {

@@ -5,6 +5,7 @@
 #include <stdio.h>
 #include <sys/stat.h>
 
+#include "src/base/str.h"
 #include "src/lifecycle/seeded.h"
 #include "src/sys/proc.h"
 
@@ -73,6 +74,8 @@ int lr_seeded_check_root(const struct lr_store *store, const struct lr_record *r
 	int rc = lr_store_list(store, a, &ids, err);
 	for (size_t i = 0; rc >= 0 && i < ids.n; i++) {
 		struct lr_record other;
+		if (lr_streq(ids.v[i], r->id))
+			continue;
 		/* Who is deleted just now, or can't be read, is told of by `list`. */
 		if (lr_store_load(store, ids.v[i], a, &other, NULL, NULL, NULL) < 0 ||
 		    !uses(&other, &place))

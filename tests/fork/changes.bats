@@ -280,6 +280,21 @@ for i in range(1, 101):
 	rt_bg run --detach --bundle "$BUNDLE" "$ID"
 	goes_on 3
 	no_seed --with-changes -- "a directory that was renamed" "(new)"
+	# What has its contents in a lower layer still, as only its mode was changed, has them.
+	inside umount bundle/rootfs
+	rt delete --force "$ID"
+	ID=$ID-3
+	inside rm -r layers/parent
+	overlay parent "$BUNDLE" metacopy=on
+	sh_cfg 'chmod 600 /etc/file; while sleep 0.02; do echo 9 >/n; done'
+	rt_bg run --detach --bundle "$BUNDLE" "$ID"
+	goes_on 3
+	[ "$(stat -c %b "$(upper parent etc/file)")" = 0 ] || skip "no metacopy"
+	seed --with-changes
+	new_child
+	grow "$ID-c"
+	goes_on 3 "$ID-c"
+	assert_eq "$(stat -c %a "$(root "$ID-c")/etc/file") $(cat "$(root "$ID-c")/etc/file")" "600 old"
 }
 
 @test "changes: a root without an upper layer that is known is refused, and nothing is touched" {
@@ -331,6 +346,28 @@ for i in range(1, 101):
 	CHILD=$BUNDLE
 	grow "$ID"
 	goes_on 3 "$ID"
+}
+
+@test "changes: of two that are made at once in one root, one is there at the most" {
+	image
+	start "$CHANGES"
+	seed --with-changes
+	new_child
+	mkdir again
+	jq --arg r "$CHILD/rootfs" --arg p "/$ID-again" '.root.path = $r | .linux.cgroupsPath = $p' "$CHILD/config.json" >again/config.json
+	for i in $(seq 5); do
+		rt restore --engine fork --detach --image-path "$IMG" --bundle "$CHILD" "$ID-a$i" </dev/null >a.out 2>&1 &
+		a=$!
+		rt restore --engine fork --detach --image-path "$IMG" --bundle again "$ID-b$i" </dev/null >b.out 2>&1 &
+		b=$!
+		there=0
+		wait "$a" && there=$((there + 1))
+		wait "$b" && there=$((there + 1))
+		[ "$there" -lt 2 ] || fail "both are there"
+		assert_has "$(cat a.out b.out)" "which container $ID-"
+		rt delete --force "$ID-a$i" || true
+		rt delete --force "$ID-b$i" || true
+	done
 }
 
 @test "changes: a read-only parent has changed nothing: what its manager has put there does not go along" {
@@ -430,15 +467,17 @@ for i in range(1, 101):
 	wait_until "$forkd" --control "$PWD/control" list
 	start "$CHANGES"
 	listing "$ID" >parent.list
-	rt_bg checkpoint --remote --forkd "$PWD/control" --with-changes "$ID"
-	cp "$OUT" ticket
-	chmod 600 ticket
-	new_child
-	rt_bg restore --remote "file:$PWD/ticket" --forkd "$PWD/control" --detach --bundle "$CHILD" "$ID-c"
-	goes_on 3 "$ID-c"
-	listing "$ID-c" >child.list
-	diff parent.list child.list
-	rt delete --force "$ID-c"
+	for how in "" --background; do
+		rt_bg checkpoint --remote --forkd "$PWD/control" --with-changes $how "$ID"
+		cp "$OUT" ticket
+		chmod 600 ticket
+		new_child "child$how"
+		rt_bg restore --remote "file:$PWD/ticket" --forkd "$PWD/control" --detach --bundle "$CHILD" "$ID-c"
+		goes_on 3 "$ID-c"
+		listing "$ID-c" >child.list
+		diff parent.list child.list
+		rt delete --force "$ID-c"
+	done
 	kill "$daemon"
 	wait "$daemon" || true
 }

@@ -4,7 +4,9 @@
  * end of every reference, and read as if to resume from it.
  */
 #include <errno.h>
+#include <string.h>
 #include <sys/mman.h>
+#include <sys/stat.h>
 
 #include "src/seed/seed.h"
 #include "tests/fuzz/fuzz.h"
@@ -54,6 +56,8 @@ static uint64_t check_tmpfs(const struct lr_seed *s)
 		FUZZ_CHECK(path[0] != '/' && strlen(path) <= LR_SEED_PATH);
 		FUZZ_CHECK((n->parent == LR_SEED_NONE) == !*path);
 		FUZZ_CHECK(strncmp(path, "../", 3) != 0 && !strstr(path, "/../"));
+		FUZZ_CHECK(!S_ISCHR(n->mode) || (n->mode == LR_SEED_WHITEOUT && *path));
+		FUZZ_CHECK((!S_ISCHR(n->mode) && !n->flags) || lr_seed_changes(s));
 		while (lr_seed_next_attribute(&at, &left, &a))
 			for (uint32_t k = 0; k < a.size; k++)
 				sum += ((const uint8_t *)a.value)[k] + strlen(a.name);

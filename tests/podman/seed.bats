@@ -39,6 +39,24 @@ beyond() { # NUMBER
 	wait_until eval '[ "$(cat data/n 2>/dev/null || echo 0)" -gt '"$1"' ]'
 }
 
+@test "podman: what a container has changed in its root goes along with --with-changes" {
+	pm run -d --cgroup-parent "/$LR_SANDBOX_TAG" --network none --name "$NAME" -v "$PWD/data:/data" bb \
+		sh -c 'mkdir /made && echo own >/made/file && rm -r /var && cp /data/counter /made/counter && exec /made/counter /data/n'
+	beyond 20
+	"$LEAN_RUNTIME" checkpoint --engine=fork --image-path seeds/web --with-changes "$(pm inspect -f '{{.ID}}' "$NAME")"
+	pm rm -f -t 0 "$NAME"
+	echo 1 >data/n
+	counting two --runtime-flag="seed-dir=$PWD/seeds" -- --annotation org.lean.seed=web
+	wait_until eval '[ "$(cat data/n)" -gt 1 ]'
+	[ "$(cat data/n)" -ge 20 ] || fail "it began again: $(cat data/n)"
+	run -0 pm exec two cat /made/file
+	assert_eq "$output" own
+	run -0 pm diff two
+	assert_has "$output" "A /made/counter"
+	assert_has "$output" "D /var"
+	pm rm -f -t 0 two
+}
+
 @test "podman: a container continues a seed, and is Podman's in every way" {
 	counting "$NAME" --
 	beyond 20
