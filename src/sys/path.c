@@ -215,13 +215,15 @@ static int remove_below(int parent, const char *name, dev_t dev)
 		return -errno;
 	if (st.st_dev != dev)
 		return -EXDEV;
-	for (struct dirent *e; (e = readdir(dir));) {
+	for (struct dirent *e; errno = 0, (e = readdir(dir));) {
 		if (lr_streq(e->d_name, ".") || lr_streq(e->d_name, ".."))
 			continue;
 		int r = remove_below(fd, e->d_name, dev);
 		if (r < 0)
 			return r;
 	}
+	if (errno)
+		return -errno;
 	return unlinkat(parent, name, AT_REMOVEDIR) < 0 && errno != ENOENT ? -errno : 0;
 }
 
