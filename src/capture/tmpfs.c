@@ -302,24 +302,39 @@ static void refuse_impossible(const struct look *x, const struct cap_node *n)
 		refuse(x, n->name, "a file that is too long");
 }
 
-/* Of overlayfs, in the upper layer itself; empty: it has none. */
-static void overlay_attribute(const struct look *x, int fd, const char *which, char ret[2])
+/* Of overlayfs, in the upper layer itself: its first character; 0: it has none; or a negative errno. */
+static int overlay_attribute(const struct look *x, int fd, const char *which)
 {
-	char path[40], name[40];
+	char path[40], name[40], mark[2];
 
 	snprintf(path, sizeof(path), "/proc/self/fd/%d", fd);
 	snprintf(name, sizeof(name), "%s.overlay.%s",
 		 x->c->opts->layer->user_attributes ? "user" : "trusted", which);
-	ssize_t n = getxattr(path, name, ret, 1);
-	/* A longer one is one, too. */
-	ret[0] = n > 0 ? ret[0] : n < 0 && errno == ERANGE ? '?' : 0;
-	ret[1] = 0;
+	ssize_t n = getxattr(path, name, mark, 1);
+	if (n < 0 && errno == ERANGE) /* A longer one is one, too. */
+		return '?';
+	if (n < 0)
+		return errno == ENODATA || errno == ENOTSUP ? 0 : -errno;
+	return n ? mark[0] : 0;
+}
+
+static int look_at_marks(struct look *x, const char *name, int upper, struct entry *ret)
+{
+	int redirect = overlay_attribute(x, upper, "redirect");
+	int opaque = redirect < 0 ? redirect : overlay_attribute(x, upper, "opaque");
+
+	if (opaque < 0)
+		return opaque;
+	if (redirect)
+		refuse(x, name, "a directory that was renamed, and is in a lower layer,");
+	ret->opaque = opaque == 'y';
+	return 0;
 }
 
 /* An entry of the upper layer, by what the container sees in its place. */
 static int see(struct look *x, uint32_t parent, const char *name, int upper, struct entry *ret)
 {
-	char path[LR_SEED_PATH + 257], mark[2];
+	char path[LR_SEED_PATH + 257];
 	struct stat own;
 
 	if (fstat(upper, &own) < 0)
@@ -343,14 +358,7 @@ static int see(struct look *x, uint32_t parent, const char *name, int upper, str
 	if ((own.st_mode ^ ret->st.st_mode) & S_IFMT)
 		return -ENOENT;
 	ret->inode = own.st_ino;
-	if (!S_ISDIR(own.st_mode))
-		return 0;
-	overlay_attribute(x, upper, "redirect", mark);
-	if (*mark)
-		refuse(x, name, "a directory that was renamed, and is in a lower layer,");
-	overlay_attribute(x, upper, "opaque", mark);
-	ret->opaque = lr_streq(mark, "y");
-	return 0;
+	return S_ISDIR(own.st_mode) ? look_at_marks(x, name, upper, ret) : 0;
 }
 
 static int open_entry(struct look *x, uint32_t parent, int dir, const char *name, struct entry *ret)

@@ -12,6 +12,7 @@ setup() {
 	mv "$R" lower
 	mkdir "$R" layers
 	chmod 755 "$BATS_TEST_TMPDIR"
+	SEEDTOOL_RUNTIME=$LEAN_RUNTIME
 	apart
 	CHILD=$PWD/child
 }
@@ -525,4 +526,21 @@ for i in range(1, 101):
 	assert_eq "$("$SEEDTOOL" dump "$IMG" | jq -c '[.nodes[] | .name | select(. == ("vol", "hidden", "below", "file", "other"))]')" '["other"]'
 	[ "$(grep -c secret "$IMG/pages" || true)" = 0 ] || fail "it is among the pages"
 	[ "$(grep -c mine "$IMG/pages" || true)" != 0 ]
+}
+
+@test "changes: a mark of the upper layer that can't be read is an error: what it hides would be there again" {
+	command -v strace >/dev/null || skip "no strace"
+	image
+	start 'rm -r /old; mkdir /old; echo only >/old/only'
+	for n in $(seq 8); do
+		rm -rf "$IMG"
+		inside strace -o trace -e trace=getxattr -e "inject=getxattr:error=EIO:when=$n" "$SEEDTOOL_RUNTIME" --root "$ROOT" \
+			checkpoint --engine fork --image-path "$IMG" --with-changes "$ID" </dev/null >said 2>&1 3>&- && continue
+		assert_has "$(cat said)" "list its root: input/output error"
+		failed=$((${failed:-0} + 1))
+	done
+	# Each directory, when it is looked at and when all is held.
+	[ "${failed:-0}" -ge 4 ] || fail "only ${failed:-0}"
+	# Whatever came of the others, a seed has the mark.
+	assert_eq "$("$SEEDTOOL" dump "$IMG" | jq -c '[.nodes[] | select(.name == "old") | .flags]')" '["0x1"]'
 }
