@@ -247,7 +247,8 @@ while True:
 	rt delete --force "$ID"
 	begin_anew
 	rm "$BUNDLE/rootfs/seen"
-	LR_TEST_TAG=$TAG python3 caller.py "$LEAN_RUNTIME" --root "$ROOT" restore --engine fork --detach --image-path "$IMG" --bundle "$BUNDLE" "$ID" </dev/null >out 2>&1 3>&-
+	LR_TEST_TAG=$TAG python3 caller.py "$LEAN_RUNTIME" --root "$ROOT" restore --engine fork --detach --image-path "$IMG" --bundle "$BUNDLE" "$ID" </dev/null >out 2>&1 3>&- ||
+		fail "$(cat out)"
 	came_back
 	assert_eq "$(cat "$BUNDLE/rootfs/seen")" "$before"
 	assert_eq "$(ionice -p "$(pid_of)")" "best-effort: prio 6"
