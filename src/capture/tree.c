@@ -264,6 +264,10 @@ static int adopt(struct cap *c, struct lr_err *err)
 		if (!parent || parent >= &c->p[i])
 			return lr_refuse(err, EAGAIN, "process %d has lost its parent",
 					 c->p[i].pid);
+		/* It was alive when it was found: the next attempt leaves it out. */
+		if (is_dead_twin(&st))
+			return lr_refuse(err, EAGAIN, "process %d is a twin that has just ended",
+					 c->p[i].pid);
 		c->p[i].parent = st.ppid;
 	}
 	return 0;
