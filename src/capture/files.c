@@ -140,7 +140,9 @@ static void look_socket(struct found *x)
 		return;
 	}
 	if (domain != AF_UNIX) {
-		refuse(x, "a socket that is not of a pair of this host");
+		const char *why = cap_endpoint_look(x->c, x->f, fd);
+		if (why)
+			refuse(x, why);
 		return;
 	}
 	x->f->seed.kind = LR_SEED_SOCKET;

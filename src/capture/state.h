@@ -61,12 +61,20 @@ struct cap_file {
 	uint64_t peer; /* inode of the other end of a pair of sockets */
 	struct cap_watch *watches;
 	size_t n_watches;
+	struct cap_endpoint *endpoint; /* of a socket that is of no pair */
 };
 
 struct cap_watch {
 	uint32_t number, events;
 	uint64_t data, inode;
 	pid_t pid;
+};
+
+struct cap_endpoint {
+	struct lr_seed_endpoint seed;
+	uint8_t address[128];
+	size_t size;
+	const char *dir;
 };
 
 struct cap_fd {

@@ -289,6 +289,15 @@ static uint32_t watched(const struct cap *c, const struct cap_watch *w)
 	return LR_SEED_NONE;
 }
 
+static void put_endpoint(struct writing *x, struct cap_file *f)
+{
+	struct cap_endpoint *e = f->endpoint;
+
+	e->seed.address = lr_seed_add_bytes(x->w, e->address, e->size);
+	e->seed.dir = lr_seed_add_text(x->w, e->dir);
+	f->seed.args[0] = lr_seed_add(x->w, LR_SEED_ENDPOINT, &e->seed);
+}
+
 static int put_file(struct writing *x, struct cap_file *f)
 {
 	struct cap_object *o = f->seed.kind == LR_SEED_MEMFD_FILE
@@ -298,6 +307,8 @@ static int put_file(struct writing *x, struct cap_file *f)
 	f->seed.object = o ? (uint32_t)(o - x->c->objects) : LR_SEED_NONE;
 	if (f->seed.kind == LR_SEED_REGULAR)
 		f->seed.path = lr_seed_add_text(x->w, f->path);
+	if (f->endpoint)
+		put_endpoint(x, f);
 	f->seed.watches.first = lr_seed_next(x->w, LR_SEED_WATCH);
 	f->seed.watches.count = (uint32_t)f->n_watches;
 	for (size_t i = 0; i < f->n_watches; i++) {

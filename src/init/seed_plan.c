@@ -201,7 +201,29 @@ static int check_mapped(const struct lr_init_plan *p, const struct lr_seed *s, s
 		if (r >= 0)
 			r = check_group(p, lr_seed_node(s, i)->gid, err);
 	}
+	for (uint32_t i = 0; r >= 0 && i < lr_seed_count(s, LR_SEED_ENDPOINT); i++) {
+		r = check_user(p, lr_seed_endpoint(s, i)->uid, err);
+		if (r >= 0)
+			r = check_group(p, lr_seed_endpoint(s, i)->gid, err);
+	}
 	return r;
+}
+
+/* Who may listen beside it, and what a firewall of the network namespace says, goes by its owner. */
+static int check_endpoint(const struct lr_init_process *p, const struct lr_seed *s, uint32_t i,
+			  struct lr_err *err)
+{
+	const struct lr_seed_endpoint *e = lr_seed_endpoint(s, i);
+	const uint64_t may = lr_init_seed_reach(p);
+
+	if ((e->uid == p->user.uid || may & LR_CAPS_BIT(CAP_SETUID)) &&
+	    (has_group(&p->user, e->gid) || may & LR_CAPS_BIT(CAP_SETGID)))
+		return 0;
+	lr_refuse(
+		err, EPERM,
+		"endpoint %u of the seed is user %u's and group %u's, which the process may not be",
+		i, e->uid, e->gid);
+	return lr_err_at(err, "process.user");
 }
 
 /* ---- tmpfs ------------------------------------------------------------------------------------ */
@@ -282,5 +304,7 @@ int lr_init_seed_check(const struct lr_init_plan *p, const struct lr_seed *seed,
 		r = check_root(p, seed, err);
 	if (r >= 0)
 		r = check_tmpfs(p, seed, err);
+	for (uint32_t i = 0; r >= 0 && i < lr_seed_count(seed, LR_SEED_ENDPOINT); i++)
+		r = check_endpoint(&p->process, seed, i, err);
 	return r < 0 ? r : lr_init_seed_check_creds(&p->process, seed, err);
 }

@@ -150,7 +150,7 @@ static open_kind *const kinds[] = {
 	[LR_SEED_EVENTFD] = open_eventfd,        [LR_SEED_TIMERFD] = open_timerfd,
 	[LR_SEED_SIGNALFD] = open_signalfd,      [LR_SEED_EPOLL] = open_epoll,
 	[LR_SEED_INOTIFY] = open_inotify,        [LR_SEED_MEMFD_FILE] = open_memfd,
-	[LR_SEED_TERMINAL_FILE] = open_terminal,
+	[LR_SEED_TERMINAL_FILE] = open_terminal, [LR_SEED_ENDPOINT_FILE] = resume_open_endpoint,
 };
 
 /* ---- pipes and pairs ------------------------------------------------------------------------- */

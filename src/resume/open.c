@@ -131,7 +131,9 @@ static int open_all(struct lr_resume *r, struct lr_err *err)
 		rc = resume_open_objects(r, err);
 	if (rc >= 0)
 		rc = resume_open_files(r, err);
-	return rc >= 0 && r->opts.raise ? r->opts.raise(r->opts.arg, err) : rc;
+	if (rc >= 0 && r->opts.raise)
+		rc = r->opts.raise(r->opts.arg, err);
+	return rc < 0 ? rc : resume_own_endpoints(r, err);
 }
 
 int lr_resume_open(const struct lr_resume_opts *o, struct lr_arena *a, struct lr_resume **ret,

@@ -65,6 +65,9 @@ int resume_hint_changed(const struct lr_resume *r, struct lr_err *err);
 /* files.c */
 int resume_open_files(struct lr_resume *r, struct lr_err *err);
 int resume_take_fds(struct lr_resume *r, const struct lr_seed_process *p, struct lr_err *err);
+/* sockets.c: one that is of no pair; and when there are all rights again, whose they are. */
+int resume_open_endpoint(struct lr_resume *r, const struct lr_seed_file *f, struct lr_err *err);
+int resume_own_endpoints(const struct lr_resume *r, struct lr_err *err);
 /* objects.c: shared memory and mapped files. */
 int resume_open_objects(struct lr_resume *r, struct lr_err *err);
 int resume_open_backings(struct lr_resume *r, struct lr_err *err);

@@ -210,7 +210,7 @@ static int check_file(const struct lr_seed *s, uint32_t i, struct lr_err *err)
 	const struct lr_seed_file *f = lr_seed_file(s, i);
 	bool channel = f->kind == LR_SEED_PIPE || f->kind == LR_SEED_SOCKET;
 
-	if (f->kind < LR_SEED_REGULAR || f->kind > LR_SEED_TERMINAL_FILE)
+	if (f->kind < LR_SEED_REGULAR || f->kind > LR_SEED_ENDPOINT_FILE)
 		return BAD("files", i, "is of an unknown kind");
 	if (channel != (f->channel != LR_SEED_NONE) ||
 	    (f->kind == LR_SEED_MEMFD_FILE) != (f->object != LR_SEED_NONE) ||
@@ -353,6 +353,8 @@ int lr_seed_check(const struct lr_seed *s, struct lr_err *err)
 		r = check_each(s, LR_SEED_FILE, check_file, err);
 	if (r >= 0)
 		r = check_each(s, LR_SEED_TERMINAL, check_terminal, err);
+	if (r >= 0)
+		r = seed_check_endpoints(s, err);
 	if (r >= 0)
 		r = check_channels(s, err);
 	return r < 0 ? r : check_small(s, err);

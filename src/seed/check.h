@@ -19,6 +19,9 @@ int seed_check_runs(const struct lr_seed *s, const struct lr_seed_range *runs, u
 /* tmpfs.c */
 int seed_check_tmpfs(const struct lr_seed *s, uint64_t *at, struct lr_err *err);
 
+/* socket.c */
+int seed_check_endpoints(const struct lr_seed *s, struct lr_err *err);
+
 int lr_seed_check(const struct lr_seed *s, struct lr_err *err);
 
 #endif

@@ -187,6 +187,16 @@ static const struct seed_field terminal[] = {
 	U32(terminal, height),     F(terminal, SEED_OCTETS, cc, 24),
 };
 
+static const struct seed_field endpoint[] = {
+	U32(endpoint, state),     U32(endpoint, domain),
+	U32(endpoint, type),      U32(endpoint, protocol),
+	BYTES(endpoint, address), U32(endpoint, backlog),
+	X32(endpoint, set),       F(endpoint, SEED_I32, options, 16),
+	U32(endpoint, uid),       U32(endpoint, gid),
+	TEXT(endpoint, dir),      X32(endpoint, mode),
+	U32(endpoint, file_uid),  U32(endpoint, file_gid),
+};
+
 #define SHAPE(TYPE, kind, text)                                                                    \
 	[LR_SEED_##TYPE] = {text, sizeof(struct lr_seed_##kind), kind, LR_ARRAY_SIZE(kind)}
 
@@ -215,4 +225,5 @@ const struct seed_shape lr_seed_shapes[LR_SEED_TYPES] = {
 	SHAPE(NODE, node, "nodes"),
 	SHAPE(TERMINAL, terminal, "terminal"),
 	SHAPE(CHANGED, changed, "changed"),
+	SHAPE(ENDPOINT, endpoint, "endpoints"),
 };

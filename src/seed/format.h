@@ -85,6 +85,7 @@ enum lr_seed_type {
 	LR_SEED_NODE,
 	LR_SEED_TERMINAL,
 	LR_SEED_CHANGED,
+	LR_SEED_ENDPOINT,
 	LR_SEED_TYPES
 };
 
@@ -231,7 +232,8 @@ enum lr_seed_file_kind {
 	LR_SEED_EPOLL,       /* watches */
 	LR_SEED_INOTIFY,     /* watches */
 	LR_SEED_MEMFD_FILE,  /* object */
-	LR_SEED_TERMINAL_FILE /* the one of LR_SEED_TERMINAL */
+	LR_SEED_TERMINAL_FILE, /* the one of LR_SEED_TERMINAL */
+	LR_SEED_ENDPOINT_FILE  /* args[0]: which endpoint */
 };
 
 struct lr_seed_file {
@@ -351,6 +353,41 @@ struct lr_seed_terminal {
 	uint8_t cc[24]; /* the kernel has 19 of them */
 };
 
+/* How a socket that is of no pair comes back. */
+enum lr_seed_endpoint_state { LR_SEED_LISTENS = 1 };
+
+/* What was set of a socket that listens; socket.h says what each of them is to the kernel. */
+enum lr_seed_option {
+	LR_SEED_REUSEADDR,
+	LR_SEED_REUSEPORT,
+	LR_SEED_V6ONLY,
+	LR_SEED_KEEPALIVE,
+	LR_SEED_KEEPIDLE,
+	LR_SEED_KEEPINTVL,
+	LR_SEED_KEEPCNT,
+	LR_SEED_NODELAY,
+	LR_SEED_DEFER_ACCEPT,
+	LR_SEED_FASTOPEN,
+	LR_SEED_USER_TIMEOUT,
+	LR_SEED_SNDBUF, /* as it is given to setsockopt(2) */
+	LR_SEED_RCVBUF,
+	LR_SEED_PASSCRED,
+	LR_SEED_FREEBIND,
+	LR_SEED_OPTIONS
+};
+
+/* A socket that is of no pair. Files have theirs in the order of this table, one each. */
+struct lr_seed_endpoint {
+	uint32_t state, domain, type, protocol; /* as socket(2) takes them */
+	struct lr_seed_bytes address;           /* as bind(2) takes it */
+	uint32_t backlog, set;                  /* set: bit n: options[n] counts */
+	int32_t options[16];
+	uint32_t uid, gid; /* of the socket */
+	uint32_t dir;      /* of a path's socket: where it is, without links; else "" */
+	uint32_t mode;     /* of its file, with owners of its own */
+	uint32_t file_uid, file_gid;
+};
+
 #define LR_SEED_FIXED(type, bytes) _Static_assert(sizeof(struct type) == (bytes), "fixed format")
 LR_SEED_FIXED(lr_seed_header, 64);
 LR_SEED_FIXED(lr_seed_pages_header, 40);
@@ -376,6 +413,7 @@ LR_SEED_FIXED(lr_seed_timer, 48);
 LR_SEED_FIXED(lr_seed_tmpfs, 16);
 LR_SEED_FIXED(lr_seed_node, 80);
 LR_SEED_FIXED(lr_seed_terminal, 80);
+LR_SEED_FIXED(lr_seed_endpoint, 128);
 LR_SEED_FIXED(lr_seed_attribute, 8);
 
 #endif

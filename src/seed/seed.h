@@ -77,6 +77,7 @@ LR_SEED_GETTER(tmpfs, TMPFS)
 LR_SEED_GETTER(node, NODE)
 LR_SEED_GETTER(terminal, TERMINAL)
 LR_SEED_GETTER(changed, CHANGED)
+LR_SEED_GETTER(endpoint, ENDPOINT)
 
 /* The attribute at *at, of *left bytes, which are what follows then; false: there is none. */
 struct lr_seed_attribute_at {

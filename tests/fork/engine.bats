@@ -385,7 +385,7 @@ while True:
 	rm -rf "$BUNDLE/rootfs"
 	"$LR_LIB/mkpython" "$BUNDLE/rootfs" || skip "no python3 to copy"
 	cfg --arg p 'import os, socket, time, mmap
-s = socket.socket(); s.bind(("127.0.0.1", 0)); s.listen()
+s = socket.socket(); s.bind(("127.0.0.1", 0))
 os.mkfifo("/fifo"); f = os.open("/fifo", os.O_RDWR)
 g = open("/gone", "w+"); os.unlink("/gone")
 i = 0

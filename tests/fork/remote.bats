@@ -269,7 +269,7 @@ work(7)
 
 @test "remote: what a seed cannot carry is named, and no seed is left with the daemon" {
 	python 1
-	cfg '.process.args[2] = "import socket\ns = socket.socket(); s.bind((\"127.0.0.1\", 0)); s.listen()\n" + .process.args[2]'
+	cfg '.process.args[2] = "import socket\ns = socket.socket(); s.bind((\"127.0.0.1\", 0))\n" + .process.args[2]'
 	start
 	run rt checkpoint --remote --forkd "$PWD/a" "$ID"
 	assert_eq "$status" 1

@@ -136,6 +136,24 @@ TEST(no_file_runs_as_somebody_else)
 	lr_arena_free(x.a);
 }
 
+TEST(no_socket_is_somebody_elses)
+{
+	struct asked x;
+
+	REQUIRE(begin(&x));
+	struct lr_seed_endpoint *e = (struct lr_seed_endpoint *)lr_seed_endpoint(&x.seed, 0);
+	e->uid = 7;
+	CHECK_INT(ask(&x), -EPERM);
+	CHECK(strstr(x.err.msg, "endpoint 0"));
+	x.plan.process.caps.bounding |= SETUID;
+	CHECK_INT(ask(&x), 0);
+	e->gid = 7;
+	CHECK_INT(ask(&x), -EPERM);
+	x.plan.process.caps.bounding |= SETGID;
+	CHECK_INT(ask(&x), 0);
+	lr_arena_free(x.a);
+}
+
 TEST(no_set_has_more_capabilities)
 {
 	struct asked x;
@@ -158,11 +176,13 @@ TEST(no_set_has_more_capabilities)
 	x.plan.process.user.uid = 5;
 	for (int i = 0; i < 4; i++)
 		x.cred->uids[i] = 5;
+	((struct lr_seed_endpoint *)lr_seed_endpoint(&x.seed, 0))->uid = 5;
 	CHECK_INT(ask(&x), 0); /* by a program that is set-user-ID */
 	x.plan.process.no_new_privileges = true;
 	CHECK_INT(ask(&x), -EPERM);
 	/* Root has what it was given; execve adds nothing of the bounding set. */
 	x.plan.process.user.uid = 0;
+	((struct lr_seed_endpoint *)lr_seed_endpoint(&x.seed, 0))->uid = 0;
 	for (int i = 0; i < 4; i++)
 		x.cred->uids[i] = 0;
 	CHECK_INT(ask(&x), 0);

@@ -3,8 +3,11 @@
 #ifndef LR_SEED_SAMPLE_H
 #define LR_SEED_SAMPLE_H
 
+#include <arpa/inet.h>
+#include <netinet/in.h>
 #include <string.h>
 #include <sys/mman.h>
+#include <sys/socket.h>
 #include <sys/stat.h>
 
 #include "src/seed/seed.h"
@@ -157,6 +160,18 @@ static void sample_files(struct lr_seed_writer *w)
 				  .channel = LR_SEED_NONE,
 				  .watches = {1, 0}};
 	lr_seed_add(w, LR_SEED_FILE, &f);
+	f.kind = LR_SEED_ENDPOINT_FILE;
+	lr_seed_add(w, LR_SEED_FILE, &f);
+	const struct sockaddr_in in = {.sin_family = AF_INET, .sin_port = htons(80)};
+	lr_seed_add(w, LR_SEED_ENDPOINT,
+		    &(struct lr_seed_endpoint){.state = LR_SEED_LISTENS,
+					       .domain = AF_INET,
+					       .type = SOCK_STREAM,
+					       .protocol = IPPROTO_TCP,
+					       .address = lr_seed_add_bytes(w, &in, sizeof(in)),
+					       .backlog = 7,
+					       .set = 1U << LR_SEED_REUSEADDR,
+					       .options = {[LR_SEED_REUSEADDR] = 1}});
 	for (uint32_t i = 0; i < 3; i++)
 		lr_seed_add(w, LR_SEED_FD, &(struct lr_seed_fd){.number = 3 + i, .file = i});
 }

@@ -5,6 +5,7 @@
 #include <unistd.h>
 
 #include "src/base/fd.h"
+#include "src/seed/socket.h"
 #include "tests/unit/seed/sample.h"
 #include "tests/unit/test.h"
 
@@ -129,7 +130,7 @@ TEST(references_that_lead_nowhere)
 	LIE(thread, THREAD, 0, xsave.length, UINT64_MAX, "threads[0].xsave");
 	LIE(mm, MM, 0, exe, 1U << 20, "mms[0].exe");
 	LIE(thread, THREAD, 0, xsave.at, 4, "threads[0].xsave");
-	LIE(fd, FD, 0, file, 4, "fds[0].file");
+	LIE(fd, FD, 0, file, 5, "fds[0].file");
 	LIE(file, FILE, 1, channel, 1, "files[1].channel");
 }
 
@@ -186,6 +187,62 @@ TEST(memory_that_cannot_be)
 	LIE(run, RUN, 2, at, SAMPLE_PAGES, "not in the file of pages");
 	LIE(run, RUN, 0, start, LR_SEED_PAGE, "behind the end of its object");
 	LIE(run, RUN, 0, at, 0, "not in the file of pages");
+}
+
+/* Of the address; its bytes are no member of a table. */
+static void lie_of_address(size_t at, uint8_t value)
+{
+	SAMPLE s = make();
+	struct lr_err err = {0};
+
+	REQUIRE(s.bytes);
+	const struct lr_seed_endpoint *e = lr_seed_endpoint(&s.seed, 0);
+	((uint8_t *)(uintptr_t)lr_seed_data(&s.seed, &e->address))[at] = value;
+	CHECK_INT(reopen(&s, &err), -EPROTO);
+	CHECK_HAS(err.msg, "an address that is none");
+}
+
+TEST(endpoints_that_cannot_be)
+{
+	LIE(endpoint, ENDPOINT, 0, state, 0, "unknown kind");
+	LIE(endpoint, ENDPOINT, 0, state, 9, "unknown kind");
+	LIE(endpoint, ENDPOINT, 0, domain, AF_NETLINK, "unknown kind");
+	LIE(endpoint, ENDPOINT, 0, type, SOCK_RAW, "unknown kind");
+	LIE(endpoint, ENDPOINT, 0, type, SOCK_STREAM | SOCK_NONBLOCK, "unknown kind");
+	LIE(endpoint, ENDPOINT, 0, protocol, IPPROTO_UDP, "unknown kind");
+	/* An address of another family. */
+	LIE(endpoint, ENDPOINT, 0, domain, AF_INET6, "an address that is none");
+	LIE(endpoint, ENDPOINT, 0, address.length, 15, "an address that is none");
+	LIE(endpoint, ENDPOINT, 0, address.length, 0, "an address that is none");
+	LIE(endpoint, ENDPOINT, 0, address.length, UINT64_MAX, "endpoints[0].address");
+	LIE(endpoint, ENDPOINT, 0, dir, lr_seed_file(&s_.seed, 0)->path, "an address that is none");
+	lie_of_address(0, AF_INET6);
+	lie_of_address(3, 0); /* port 80: none, if its second byte is 0 */
+	LIE(endpoint, ENDPOINT, 0, backlog, (uint32_t)-1, "garbled");
+	LIE(endpoint, ENDPOINT, 0, set, 1U << LR_SEED_OPTIONS, "garbled");
+	LIE(endpoint, ENDPOINT, 0, set, 1U << LR_SEED_V6ONLY, "garbled");
+	LIE(endpoint, ENDPOINT, 0, set, 1U << LR_SEED_PASSCRED, "garbled");
+	LIE(endpoint, ENDPOINT, 0, options[LR_SEED_REUSEADDR], -1, "garbled");
+	LIE(file, FILE, 4, args[0], 1, "not of the next endpoint");
+	LIE(file, FILE, 4, args[0], UINT64_MAX, "not of the next endpoint");
+	LIE(file, FILE, 3, kind, LR_SEED_ENDPOINT_FILE, "not of the next endpoint");
+	LIE(file, FILE, 4, kind, LR_SEED_EVENTFD, "belong to nobody");
+}
+
+TEST(addresses_are_told_as_text)
+{
+	const struct sockaddr_in6 six = {.sin6_family = AF_INET6,
+					 .sin6_port = htons(81),
+					 .sin6_addr = IN6ADDR_LOOPBACK_INIT};
+	SAMPLE s = make();
+	char text[LR_SEED_ADDRESS_TEXT];
+
+	REQUIRE(s.bytes);
+	const struct lr_seed_bytes *b = &lr_seed_endpoint(&s.seed, 0)->address;
+	lr_seed_address_text(lr_seed_data(&s.seed, b), b->length, text);
+	CHECK_STR(text, "0.0.0.0:80");
+	lr_seed_address_text(&six, sizeof(six), text);
+	CHECK_STR(text, "[::1]:81");
 }
 
 TEST(the_rest_that_cannot_be)

@@ -1,0 +1,108 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* resume: sockets that listen do so again, in the network namespace that the container has now. They are
+ * made with the rights by which files are opened (resume.h, `lower`): the kernel says which ports those
+ * are good for. */
+#define LR_ROOM "resume"
+#include <errno.h>
+#include <string.h>
+#include <sys/socket.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "src/base/fd.h"
+#include "src/base/str.h"
+#include "src/resume/resuming.h"
+#include "src/seed/socket.h"
+
+static const struct lr_seed_endpoint *endpoint_of(const struct lr_resume *r,
+						  const struct lr_seed_file *f)
+{
+	return lr_seed_endpoint(r->seed, f->args[0]);
+}
+
+static int set_options(int fd, const struct lr_seed_endpoint *e, bool after, const char *text,
+		       struct lr_err *err)
+{
+	for (unsigned i = 0; i < LR_SEED_OPTIONS; i++) {
+		const struct lr_seed_option_of *o = &lr_seed_options[i];
+		const int value = e->options[i];
+		if (e->set & 1U << i && o->after == after &&
+		    setsockopt(fd, o->level, o->name, &value, sizeof(value)) < 0)
+			return lr_fail(err, errno, "set an option (%d of level %d) of %s", o->name,
+				       o->level, text);
+	}
+	return 0;
+}
+
+/* What the code of the failure means here. */
+static const char *advice(int code)
+{
+	switch (code) {
+	case EADDRINUSE:
+		return "somebody has it in this network namespace, as its parent has in its own: "
+		       "give "
+		       "the child one of its own (linux.namespaces)";
+	case EADDRNOTAVAIL:
+		return "its network namespace does not have this address: give it one before the "
+		       "child "
+		       "is made, or let the program listen at all addresses";
+	case EACCES:
+		return "the port takes CAP_NET_BIND_SERVICE (process.capabilities), or a lower "
+		       "net.ipv4.ip_unprivileged_port_start (linux.sysctl)";
+	default:
+		return NULL;
+	}
+}
+
+static int cannot_listen(int code, const char *text, struct lr_err *err)
+{
+	int rc = lr_fail(err, code, "listen at %s, as the seed did", text);
+	const char *hint = advice(code);
+
+	return hint ? lr_err_hint(err, "%s", hint) : rc;
+}
+
+static int listen_again(struct lr_resume *r, const struct lr_seed_endpoint *e, int fd,
+			const char *text, struct lr_err *err)
+{
+	int rc = set_options(fd, e, false, text, err);
+
+	if (rc < 0)
+		return rc;
+	if (bind(fd, lr_seed_data(r->seed, &e->address), (socklen_t)e->address.length) < 0 ||
+	    listen(fd, (int)e->backlog) < 0)
+		return cannot_listen(errno, text, err);
+	return set_options(fd, e, true, text, err);
+}
+
+int resume_open_endpoint(struct lr_resume *r, const struct lr_seed_file *f, struct lr_err *err)
+{
+	const struct lr_seed_endpoint *e = endpoint_of(r, f);
+	char text[LR_SEED_ADDRESS_TEXT];
+
+	lr_seed_address_text(lr_seed_data(r->seed, &e->address), e->address.length, text);
+	int fd = socket((int)e->domain, (int)e->type | SOCK_CLOEXEC, (int)e->protocol);
+	if (fd < 0)
+		return lr_fail(err, errno, "make the socket of %s", text);
+	int rc = listen_again(r, e, fd, text, err);
+	if (rc >= 0)
+		return fd;
+	lr_close(fd);
+	return rc;
+}
+
+/* Whose it is decides who else may listen there (SO_REUSEPORT). */
+int resume_own_endpoints(const struct lr_resume *r, struct lr_err *err)
+{
+	for (uint32_t i = 0; i < lr_seed_count(r->seed, LR_SEED_FILE); i++) {
+		const struct lr_seed_file *f = lr_seed_file(r->seed, i);
+		if (f->kind != LR_SEED_ENDPOINT_FILE)
+			continue;
+		const struct lr_seed_endpoint *e = endpoint_of(r, f);
+		struct stat st;
+		if (fstat(r->files[i], &st) < 0 || ((st.st_uid != e->uid || st.st_gid != e->gid) &&
+						    fchown(r->files[i], e->uid, e->gid) < 0))
+			return lr_fail(err, errno, "give a socket to user %u", e->uid);
+	}
+	return 0;
+}

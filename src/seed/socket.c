@@ -1,0 +1,142 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* seed: sockets that are of no pair; see check.h and socket.h. */
+#define LR_ROOM "seed"
+#include "src/seed/socket.h"
+
+#include <arpa/inet.h>
+#include <netinet/in.h>
+#include <netinet/tcp.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/un.h>
+
+#include "src/base/str.h"
+#include "src/seed/check.h"
+
+#define BAD SEED_BAD
+
+static bool is_inet(uint32_t domain)
+{
+	return domain == AF_INET || domain == AF_INET6;
+}
+
+static bool is_inet6(uint32_t domain)
+{
+	return domain == AF_INET6;
+}
+
+static bool is_unix(uint32_t domain)
+{
+	return domain == AF_UNIX;
+}
+
+const struct lr_seed_option_of lr_seed_options[LR_SEED_OPTIONS] = {
+	[LR_SEED_REUSEADDR] = {SOL_SOCKET, SO_REUSEADDR, is_inet, false},
+	[LR_SEED_REUSEPORT] = {SOL_SOCKET, SO_REUSEPORT, is_inet, false},
+	[LR_SEED_V6ONLY] = {IPPROTO_IPV6, IPV6_V6ONLY, is_inet6, false},
+	[LR_SEED_KEEPALIVE] = {SOL_SOCKET, SO_KEEPALIVE, is_inet, false},
+	[LR_SEED_KEEPIDLE] = {IPPROTO_TCP, TCP_KEEPIDLE, is_inet, false},
+	[LR_SEED_KEEPINTVL] = {IPPROTO_TCP, TCP_KEEPINTVL, is_inet, false},
+	[LR_SEED_KEEPCNT] = {IPPROTO_TCP, TCP_KEEPCNT, is_inet, false},
+	[LR_SEED_NODELAY] = {IPPROTO_TCP, TCP_NODELAY, is_inet, false},
+	[LR_SEED_DEFER_ACCEPT] = {IPPROTO_TCP, TCP_DEFER_ACCEPT, is_inet, false},
+	/* Before that there is no queue for it. */
+	[LR_SEED_FASTOPEN] = {IPPROTO_TCP, TCP_FASTOPEN, is_inet, true},
+	[LR_SEED_USER_TIMEOUT] = {IPPROTO_TCP, TCP_USER_TIMEOUT, is_inet, false},
+	[LR_SEED_SNDBUF] = {SOL_SOCKET, SO_SNDBUF, NULL, false},
+	[LR_SEED_RCVBUF] = {SOL_SOCKET, SO_RCVBUF, NULL, false},
+	[LR_SEED_PASSCRED] = {SOL_SOCKET, SO_PASSCRED, is_unix, false},
+	[LR_SEED_FREEBIND] = {IPPROTO_IP, IP_FREEBIND, is_inet, false},
+};
+
+bool lr_seed_option_fits(enum lr_seed_option o, uint32_t domain)
+{
+	return !lr_seed_options[o].fits || lr_seed_options[o].fits(domain);
+}
+
+void lr_seed_address_text(const void *address, uint64_t length, char ret[LR_SEED_ADDRESS_TEXT])
+{
+	union {
+		struct sockaddr any;
+		struct sockaddr_in in;
+		struct sockaddr_in6 in6;
+		struct sockaddr_un un;
+	} a = {0};
+	char text[INET6_ADDRSTRLEN] = "";
+
+	memcpy(&a, address, length < sizeof(a) ? (size_t)length : sizeof(a));
+	if (a.any.sa_family == AF_INET) {
+		inet_ntop(AF_INET, &a.in.sin_addr, text, sizeof(text));
+		snprintf(ret, LR_SEED_ADDRESS_TEXT, "%s:%u", text, ntohs(a.in.sin_port));
+	} else if (a.any.sa_family == AF_INET6) {
+		inet_ntop(AF_INET6, &a.in6.sin6_addr, text, sizeof(text));
+		snprintf(ret, LR_SEED_ADDRESS_TEXT, "[%s]:%u", text, ntohs(a.in6.sin6_port));
+	} else {
+		const int n = (int)sizeof(a.un.sun_path) - 1;
+		const char *name = a.un.sun_path;
+		snprintf(ret, LR_SEED_ADDRESS_TEXT, *name ? "%s%.*s" : "%s%.*s", *name ? "" : "@",
+			 n, *name ? name : name + 1);
+	}
+}
+
+static bool kind_is_known(const struct lr_seed_endpoint *e)
+{
+	return e->state == LR_SEED_LISTENS && is_inet(e->domain) && e->type == SOCK_STREAM &&
+	       e->protocol == IPPROTO_TCP;
+}
+
+/* Each domain's address has one length; where the kernel would choose a port, it was none. */
+static bool address_fits(const struct lr_seed *s, const struct lr_seed_endpoint *e)
+{
+	const uint8_t *at = lr_seed_data(s, &e->address);
+	const uint64_t length =
+		e->domain == AF_INET ? sizeof(struct sockaddr_in) : sizeof(struct sockaddr_in6);
+	uint16_t family, port;
+
+	if (e->address.length != length || *lr_seed_text(s, e->dir))
+		return false;
+	memcpy(&family, at, sizeof(family));
+	memcpy(&port, at + sizeof(family), sizeof(port));
+	return family == e->domain && port;
+}
+
+static bool options_fit(const struct lr_seed_endpoint *e)
+{
+	if (e->set >> LR_SEED_OPTIONS)
+		return false;
+	for (unsigned i = 0; i < LR_SEED_OPTIONS; i++)
+		if (e->set & 1U << i && (!lr_seed_option_fits(i, e->domain) || e->options[i] < 0))
+			return false;
+	return true;
+}
+
+static int check_endpoint(const struct lr_seed *s, uint32_t i, struct lr_err *err)
+{
+	const struct lr_seed_endpoint *e = lr_seed_endpoint(s, i);
+
+	if (!kind_is_known(e))
+		return BAD("endpoints", i, "is of an unknown kind");
+	if (!address_fits(s, e))
+		return BAD("endpoints", i, "has an address that is none");
+	if (e->backlog > INT32_MAX || !options_fit(e))
+		return BAD("endpoints", i, "is garbled");
+	return 0;
+}
+
+int seed_check_endpoints(const struct lr_seed *s, struct lr_err *err)
+{
+	uint32_t next = 0, n = lr_seed_count(s, LR_SEED_ENDPOINT);
+	int r = 0;
+
+	for (uint32_t i = 0; r >= 0 && i < n; i++)
+		r = check_endpoint(s, i, err);
+	/* One each: a socket that two files shared would be one file. */
+	for (uint32_t i = 0; r >= 0 && i < lr_seed_count(s, LR_SEED_FILE); i++) {
+		const struct lr_seed_file *f = lr_seed_file(s, i);
+		if (f->kind == LR_SEED_ENDPOINT_FILE && (f->args[0] != next++ || next > n))
+			return BAD("files", i, "is not of the next endpoint");
+	}
+	if (r >= 0 && next != n)
+		return lr_refuse(err, EPROTO, "the seed has endpoints that belong to nobody");
+	return r;
+}

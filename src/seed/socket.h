@@ -1,0 +1,25 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* seed: what the numbers of an endpoint are to the kernel, for who takes them and who sets them. */
+#ifndef LR_SEED_SOCKET_H
+#define LR_SEED_SOCKET_H
+
+#include <stdbool.h>
+#include <sys/socket.h>
+
+#include "src/seed/seed.h"
+
+struct lr_seed_option_of {
+	int level, name;
+	bool (*fits)(uint32_t domain); /* NULL: any */
+	bool after;                    /* it is set when the socket listens */
+};
+extern const struct lr_seed_option_of lr_seed_options[LR_SEED_OPTIONS];
+
+/* Whether an option is one of such a socket. */
+bool lr_seed_option_fits(enum lr_seed_option o, uint32_t domain);
+
+/* "127.0.0.1:80", "[::1]:80", "/run/socket", "@name"; for messages. */
+#define LR_SEED_ADDRESS_TEXT 128
+void lr_seed_address_text(const void *address, uint64_t length, char ret[LR_SEED_ADDRESS_TEXT]);
+
+#endif
