@@ -15,7 +15,7 @@
 #include "src/lifecycle/container.h"
 
 #define LR_SEEDED_ANNOTATION "org.lean.seed"       /* a ticket, or a name in --seed-dir */
-#define LR_SEEDED_FETCH      "org.lean.seed.fetch" /* ondemand (default), prefetch, eager */
+#define LR_SEEDED_FETCH      "org.lean.seed.fetch" /* ondemand (default), cache, prefetch, eager */
 
 bool lr_seeded(const struct oci_config *c);
 

@@ -93,8 +93,8 @@ static int check(const struct lr_runtime *rt, const struct oci_config *c, struct
 	if (lr_is_rootless(rt))
 		return refuse(err, EPERM, "a seed is not continued as rootless",
 			      "it takes root in the host's user namespace");
-	if (fetch && (!lr_has_word("ondemand prefetch eager", fetch) || strchr(fetch, ' '))) {
-		lr_refuse(err, EINVAL, "\"%.64s\" is neither ondemand nor prefetch nor eager",
+	if (fetch && (!lr_has_word("ondemand cache prefetch eager", fetch) || strchr(fetch, ' '))) {
+		lr_refuse(err, EINVAL, "\"%.64s\" is neither ondemand, cache, prefetch nor eager",
 			  fetch);
 		return lr_err_at(err, "annotations[\"" LR_SEEDED_FETCH "\"]");
 	}
