@@ -15,6 +15,15 @@ static inline int64_t lr_now_ms(void)
 	return (int64_t)t.tv_sec * 1000 + t.tv_nsec / 1000000;
 }
 
+/* The same in nanoseconds. */
+static inline int64_t lr_now_ns(void)
+{
+	struct timespec t;
+
+	clock_gettime(CLOCK_MONOTONIC, &t);
+	return (int64_t)t.tv_sec * 1000000000 + t.tv_nsec;
+}
+
 /* Less, if a signal comes. Below one second. */
 static inline void lr_sleep_us(unsigned us)
 {

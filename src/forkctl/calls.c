@@ -295,3 +295,31 @@ int lr_forkctl_list(int sock, const uint8_t *id, uint32_t skip, struct lr_wire_m
 		lr_forkctl_close(&in);
 	return r;
 }
+
+int lr_forkctl_children(int sock, uint32_t skip, struct lr_wire_msg *m, struct lr_err *err)
+{
+	const struct lr_wire_msg q = {.type = LR_WIRE_CHILDREN, .count = skip};
+	struct lr_forkctl_in in;
+	int r = call(sock, &q, NULL, 0, LR_WIRE_CHILDREN_ARE, &in, m, err);
+
+	if (r == 0)
+		lr_forkctl_close(&in);
+	return r;
+}
+
+int lr_forkctl_counts(int sock, struct lr_wire_child *ret, struct lr_err *err)
+{
+	const struct lr_wire_msg q = {.type = LR_WIRE_COUNTS};
+	struct lr_forkctl_in in;
+	struct lr_wire_msg got;
+	int r = call(sock, &q, NULL, 0, LR_WIRE_CHILDREN_ARE, &in, &got, err);
+
+	if (r < 0)
+		return r;
+	if (got.n == 1)
+		*ret = got.children[0];
+	else
+		r = lr_refuse(err, EPROTO, "lean-forkd answers something else");
+	lr_forkctl_close(&in);
+	return r;
+}

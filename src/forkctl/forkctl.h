@@ -67,6 +67,11 @@ int lr_forkctl_remove(int sock, const uint8_t id[LR_WIRE_ID], struct lr_err *err
 int lr_forkctl_list(int sock, const uint8_t *id, uint32_t skip, struct lr_wire_msg *m,
 		    struct lr_err *err);
 
+/* What came for this connection since it fetched; after SERVE, for its processes. */
+int lr_forkctl_counts(int sock, struct lr_wire_child *ret, struct lr_err *err);
+/* Children whose memory comes by the daemon, and some that it came for, as lr_forkctl_list. */
+int lr_forkctl_children(int sock, uint32_t skip, struct lr_wire_msg *m, struct lr_err *err);
+
 /* ---- both sides --------------------------------------------------------------------------- */
 
 struct lr_forkctl_in {

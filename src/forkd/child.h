@@ -18,13 +18,18 @@ struct family {
 	int pid, pidfd, slot; /* slot: the keeper's */
 };
 
+struct fault {
+	uint64_t at;
+	int64_t heard; /* ns; 0: not measured */
+};
+
 struct child {
 	int uffd;
 	const struct lr_seed_mm *mm;
 	struct family *family;
 	struct pieces pieces;
-	uint64_t cursor;  /* up to here all of it has come */
-	uint64_t *faults; /* not answered yet: each thread may have one */
+	uint64_t cursor;      /* up to here all of it has come */
+	struct fault *faults; /* not answered yet: each thread may have one */
 	size_t faults_n, faults_room;
 	bool waiting; /* an event has to be read first */
 };
@@ -32,6 +37,7 @@ struct child {
 struct session {
 	int sock, cgroup, end; /* end: readable when the daemon ends */
 	struct remote *remote;
+	struct figures *figures;
 	uint32_t around, flags;
 	uint8_t *spare;
 	struct child v[CHILDREN_MAX];

@@ -115,6 +115,8 @@ static int take_process(struct session *s, uint32_t index, int uffd, pid_t pid, 
 	}
 	c->pieces = all;
 	s->taken++;
+	if (index == 0) /* the container's init */
+		s->figures->pid = (unsigned)pid;
 	return 0;
 }
 
@@ -152,6 +154,14 @@ static void be_ready(struct session *s, const struct lr_wire_msg *m)
 	}
 }
 
+static void tell_counts(const struct session *s, uint64_t tag)
+{
+	struct lr_wire_msg m = {.type = LR_WIRE_CHILDREN_ARE, .tag = tag, .count = 1, .n = 1};
+
+	figures_tell(s->figures, &m.children[0]);
+	local_send(s->sock, &m, LR_NOFD);
+}
+
 static void hear(struct session *s)
 {
 	struct lr_forkctl_in in;
@@ -162,10 +172,13 @@ static void hear(struct session *s)
 		s->sock = lr_close(s->sock);
 		return;
 	}
+	const bool question = lr_wire_decode_all(in.bytes, (size_t)n, &m) == 0;
 	if (n == 4 && in.n == 1 && in.pid > 0)
 		take_uffd(s, &in);
-	else if (lr_wire_decode_all(in.bytes, (size_t)n, &m) == 0 && m.type == LR_WIRE_READY)
+	else if (question && m.type == LR_WIRE_READY)
 		be_ready(s, &m);
+	else if (question && m.type == LR_WIRE_COUNTS)
+		tell_counts(s, m.tag);
 	else
 		local_fail(s->sock, 0, "not while processes are served");
 	lr_forkctl_close(&in);
@@ -237,17 +250,20 @@ static int handle(struct session *s, size_t i, const struct uffd_msg *m)
 
 /* As many as there are threads: the kernel tells of events behind all faults, and no fault can be
  * answered before them. */
-static int note_fault(struct child *c, uint64_t at)
+static int note_fault(struct session *s, struct child *c, uint64_t at)
 {
 	if (c->faults_n == c->faults_room) {
 		size_t room = c->faults_room ? 2 * c->faults_room : 16;
-		uint64_t *v = realloc(c->faults, room * sizeof(*v));
+		struct fault *v = realloc(c->faults, room * sizeof(*v));
 		if (!v)
 			return -ENOMEM;
 		c->faults = v;
 		c->faults_room = room;
 	}
-	c->faults[c->faults_n++] = at & ~(uint64_t)(LR_SEED_PAGE - 1);
+	c->faults[c->faults_n++] = (struct fault){
+		.at = at & ~(uint64_t)(LR_SEED_PAGE - 1),
+		.heard = s->flags & LR_WIRE_TIMED ? lr_now_ns() : 0,
+	};
 	forkd_counts.faults++;
 	return 0;
 }
@@ -267,12 +283,21 @@ static int listen_to(struct session *s, size_t i)
 		if (n != (ssize_t)sizeof(m)) /* no descriptor is free for a fork's */
 			r = n < 0 ? -errno : -EIO;
 		else if (m.event == UFFD_EVENT_PAGEFAULT)
-			r = note_fault(&s->v[i], m.arg.pagefault.address);
+			r = note_fault(s, &s->v[i], m.arg.pagefault.address);
 		else
 			r = handle(s, i, &m);
 	}
 	children_end(s, "their memory can't be followed any more");
 	return r;
+}
+
+static void is_answered(struct session *s, const struct fault *f)
+{
+	if (s->ending)
+		return;
+	s->figures->v[LR_WIRE_FAULTS]++;
+	if (f->heard)
+		figures_time(s->figures, (uint64_t)(lr_now_ns() - f->heard));
 }
 
 /* Those that have to wait for an event stay. */
@@ -282,11 +307,13 @@ static void answer_faults(struct session *s, size_t i)
 	size_t left = 0;
 
 	for (size_t k = 0; k < c->faults_n; k++) {
-		int r = s->ending ? 0 : child_fill(s, c, c->faults[k]);
+		int r = s->ending ? 0 : child_fill(s, c, c->faults[k].at);
 		if (r == -EAGAIN)
 			c->faults[left++] = c->faults[k];
 		else if (r < 0)
 			break;
+		else
+			is_answered(s, &c->faults[k]);
 	}
 	c->faults_n = s->ending ? 0 : left;
 }
@@ -355,21 +382,23 @@ static void one_round(struct session *s, struct pollfd *p, int ms)
 	}
 }
 
-void children_serve(int sock, struct remote *r, int cgroup, uint32_t around, uint32_t flags,
-		    int end)
+void children_serve(int sock, struct remote *r, int cgroup, const struct lr_wire_msg *m,
+		    const struct figures *brought, int end)
 {
+	struct figures *f = figures_begin(r->id, brought);
 	struct session *s = calloc(1, sizeof(*s));
 	struct pollfd *p = calloc(CHILDREN_MAX + 2, sizeof(*p));
 	uint8_t *spare = malloc(LR_WIRE_CHUNK);
 	int64_t looked = 0;
 	bool more = false;
 
-	if (s && p && spare) {
+	if (f && s && p && spare) {
 		*s = (struct session){.sock = sock,
 				      .remote = r,
 				      .cgroup = cgroup,
-				      .around = around,
-				      .flags = flags,
+				      .figures = f,
+				      .around = m->count,
+				      .flags = m->flags,
 				      .end = end,
 				      .spare = spare};
 		while (s->sock >= 0 || s->n || s->n_orphans) {
@@ -386,6 +415,7 @@ void children_serve(int sock, struct remote *r, int cgroup, uint32_t around, uin
 	} else {
 		lr_close(sock);
 	}
+	figures_end(f, s && s->ending ? LR_WIRE_KILLED : LR_WIRE_OVER);
 	free(spare);
 	free(p);
 	free(s);

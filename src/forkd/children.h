@@ -11,8 +11,9 @@
  * sock: of SOCK_SEQPACKET, with SO_PASSCRED. Processes send their userfaultfd by it, with the index
  * of theirs in the seed (four bytes); READY asks whether all are kept. Returns when the socket's
  * other end is closed and no process is left. Takes the reference, sock and cgroup (or LR_NOFD).
+ * m: the SERVE. brought: what came by the connection before.
  */
-void children_serve(int sock, struct remote *r, int cgroup, uint32_t around, uint32_t flags,
-		    int end);
+void children_serve(int sock, struct remote *r, int cgroup, const struct lr_wire_msg *m,
+		    const struct figures *brought, int end);
 
 #endif

@@ -33,6 +33,7 @@ struct talk {
 	int sock;
 	struct remote *fetched; /* what BRING and SERVE are about; or NULL */
 	struct held *filling;   /* what FILLED is about; or NULL */
+	struct figures brought; /* of what was fetched */
 };
 
 /* ---- questions ---------------------------------------------------------------------------- */
@@ -215,6 +216,8 @@ static void do_fetch(struct talk *talk, const struct lr_wire_msg *m)
 		local_send(sock, &answer, fd);
 		remote_put(talk->fetched);
 		talk->fetched = r;
+		talk->brought = (struct figures){0};
+		memcpy(talk->brought.id, r->id, sizeof(r->id));
 	} else {
 		say(sock, m->tag, e, &err);
 		remote_put(r);
@@ -252,8 +255,7 @@ static int put_pages(int file, const struct lr_wire_msg *m, const uint8_t *from,
 	return 0;
 }
 
-static void do_bring(const struct talk *talk, const struct lr_wire_msg *m,
-		     const struct lr_forkctl_in *in)
+static void do_bring(struct talk *talk, const struct lr_wire_msg *m, const struct lr_forkctl_in *in)
 {
 	struct lr_err err = {0};
 	struct remote *r = fetched(talk, m, &err);
@@ -265,7 +267,7 @@ static void do_bring(const struct talk *talk, const struct lr_wire_msg *m,
 	else if (r && !pages)
 		e = lr_fail(&err, ENOMEM, "bring the pages");
 	if (e == 0)
-		e = remote_bring(r, m->ranges, m->n, pages, &err);
+		e = remote_bring(r, m->ranges, m->n, pages, &talk->brought, &err);
 	if (e == 0)
 		e = put_pages(in->fds[0], m, pages, &err);
 	say(talk->sock, m->tag, e, &err);
@@ -286,6 +288,18 @@ static void do_source(const struct talk *talk, const struct lr_wire_msg *m)
 		local_send(talk->sock, &ok, fd);
 }
 
+static void do_count(const struct talk *talk, const struct lr_wire_msg *m)
+{
+	struct lr_wire_msg answer = {
+		.type = LR_WIRE_CHILDREN_ARE, .tag = m->tag, .count = 1, .n = 1};
+
+	if (m->type == LR_WIRE_COUNTS)
+		figures_tell(&talk->brought, &answer.children[0]);
+	else
+		answer.count = figures_list(m->count, &answer);
+	local_send(talk->sock, &answer, LR_NOFD);
+}
+
 /* True: the socket is the children's from here on. */
 static bool do_serve(struct talk *talk, const struct lr_wire_msg *m, struct lr_forkctl_in *in)
 {
@@ -296,7 +310,7 @@ static bool do_serve(struct talk *talk, const struct lr_wire_msg *m, struct lr_f
 	if (r && (!m->count || m->count > LR_WIRE_CHUNK / LR_WIRE_PAGE))
 		e = lr_refuse(&err, EINVAL, "%u pages around a fault; %u are the most", m->count,
 			      LR_WIRE_CHUNK / LR_WIRE_PAGE);
-	else if (r && (in->n > 1 || (m->flags & ~LR_WIRE_PREFETCH)))
+	else if (r && (in->n > 1 || (m->flags & ~(LR_WIRE_PREFETCH | LR_WIRE_TIMED))))
 		e = lr_refuse(&err, EINVAL, "an unknown flag, or more than one cgroup");
 	else if (r && in->n && !given_is_cgroup(in->fds[0]))
 		e = lr_refuse(&err, EINVAL, "this is no cgroup of version 2");
@@ -307,7 +321,7 @@ static bool do_serve(struct talk *talk, const struct lr_wire_msg *m, struct lr_f
 		return false;
 	talk->fetched = NULL;
 	connections--; /* however many children there are, there has to be room to revoke */
-	children_serve(talk->sock, r, cgroup, m->count, m->flags, ending_fd());
+	children_serve(talk->sock, r, cgroup, m, &talk->brought, ending_fd());
 	return true;
 }
 
@@ -345,6 +359,10 @@ static bool answer(struct talk *talk, ssize_t n, struct lr_forkctl_in *in)
 		break;
 	case LR_WIRE_SOURCE:
 		do_source(talk, &m);
+		break;
+	case LR_WIRE_COUNTS:
+	case LR_WIRE_CHILDREN:
+		do_count(talk, &m);
 		break;
 	case LR_WIRE_SERVE:
 		return do_serve(talk, &m, in);

@@ -129,7 +129,7 @@ static int bring(struct feed *f, const struct lr_wire_range *v, size_t n, uint8_
 
 	for (long ms = 20;; ms = ms < 1000 ? 2 * ms : ms) {
 		lr_err_clear(err);
-		int r = n ? remote_bring(f->remote, v, n, to, err) : 0;
+		int r = n ? remote_bring(f->remote, v, n, to, NULL, err) : 0;
 		if (r == 0 || r == -ESTALE || lr_now_ms() + ms >= until)
 			return r;
 		nanosleep(&(struct timespec){ms / 1000, ms % 1000 * 1000000}, NULL);

@@ -78,12 +78,14 @@ static int copy(const struct child *c, const struct child_window *w, const uint8
 	return 0;
 }
 
-static int zero(const struct child *c, uint64_t at)
+static int zero(const struct session *s, const struct child *c, uint64_t at)
 {
 	struct uffdio_zeropage x = {.range = {at, LR_SEED_PAGE}};
 
-	if (ioctl(c->uffd, UFFDIO_ZEROPAGE, &x) == 0)
+	if (ioctl(c->uffd, UFFDIO_ZEROPAGE, &x) == 0) {
+		s->figures->v[LR_WIRE_ZEROS]++;
 		return 0;
+	}
 	int r = meaning(errno);
 	if (r == 0)
 		wake(c, at);
@@ -100,7 +102,7 @@ static int fetch(struct session *s, const struct child_window *w, const uint8_t 
 
 	for (long ms = 20;; ms = ms < 1000 ? 2 * ms : ms) {
 		lr_err_clear(&err);
-		int r = remote_read(s->remote, w->from, pages, s->spare, ret, &err);
+		int r = remote_read(s->remote, w->from, pages, s->spare, ret, s->figures, &err);
 		if (r == 0)
 			return 0;
 		if (r == -ESTALE || lr_now_ms() + ms >= until) {
@@ -125,9 +127,15 @@ int child_fill(struct session *s, struct child *c, uint64_t at)
 	const uint8_t *from;
 
 	if (!child_window(&s->remote->seed, c->mm, &c->pieces, at, s->around, &w))
-		return done(s, zero(c, at));
+		return done(s, zero(s, c, at));
 	int r = fetch(s, &w, &from);
-	return r < 0 ? r : done(s, copy(c, &w, from));
+	if (r == 0)
+		r = done(s, copy(c, &w, from));
+	if (r == 0) {
+		s->figures->v[LR_WIRE_ASKED]++;
+		s->figures->v[LR_WIRE_AHEAD] += (w.end - w.start) / LR_SEED_PAGE - 1;
+	}
+	return r;
 }
 
 int child_prefetch(struct session *s, struct child *c)
@@ -141,6 +149,7 @@ int child_prefetch(struct session *s, struct child *c)
 	if (r == 0)
 		r = done(s, copy(c, &w, from));
 	if (r == 0) {
+		s->figures->v[LR_WIRE_PREFETCHED] += (w.end - w.start) / LR_SEED_PAGE;
 		forkd_counts.pages_prefetched += (w.end - w.start) / LR_SEED_PAGE;
 		c->cursor = w.end;
 	}

@@ -544,17 +544,25 @@ static int by_tcp(struct one *o, struct lr_wire_msg *m, uint8_t *to, size_t size
 	return r;
 }
 
+static void count(struct figures *f, enum lr_wire_figure how, size_t bytes)
+{
+	if (f)
+		f->v[how] += bytes / LR_WIRE_PAGE;
+}
+
 /* m: a READ, for `size` bytes. What RDMA could not bring is asked by TCP at once, which also knows
  * why. */
 static int from_host(struct one *o, struct lr_wire_msg *m, uint8_t *to, size_t size,
-		     struct lr_err *err)
+		     struct figures *f, struct lr_err *err)
 {
 	int r = by_rdma(o, m, to, err);
+	const bool tcp = r == BY_TCP;
 
-	if (r == BY_TCP)
+	if (tcp)
 		r = by_tcp(o, m, to, size, err);
 	if (r < 0)
 		return r;
+	count(f, tcp ? LR_WIRE_BY_TCP : LR_WIRE_BY_RDMA, size);
 	pthread_mutex_lock(&lock);
 	for (size_t i = 0; i < m->n; i++) {
 		keep_pages(o, m->ranges[i].at / LR_WIRE_PAGE, m->ranges[i].pages, to);
@@ -565,7 +573,7 @@ static int from_host(struct one *o, struct lr_wire_msg *m, uint8_t *to, size_t s
 }
 
 int remote_read(struct remote *r, uint64_t at, uint32_t pages, uint8_t *spare, const uint8_t **ret,
-		struct lr_err *err)
+		struct figures *f, struct lr_err *err)
 {
 	struct one *o = (struct one *)r;
 	struct lr_wire_msg m = {.type = LR_WIRE_READ, .n = 1};
@@ -574,14 +582,16 @@ int remote_read(struct remote *r, uint64_t at, uint32_t pages, uint8_t *spare, c
 	bool kept = is_kept(o, at / LR_WIRE_PAGE, pages);
 	pthread_mutex_unlock(&lock);
 	*ret = kept ? o->cache + at : spare;
-	if (kept)
+	if (kept) {
+		count(f, LR_WIRE_CACHED, (size_t)pages * LR_WIRE_PAGE);
 		return 0;
+	}
 	m.ranges[0] = (struct lr_wire_range){at, pages};
-	return from_host(o, &m, spare, (size_t)pages * LR_WIRE_PAGE, err);
+	return from_host(o, &m, spare, (size_t)pages * LR_WIRE_PAGE, f, err);
 }
 
 int remote_bring(struct remote *r, const struct lr_wire_range *v, size_t n, uint8_t *to,
-		 struct lr_err *err)
+		 struct figures *f, struct lr_err *err)
 {
 	struct one *o = (struct one *)r;
 	struct lr_wire_msg m = {.type = LR_WIRE_READ, .n = n};
@@ -596,7 +606,8 @@ int remote_bring(struct remote *r, const struct lr_wire_range *v, size_t n, uint
 		kept = is_kept(o, v[i].at / LR_WIRE_PAGE, v[i].pages);
 	pthread_mutex_unlock(&lock);
 	if (!kept)
-		return from_host(o, &m, to, lr_wire_asked(&m), err);
+		return from_host(o, &m, to, lr_wire_asked(&m), f, err);
+	count(f, LR_WIRE_CACHED, lr_wire_asked(&m));
 	for (size_t i = 0; i < n; i++) {
 		memcpy(to, o->cache + v[i].at, (size_t)v[i].pages * LR_WIRE_PAGE);
 		to += (size_t)v[i].pages * LR_WIRE_PAGE;

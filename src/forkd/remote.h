@@ -7,6 +7,7 @@
 #define LR_FORKD_REMOTE_H
 
 #include "src/base/err.h"
+#include "src/forkd/figures.h"
 #include "src/seed/seed.h"
 #include "src/wire/ticket.h"
 
@@ -24,13 +25,13 @@ void remote_get(struct remote *r); /* one more who gives it back */
 
 /*
  * Pages of its file, LR_WIRE_CHUNK at most. *ret: where they are, in `spare` (of that size) or in
- * what is kept. One try: -ESTALE: they are not to be had any more; else it may be tried again.
+ * what is kept. f: where it is counted; or NULL. One try: -ESTALE: they are not to be had any more; else it may be tried again.
  */
 int remote_read(struct remote *r, uint64_t at, uint32_t pages, uint8_t *spare, const uint8_t **ret,
-		struct lr_err *err);
+		struct figures *f, struct lr_err *err);
 /* The same for some ranges, one behind the other in `to`. -EINVAL: they are not of the file. */
 int remote_bring(struct remote *r, const struct lr_wire_range *v, size_t n, uint8_t *to,
-		 struct lr_err *err);
+		 struct figures *f, struct lr_err *err);
 void remote_clean(void); /* now and then: what nobody uses */
 
 #endif

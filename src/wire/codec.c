@@ -140,22 +140,51 @@ static void get_seed(const uint8_t *in, struct lr_wire_seed *s)
 	s->missing = wire_get(in + 56, 8);
 }
 
+static void put_child(const struct lr_wire_child *c, uint8_t *out)
+{
+	memcpy(out, c->id, LR_WIRE_ID);
+	wire_put(out + 16, c->pid, 4);
+	wire_put(out + 20, c->state, 4);
+	for (size_t i = 0; i < LR_WIRE_FIGURES; i++)
+		wire_put(out + 24 + 8 * i, c->v[i], 8);
+}
+
+static void get_child(const uint8_t *in, struct lr_wire_child *c)
+{
+	memcpy(c->id, in, LR_WIRE_ID);
+	c->pid = (uint32_t)wire_get(in + 16, 4);
+	c->state = (uint32_t)wire_get(in + 20, 4);
+	for (size_t i = 0; i < LR_WIRE_FIGURES; i++)
+		c->v[i] = wire_get(in + 24 + 8 * i, 8);
+}
+
+/* Of what there are several; 0: of nothing else. */
+static size_t size_of_one(enum wire_field f)
+{
+	return f == F_RANGES     ? WIRE_RANGE_SIZE
+	       : f == F_SEEDS    ? WIRE_SEED_SIZE
+	       : f == F_CHILDREN ? WIRE_CHILD_SIZE
+				 : 0;
+}
+
 static size_t put_list(const struct lr_wire_msg *m, enum wire_field f, uint8_t *out)
 {
-	const size_t size = f == F_RANGES ? WIRE_RANGE_SIZE : WIRE_SEED_SIZE;
+	const size_t size = size_of_one(f);
 
 	for (size_t i = 0; i < m->n; i++)
 		if (f == F_RANGES)
 			put_range(&m->ranges[i], out + i * size);
-		else
+		else if (f == F_SEEDS)
 			put_seed(&m->seeds[i], out + i * size);
+		else
+			put_child(&m->children[i], out + i * size);
 	return m->n * size;
 }
 
 /* length: within the field's limit. */
 static int get_list(struct lr_wire_msg *m, enum wire_field f, const uint8_t *in, size_t length)
 {
-	const size_t size = f == F_RANGES ? WIRE_RANGE_SIZE : WIRE_SEED_SIZE;
+	const size_t size = size_of_one(f);
 
 	if (length % size)
 		return -EPROTO;
@@ -165,8 +194,10 @@ static int get_list(struct lr_wire_msg *m, enum wire_field f, const uint8_t *in,
 			m->ranges[i] =
 				(struct lr_wire_range){wire_get(in + i * size, 8),
 						       (uint32_t)wire_get(in + i * size + 8, 4)};
-		else
+		else if (f == F_SEEDS)
 			get_seed(in + i * size, &m->seeds[i]);
+		else
+			get_child(in + i * size, &m->children[i]);
 	return 0;
 }
 
@@ -177,7 +208,7 @@ static size_t put_field(const struct lr_wire_msg *m, enum wire_field f, uint8_t 
 	const void *from = wire_place((struct lr_wire_msg *)(uintptr_t)m, f);
 	uint32_t size = wire_most(f);
 
-	if (f == F_RANGES || f == F_SEEDS)
+	if (size_of_one(f))
 		return put_list(m, f, out);
 	if (wire_takes_rest(f)) {
 		const struct lr_wire_bytes *b = from;
@@ -198,10 +229,8 @@ static size_t field_size(const struct lr_wire_msg *m, enum wire_field f)
 {
 	const struct lr_wire_bytes *b = wire_place((struct lr_wire_msg *)(uintptr_t)m, f);
 
-	if (f == F_RANGES)
-		return m->n * WIRE_RANGE_SIZE;
-	if (f == F_SEEDS)
-		return m->n * WIRE_SEED_SIZE;
+	if (size_of_one(f))
+		return m->n * size_of_one(f);
 	return wire_takes_rest(f) ? b->n : wire_most(f);
 }
 
@@ -236,7 +265,7 @@ static ssize_t get_field(struct lr_wire_msg *m, enum wire_field f, const uint8_t
 	if (wire_takes_rest(f)) {
 		if (left > size)
 			return -EPROTO;
-		if ((f == F_RANGES || f == F_SEEDS) && get_list(m, f, in, left) < 0)
+		if (size_of_one(f) && get_list(m, f, in, left) < 0)
 			return -EPROTO;
 		if (f == F_TEXT || f == F_PATH || f == F_DATA)
 			*(struct lr_wire_bytes *)to = (struct lr_wire_bytes){in, left};

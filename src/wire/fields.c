@@ -35,6 +35,9 @@ static const uint8_t table[][WIRE_FIELDS + 1] = {
 	[LR_WIRE_FILLED] = {F_AT, F_LENGTH},
 	[LR_WIRE_WANTED] = {F_RANGES},
 	[LR_WIRE_SOURCE] = {F_ID},
+	[LR_WIRE_COUNTS] = {F_NOTHING},
+	[LR_WIRE_CHILDREN] = {F_COUNT},
+	[LR_WIRE_CHILDREN_ARE] = {F_COUNT, F_CHILDREN},
 };
 
 const uint8_t *wire_fields(uint32_t type)
@@ -58,6 +61,7 @@ static const uint32_t most[] = {
 	[F_DATA] = LR_WIRE_CHUNK,
 	[F_RANGES] = LR_WIRE_RANGES * WIRE_RANGE_SIZE,
 	[F_SEEDS] = LR_WIRE_SEEDS * WIRE_SEED_SIZE,
+	[F_CHILDREN] = LR_WIRE_KIN * WIRE_CHILD_SIZE,
 	[F_NOTHING] = 0,
 };
 
@@ -132,6 +136,14 @@ static bool are_ranges(const struct lr_wire_msg *m)
 	return sum <= LR_WIRE_CHUNK / LR_WIRE_PAGE;
 }
 
+static bool are_children(const struct lr_wire_msg *m)
+{
+	for (size_t i = 0; i < m->n && i < LR_WIRE_KIN; i++)
+		if (m->children[i].state >= LR_WIRE_STATES)
+			return false;
+	return m->n <= LR_WIRE_KIN;
+}
+
 bool wire_field_is_right(const struct lr_wire_msg *m, enum wire_field f)
 {
 	switch (f) {
@@ -146,6 +158,8 @@ bool wire_field_is_right(const struct lr_wire_msg *m, enum wire_field f)
 		return are_ranges(m);
 	case F_SEEDS:
 		return m->n <= LR_WIRE_SEEDS;
+	case F_CHILDREN:
+		return are_children(m);
 	case F_CODE:
 		return m->code && m->code < LR_WIRE_CODES;
 	default:

@@ -23,12 +23,14 @@ enum wire_field {
 	F_PATH,
 	F_DATA,
 	F_RANGES,
-	F_SEEDS
+	F_SEEDS,
+	F_CHILDREN
 };
 #define WIRE_FIELDS     5 /* of one message at most */
 
 #define WIRE_RANGE_SIZE 12
 #define WIRE_SEED_SIZE  64
+#define WIRE_CHILD_SIZE (LR_WIRE_ID + 8 + 8 * LR_WIRE_FIGURES)
 
 /* Ends with F_END; NULL: no such message. */
 const uint8_t *wire_fields(uint32_t type);

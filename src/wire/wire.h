@@ -27,6 +27,7 @@
 #define LR_WIRE_TEXT   512
 #define LR_WIRE_PATH   4095
 #define LR_WIRE_SEEDS  32 /* in one list */
+#define LR_WIRE_KIN    16 /* children in one list */
 
 /* ---- before anything else, in clear ----------------------------------------------------- */
 
@@ -87,8 +88,11 @@ enum lr_wire_type {
 	LR_WIRE_DESCRIPTOR, /* length, id; with it a descriptor of a file */
 	LR_WIRE_BRING,      /* id, ranges, with a file: those pages are written there -> OK */
 	LR_WIRE_FILLED, /* at, length: bytes of the pages of an ADD that are in place now -> OK, or: */
-	LR_WIRE_WANTED, /* ranges that somebody waits for */
-	LR_WIRE_SOURCE, /* id -> OK, with a source of the kernel module */
+	LR_WIRE_WANTED,       /* ranges that somebody waits for */
+	LR_WIRE_SOURCE,       /* id -> OK, with a source of the kernel module */
+	LR_WIRE_COUNTS,       /* what came for this connection so far -> CHILDREN_ARE with one */
+	LR_WIRE_CHILDREN,     /* count: how many to leave out -> CHILDREN_ARE */
+	LR_WIRE_CHILDREN_ARE, /* count: of all; children */
 };
 
 enum lr_wire_code {
@@ -107,6 +111,7 @@ enum lr_wire_code {
 };
 
 #define LR_WIRE_PREFETCH 1U /* SERVE: what nobody has touched yet comes, too */
+#define LR_WIRE_TIMED    2U /* SERVE: how long faults wait is measured */
 #define LR_WIRE_FILLING  1U /* ADD: what is in the file of pages is told by FILLED */
 
 struct lr_wire_range {
@@ -119,6 +124,36 @@ struct lr_wire_seed {
 	uint32_t users, ended; /* ended: 0, or enum lr_wire_code */
 	uint64_t length, pages, lease, sent;
 	uint64_t missing; /* of pages: bytes that are still to come */
+};
+
+/* What came for a child, in pages, and how. */
+enum lr_wire_figure {
+	LR_WIRE_FAULTS,     /* answered */
+	LR_WIRE_ASKED,      /* pages that were touched, and are the seed's */
+	LR_WIRE_AHEAD,      /* pages that came with those */
+	LR_WIRE_PREFETCHED, /* pages that came before anybody touched them */
+	LR_WIRE_ZEROS,      /* pages that the seed does not have */
+	LR_WIRE_CACHED,     /* of all that came: kept from another child, */
+	LR_WIRE_BY_TCP,     /* from the seed's host by TCP, */
+	LR_WIRE_BY_RDMA,    /* or by RDMA */
+	LR_WIRE_TIMES,      /* faults that were measured; ns: */
+	LR_WIRE_SHORTEST,
+	LR_WIRE_MEDIAN,
+	LR_WIRE_LONGEST,
+	LR_WIRE_FIGURES
+};
+
+enum lr_wire_state {
+	LR_WIRE_COMING, /* memory comes */
+	LR_WIRE_OVER,   /* it has come, or the processes have ended */
+	LR_WIRE_KILLED, /* it can't come any more, so they were ended */
+	LR_WIRE_STATES
+};
+
+struct lr_wire_child {
+	uint8_t id[LR_WIRE_ID]; /* of its seed */
+	uint32_t pid, state;    /* pid: of its first process, as the daemon sees it; 0: none */
+	uint64_t v[LR_WIRE_FIGURES];
 };
 
 struct lr_wire_bytes {
@@ -134,9 +169,12 @@ struct lr_wire_msg {
 	uint64_t at, length, pages, lease; /* lease: ms */
 	uint8_t id[LR_WIRE_ID], proof[LR_WIRE_PROOF];
 	struct lr_wire_bytes text, path, data;
-	size_t n; /* of ranges, or seeds */
+	size_t n; /* of ranges, seeds or children */
 	struct lr_wire_range ranges[LR_WIRE_RANGES];
-	struct lr_wire_seed seeds[LR_WIRE_SEEDS];
+	union {
+		struct lr_wire_seed seeds[LR_WIRE_SEEDS];
+		struct lr_wire_child children[LR_WIRE_KIN];
+	};
 };
 
 #define LR_WIRE_HEAD 16

@@ -31,6 +31,13 @@ static struct lr_wire_msg sample(enum lr_wire_type type)
 	memset(m.proof, 0x9f, sizeof(m.proof));
 	m.ranges[0] = (struct lr_wire_range){0x1000, 1};
 	m.ranges[1] = (struct lr_wire_range){0x7000, 255};
+	if (type == LR_WIRE_CHILDREN_ARE) {
+		m.children[0] = (struct lr_wire_child){
+			{1}, 2, LR_WIRE_OVER, {3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14}};
+		m.children[1] = (struct lr_wire_child){
+			{15}, 16, LR_WIRE_KILLED, {17, 18, 19, 20, 21, 22, 23, 24, 25, 26, 27, 28}};
+		return m;
+	}
 	m.seeds[0] = (struct lr_wire_seed){{1}, 2, 3, 4, 5, 6, 7, 15};
 	m.seeds[1] = (struct lr_wire_seed){{8}, 9, 10, 11, 12, 13, 14, 16};
 	return m;
@@ -43,7 +50,10 @@ static bool same(const struct lr_wire_bytes *a, const struct lr_wire_bytes *b)
 
 static void check_field(struct lr_wire_msg *a, struct lr_wire_msg *b, enum wire_field f)
 {
-	if (f == F_RANGES || f == F_SEEDS) {
+	if (f == F_CHILDREN) {
+		CHECK_INT(b->n, 2);
+		CHECK(memcmp(a->children, b->children, 2 * sizeof(a->children[0])) == 0);
+	} else if (f == F_RANGES || f == F_SEEDS) {
 		CHECK_INT(b->n, 2);
 		for (size_t i = 0; i < a->n; i++)
 			CHECK(f == F_RANGES ? a->ranges[i].at == b->ranges[i].at &&
@@ -79,7 +89,7 @@ TEST(messages_come_back)
 			CHECK_INT(lr_wire_decode_all(bytes, k, &got), -EPROTO);
 		CHECK_INT(lr_wire_decode_all(bytes, (size_t)n + 1, &got), -EPROTO);
 	}
-	CHECK_INT(types, 28);
+	CHECK_INT(types, 31);
 }
 
 TEST(a_message_as_bytes)
@@ -135,6 +145,19 @@ TEST(lists_are_whole)
 	wire_put(b + LR_WIRE_HEAD, 4096, 8);
 	wire_put(b + LR_WIRE_HEAD + 8, 1, 4);
 	CHECK_INT(lr_wire_decode_all(b, sizeof(b), &got), -EPROTO);
+}
+
+TEST(a_child_is_in_a_state_that_is_known)
+{
+	struct lr_wire_msg m = {.type = LR_WIRE_CHILDREN_ARE, .n = LR_WIRE_KIN}, got;
+	ssize_t n = lr_wire_encode(&m, bytes, sizeof(bytes));
+
+	CHECK(n > 0 && n <= LR_WIRE_MESSAGE);
+	CHECK_INT(lr_wire_decode_all(bytes, (size_t)n, &got), 0);
+	wire_put(bytes + LR_WIRE_HEAD + 4 + 20, LR_WIRE_STATES, 4);
+	CHECK_INT(lr_wire_decode_all(bytes, (size_t)n, &got), -EPROTO);
+	m.n++;
+	CHECK_INT(lr_wire_encode(&m, bytes, sizeof(bytes)), -EINVAL);
 }
 
 TEST(what_is_sent_has_a_longest)
