@@ -58,6 +58,8 @@ struct lr_checkpoint_opts {
 		*ticket_from; /* restore: a ticket, or where one is (lr_ticket_place); NULL: no */
 	bool prefetch;        /* what nobody touches comes, too */
 	bool eager;           /* all comes before anything is made */
+	/* restore, of the engine fork: to be told what it cost; NULL: no. */
+	struct lr_init_seed_stats *stats;
 	/* The most that a seed has in its tmpfs; below 0: any number. tmpfs_bound: somebody asked. */
 	int64_t tmpfs_bytes, tmpfs_files;
 	bool tmpfs_bound;

@@ -12,6 +12,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "src/base/clock.h"
 #include "src/base/fd.h"
 #include "src/base/log.h"
 #include "src/base/str.h"
@@ -327,6 +328,15 @@ int lr_checkpoint_read_descriptor(int fd, struct lr_arena *a, void **ret, uint64
 	return 0;
 }
 
+uint64_t lr_checkpoint_pages(const struct lr_seed *s)
+{
+	uint64_t n = 0;
+
+	for (uint32_t i = 0; i < lr_seed_count(s, LR_SEED_RUN); i++)
+		n += lr_seed_run(s, i)->pages;
+	return n;
+}
+
 static int from_files(const struct lr_checkpoint_opts *o, struct lr_arena *a,
 		      struct lr_init_seed *ret, struct lr_err *err)
 {
@@ -344,6 +354,11 @@ static int from_files(const struct lr_checkpoint_opts *o, struct lr_arena *a,
 	if (r >= 0)
 		r = lr_seed_open(bytes, size, pages, &ret->seed, err);
 	lr_checkpoint_dirs_close(&d);
+	if (r >= 0 && o->stats) {
+		o->stats->memory = "files";
+		o->stats->described = o->stats->brought = lr_now_ns();
+		o->stats->pages = o->stats->files = lr_checkpoint_pages(&ret->seed);
+	}
 	return r < 0 ? r : 0;
 }
 
@@ -354,6 +369,7 @@ static int open_seed(const struct lr_checkpoint_opts *o, struct lr_arena *a,
 	int r = lr_checkpoint_fork_opts(o, err);
 	if (r < 0)
 		return r;
+	ret->stats = o->stats;
 	return o->ticket_from ? lr_checkpoint_fetch(o, a, ret, err) : from_files(o, a, ret, err);
 }
 

@@ -207,6 +207,9 @@ extern const struct lr_checkpoint_engine lr_checkpoint_criu;
 
 extern const struct lr_checkpoint_engine lr_checkpoint_fork;
 
+/* Pure: how many pages of contents the seed has. */
+uint64_t lr_checkpoint_pages(const struct lr_seed *s);
+
 /* Pure: no option of another engine's. */
 int lr_checkpoint_fork_opts(const struct lr_checkpoint_opts *o, struct lr_err *err) LR_MUST_CHECK;
 /* Pure: what of config.json a seed can't carry. Returns how many reasons. */

@@ -15,6 +15,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "src/base/clock.h"
 #include "src/base/fd.h"
 #include "src/base/log.h"
 #include "src/capture/capture.h"
@@ -296,9 +297,27 @@ static int read_seed(struct coming *x, int descriptor, struct lr_arena *a, struc
 	return r;
 }
 
-static uint32_t flags_of(bool prefetch)
+static uint32_t flags_of(bool prefetch, bool timed)
 {
-	return prefetch ? LR_WIRE_PREFETCH : 0;
+	return (prefetch ? LR_WIRE_PREFETCH : 0) | (timed ? LR_WIRE_TIMED : 0);
+}
+
+/* What came before there is a process. The daemon has counted it for this connection. */
+static int count(const struct coming *x, const struct lr_checkpoint_opts *o, struct lr_err *err)
+{
+	struct lr_init_seed_stats *stats = o->stats;
+	struct lr_wire_child c;
+
+	int r = lr_forkctl_counts(x->seed->lazy, &c, err);
+	if (r < 0)
+		return lr_err_hint(err, "is lean-forkd an older one? --stats asks what it counts");
+	stats->brought = lr_now_ns();
+	stats->memory = o->eager ? "files" : x->source >= 0 ? "module" : "userfaultfd";
+	stats->pages = lr_checkpoint_pages(&x->seed->seed);
+	stats->cached = c.v[LR_WIRE_CACHED];
+	stats->tcp = c.v[LR_WIRE_BY_TCP];
+	stats->rdma = c.v[LR_WIRE_BY_RDMA];
+	return 0;
 }
 
 static int comes(struct coming *x, struct lr_err *err)
@@ -321,7 +340,8 @@ int lr_checkpoint_fetch(const struct lr_checkpoint_opts *o, struct lr_arena *a,
 
 	if (!x)
 		return lr_fail(err, ENOMEM, "fetch the seed");
-	*x = (struct coming){.seed = ret, .flags = flags_of(o->prefetch), .source = LR_NOFD};
+	*x = (struct coming){
+		.seed = ret, .flags = flags_of(o->prefetch, o->stats), .source = LR_NOFD};
 	int r = lr_forkctl_ticket(o->ticket_from, ticket, err);
 	if (r >= 0)
 		r = ret->lazy = connect_daemon(o, err);
@@ -329,10 +349,14 @@ int lr_checkpoint_fetch(const struct lr_checkpoint_opts *o, struct lr_arena *a,
 		r = lr_forkctl_fetch(ret->lazy, ticket, &ret->descriptor, x->id, err);
 	if (r >= 0)
 		r = read_seed(x, ret->descriptor, a, err);
+	if (r >= 0 && o->stats)
+		o->stats->described = lr_now_ns();
 	if (r >= 0)
 		r = choose_source(x, o, a, err);
 	if (r >= 0)
 		r = make_pages(x, o->eager, err);
+	if (r >= 0 && o->stats)
+		r = count(x, o, err);
 	if (r < 0) {
 		lr_close(x->source);
 		return r;
@@ -365,7 +389,7 @@ int lr_checkpoint_reopen(int descriptor, int lazy, bool prefetch, struct lr_aren
 		return r;
 	ret->descriptor = descriptor;
 	ret->lazy = lazy;
-	*x = (struct coming){.seed = ret, .flags = flags_of(prefetch), .source = LR_NOFD};
+	*x = (struct coming){.seed = ret, .flags = flags_of(prefetch, false), .source = LR_NOFD};
 	memcpy(x->id, ret->seed.header->id, sizeof(x->id));
 	return lazy >= 0 ? comes(x, err) : 0;
 }

@@ -7,8 +7,10 @@
 #include <signal.h>
 #include <stdio.h>
 #include <string.h>
+#include <unistd.h>
 
 #include "src/base/fd.h"
+#include "src/base/json.h"
 #include "src/base/log.h"
 #include "src/base/str.h"
 #include "src/checkpoint/checkpoint.h"
@@ -170,6 +172,53 @@ static int restore_many(const struct lr_runtime *rt, const struct lr_create_opts
 	return r;
 }
 
+static void put_us(struct lr_json_writer *w, const char *key, int64_t from, int64_t to)
+{
+	lr_json_kuint(w, key, (uint64_t)(to - from) / 1000);
+}
+
+/* The container runs by now: what can't be told does not undo that. */
+static void tell_stats(const struct lr_init_seed_stats *s)
+{
+	LR_CLEANUP_ARENA struct lr_arena *a = lr_arena_new();
+	struct lr_json_writer *w = lr_json_writer_new(a, false);
+
+	lr_json_obj_open(w);
+	lr_json_kstr(w, "id", s->id);
+	lr_json_kstr(w, "memory", s->memory);
+	lr_json_kstr(w, "fetch", s->fetch);
+	lr_json_kuint(w, "pages", s->pages);
+	lr_json_kuint(w, "bytes", s->pages * 4096);
+	lr_json_key(w, "pagesBefore");
+	lr_json_obj_open(w);
+	lr_json_kuint(w, "files", s->files);
+	lr_json_kuint(w, "cache", s->cached);
+	lr_json_kuint(w, "tcp", s->tcp);
+	lr_json_kuint(w, "rdma", s->rdma);
+	lr_json_obj_close(w);
+	lr_json_kuint(w, "bytesBefore", (s->files + s->cached + s->tcp + s->rdma) * 4096);
+	lr_json_key(w, "us");
+	lr_json_obj_open(w);
+	put_us(w, "descriptor", s->begun, s->described);
+	put_us(w, "pages", s->described, s->brought);
+	put_us(w, "container", s->brought, s->made);
+	put_us(w, "memory", s->made, s->runs);
+	put_us(w, "all", s->begun, s->runs);
+	lr_json_obj_close(w);
+	lr_json_obj_close(w);
+	const char *line = lr_json_finish(w, NULL);
+	if (!line || dprintf(STDERR_FILENO, "%s\n", line) < 0)
+		lr_warn("restore: the figures can't be told");
+}
+
+static int check_stats(const struct lr_checkpoint_opts *o, struct lr_err *err)
+{
+	if (o->engine && lr_streq(o->engine, "fork"))
+		return 0;
+	lr_refuse(err, EINVAL, "--stats goes with --engine=fork and with --remote");
+	return lr_err_hint(err, "criu writes its own, stats-restore, into --work-path");
+}
+
 int lr_cmd_restore(const struct lr_cli_args *args, struct lr_err *err)
 {
 	LR_CLEANUP_ARENA struct lr_arena *a = lr_arena_new();
@@ -194,6 +243,17 @@ int lr_cmd_restore(const struct lr_cli_args *args, struct lr_err *err)
 		return r;
 	o.ticket_from = lr_cli_str(args, LR_OPT_REMOTE);
 	choose_engine(&o);
+	const char *fetch = lr_cli_str(args, LR_OPT_FETCH);
+	struct lr_init_seed_stats stats = {.tell = tell_stats,
+					   .fetch = fetch           ? fetch
+						    : o.ticket_from ? "ondemand"
+								    : "eager"};
+	if (lr_cli_flag(args, LR_OPT_STATS)) {
+		r = check_stats(&o, err);
+		if (r < 0)
+			return r;
+		o.stats = &stats;
+	}
 	if (create.detach)
 		signal(SIGPIPE, SIG_IGN);
 	if (lr_cli_str(args, LR_OPT_NUMBER))

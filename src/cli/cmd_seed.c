@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* cli: seed list, inspect, extend, rm. */
+/* cli: seed list, children, inspect, extend, rm. */
 #define LR_ROOM "seed"
 #include <errno.h>
 #include <inttypes.h>
@@ -133,6 +133,91 @@ static int inspect_held(int sock, const uint8_t id[LR_WIRE_ID], struct lr_arena 
 	return r < 0 ? r : put_text(&out, lr_json_finish(x.json, NULL), err);
 }
 
+/* ---- whose memory comes by it ---------------------------------------------------------------- */
+
+static const char *const states[LR_WIRE_STATES] = {"coming", "over", "killed"};
+
+static uint64_t bytes_of(const struct lr_wire_child *c)
+{
+	return (c->v[LR_WIRE_CACHED] + c->v[LR_WIRE_BY_TCP] + c->v[LR_WIRE_BY_RDMA]) * LR_WIRE_PAGE;
+}
+
+static void put_child_json(struct lr_json_writer *w, const struct lr_wire_child *c)
+{
+	static const struct {
+		enum lr_wire_figure figure;
+		const char *name;
+	} names[] = {
+		{LR_WIRE_FAULTS, "faults"},    {LR_WIRE_ASKED, "askedPages"},
+		{LR_WIRE_AHEAD, "aheadPages"}, {LR_WIRE_PREFETCHED, "prefetchedPages"},
+		{LR_WIRE_ZEROS, "zeroPages"},  {LR_WIRE_CACHED, "cachePages"},
+		{LR_WIRE_BY_TCP, "tcpPages"},  {LR_WIRE_BY_RDMA, "rdmaPages"},
+	};
+	char id[LR_WIRE_HEX];
+
+	lr_wire_id_text(c->id, id);
+	lr_json_obj_open(w);
+	lr_json_kint(w, "pid", c->pid);
+	lr_json_kstr(w, "seed", id);
+	lr_json_kstr(w, "state", states[c->state]);
+	for (size_t i = 0; i < LR_ARRAY_SIZE(names); i++)
+		lr_json_kuint(w, names[i].name, c->v[names[i].figure]);
+	lr_json_kuint(w, "bytes", bytes_of(c));
+	if (c->v[LR_WIRE_TIMES]) {
+		lr_json_key(w, "faultNs");
+		lr_json_obj_open(w);
+		lr_json_kuint(w, "count", c->v[LR_WIRE_TIMES]);
+		lr_json_kuint(w, "min", c->v[LR_WIRE_SHORTEST]);
+		lr_json_kuint(w, "median", c->v[LR_WIRE_MEDIAN]);
+		lr_json_kuint(w, "max", c->v[LR_WIRE_LONGEST]);
+		lr_json_obj_close(w);
+	}
+	lr_json_obj_close(w);
+}
+
+static void put_child(const struct rows *x, const struct lr_wire_child *c)
+{
+	char id[LR_WIRE_HEX];
+
+	if (x->json) {
+		put_child_json(x->json, c);
+		return;
+	}
+	lr_wire_id_text(c->id, id);
+	lr_cli_put(x->out, "%-10" PRIu32 "%-34s%-8s%-12" PRIu64 "%-16" PRIu64 "%" PRIu64 "\n",
+		   c->pid, id, states[c->state], c->v[LR_WIRE_FAULTS], bytes_of(c),
+		   c->v[LR_WIRE_MEDIAN] / 1000);
+}
+
+static int children(int sock, const struct lr_cli_args *args, struct lr_arena *a,
+		    struct lr_err *err)
+{
+	LR_CLEANUP_BUF struct lr_cli_buf out = {0};
+	const char *format = lr_cli_str(args, LR_OPT_FORMAT);
+	const bool json = format && lr_streq(format, "json");
+	const struct rows x = {.out = &out, .json = json ? lr_json_writer_new(a, true) : NULL};
+	struct lr_wire_msg m = {.count = 1};
+
+	if (json)
+		lr_json_list_open(x.json);
+	else
+		lr_cli_put(&out, "%-10s%-34s%-8s%-12s%-16s%s\n", "PID", "SEED", "STATE", "FAULTS",
+			   "BYTES", "MEDIAN (US)");
+	for (uint32_t at = 0; at < m.count; at += (uint32_t)m.n) {
+		int r = lr_forkctl_children(sock, at, &m, err);
+		if (r < 0)
+			return r;
+		for (size_t i = 0; i < m.n; i++)
+			put_child(&x, &m.children[i]);
+		if (!m.n)
+			break;
+	}
+	if (!json)
+		return lr_cli_flush(&out, err);
+	lr_json_list_close(x.json);
+	return put_text(&out, lr_json_finish(x.json, NULL), err);
+}
+
 /* ---- what is in a seed ----------------------------------------------------------------------- */
 
 static bool is_ticket(const char *what)
@@ -194,11 +279,14 @@ static int change(const struct lr_cli_args *args, const char *what, bool extend,
 		      : lr_forkctl_remove(sock, id, err);
 }
 
-static int list_all(const struct lr_cli_args *args, struct lr_arena *a, struct lr_err *err)
+static int list_all(const struct lr_cli_args *args, bool seeds, struct lr_arena *a,
+		    struct lr_err *err)
 {
 	LR_CLEANUP_FD int sock = lr_forkctl_connect(socket_of(args), err);
 
-	return sock < 0 ? sock : list(sock, args, a, err);
+	if (sock < 0)
+		return sock;
+	return seeds ? list(sock, args, a, err) : children(sock, args, a, err);
 }
 
 int lr_cmd_seed(const struct lr_cli_args *args, struct lr_err *err)
@@ -209,12 +297,12 @@ int lr_cmd_seed(const struct lr_cli_args *args, struct lr_err *err)
 
 	if (!a)
 		return lr_fail(err, ENOMEM, "seed");
-	if (lr_streq(verb, "list") && !what)
-		return list_all(args, a, err);
+	if ((lr_streq(verb, "list") || lr_streq(verb, "children")) && !what)
+		return list_all(args, lr_streq(verb, "list"), a, err);
 	if (lr_streq(verb, "inspect") && what)
 		return inspect(args, what, a, err);
 	if ((lr_streq(verb, "extend") || lr_streq(verb, "rm")) && what)
 		return change(args, what, lr_streq(verb, "extend"), err);
 	lr_refuse(err, EINVAL, "unknown command \"%s%s\"", verb, what ? " SEED" : "");
-	return lr_err_hint(err, "list, inspect SEED, extend ID or rm ID");
+	return lr_err_hint(err, "list, children, inspect SEED, extend ID or rm ID");
 }

@@ -172,6 +172,8 @@ const struct lr_cli_opt lr_cli_opts[] = {
 	    "control socket of lean-forkd for such tickets (default: " LR_FORKCTL_SOCKET ")"),
 	FLAG("shell-job", 0, SHELL_JOB, CRIU, "allow a terminal shared with a shell"),
 	FLAG("stats", 0, STATS, LR_ON(EVENTS), "print the stats once and end"),
+	FLAG("stats", 0, STATS, LR_ON(RESTORE),
+	     "with the engine fork: when it runs, a line of JSON on standard error says what that cost"),
 	OPT("status-fd", 0, STATUS_FD, INT, "FD", LR_ON(CHECKPOINT), "told when lazy pages are ready"),
 	FLAG("stop", 0, STOP, LR_ON(CHECKPOINT), "end the container (the usual thing with criu)"),
 	FLAG("systemd-cgroup", 0, SYSTEMD_CGROUP, LR_ON(GLOBAL),

@@ -68,9 +68,10 @@ const struct lr_cli_verb lr_cli_verbs[] = {
 	  .about = "CONTAINER is the name it gets, which may be another one. Its root, bind mounts, cgroup, limits\n"
 		   "and hooks are those of --bundle; its processes are those of --image-path, or of --remote, whose\n"
 		   "memory comes by this host's lean-forkd(8)." },
-	{ VERB(SEED, "seed", lr_cmd_seed), OPERANDS(1, 2, NONE, "list|inspect|extend|rm [SEED]"), .fail = 1,
+	{ VERB(SEED, "seed", lr_cmd_seed), OPERANDS(1, 2, NONE, "list|children|inspect|extend|rm [SEED]"), .fail = 1,
 	  .summary = "the seeds that lean-forkd holds, and what is in one",
-	  .about = "list shows the seeds of this host's lean-forkd(8). inspect ID shows one of them, as JSON. inspect SEED\n"
+	  .about = "list shows the seeds of this host's lean-forkd(8). children shows whose memory comes by it, and what came for\n"
+		   "the last ones that are over. inspect ID shows one of them, as JSON. inspect SEED\n"
 		   "shows what is in a seed, as JSON: SEED is the directory of checkpoint --engine=fork, or a ticket, or\n"
 		   "file:PATH or env:NAME, where the ticket is. extend ID begins a lease anew, with --lease one of that\n"
 		   "length. rm ID revokes a seed: no more of its memory is sent, and a child that needs some ends." },

@@ -13,6 +13,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include "src/base/clock.h"
 #include "src/base/fd.h"
 #include "src/base/log.h"
 #include "src/base/str.h"
@@ -400,7 +401,12 @@ int lr_init_continue(struct lr_init_child *c, struct lr_err *err)
 
 	if (!left)
 		return lr_fail(err, ENOMEM, "continue the seed");
+	struct lr_init_seed_stats *stats = c->seed->stats;
+	if (stats)
+		stats->made = lr_now_ns();
 	int r = let_run(c, left, &why);
+	if (stats)
+		stats->runs = lr_now_ns();
 	if (r == -ECHILD)
 		return why_not(c, r, &why, err);
 	if (r < 0 && err)
@@ -413,7 +419,10 @@ int lr_init_continue(struct lr_init_child *c, struct lr_err *err)
 	if (lr_resume_clean_all(s, c->pid, left, &why) < 0)
 		lr_warn("the restorer is left in memory: %s",
 			lr_err_format(&why, line, sizeof(line)));
-	return check_begun(c, err);
+	r = check_begun(c, err);
+	if (r >= 0 && stats)
+		stats->tell(stats);
+	return r;
 }
 #else
 int lr_stage_files(struct lr_child *c, struct lr_err *err)

@@ -22,6 +22,16 @@ struct lr_init_child;
 struct lr_init_plan;
 struct lr_init_process;
 
+/* What it cost to continue a seed, for whoever asks. ns of lr_now_ns. */
+struct lr_init_seed_stats {
+	const char *memory; /* comes from: "files", "userfaultfd", "module" */
+	int64_t begun, described, brought, made, runs;
+	uint64_t pages;                                   /* that the seed has */
+	uint64_t files, cached, tcp, rdma;                /* those that came before it runs */
+	void (*tell)(const struct lr_init_seed_stats *s); /* as soon as it runs */
+	const char *id, *fetch;                           /* the container's; --fetch, for `tell` */
+};
+
 struct lr_init_seed {
 	struct lr_seed seed;
 	int pages; /* the file of pages */
@@ -39,6 +49,7 @@ struct lr_init_seed {
 	int (*attend)(void *arg, int cgroup, struct lr_err *err);
 	int (*ready)(void *arg, struct lr_err *err);
 	void *arg;
+	struct lr_init_seed_stats *stats; /* NULL: nobody asks */
 };
 
 #define LR_INIT_SEED_NONE                                                                          \

@@ -13,6 +13,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include "src/base/clock.h"
 #include "src/base/fd.h"
 #include "src/base/log.h"
 #include "src/base/str.h"
@@ -274,6 +275,10 @@ static int run_seed(const struct lr_runtime *rt, const struct lr_create_opts *o,
 	struct lr_init_seed seed;
 
 	create.seed = &seed;
+	if (opts->stats) {
+		opts->stats->begun = lr_now_ns();
+		opts->stats->id = o->id;
+	}
 	int r = engine->open(opts, a, &seed, err);
 	if (r >= 0)
 		r = lr_lifecycle_run(rt, &create, status, err);

@@ -45,6 +45,23 @@ rights() { # PID
 	cat "/proc/$1/limits" "/proc/$1/oom_score_adj"
 }
 
+@test "fork: --stats: a line of JSON for each container that continues a seed; not with criu" {
+	start_counter
+	seed "$ID"
+	rt delete --force "$ID"
+	new_id CHILD
+	cfg 'del(.linux.cgroupsPath)' # each has its own
+	rt_bg restore --engine=fork --image-path "$IMG" --stats --detach -n 2 --bundle "$BUNDLE" "$CHILD"
+	assert_eq "$(wc -l <"$ERR")" 2
+	jq -es --arg id "$CHILD" 'map(.id) == [$id + "-1", $id + "-2"] and all(.memory == "files" and .pages > 0 and .bytes == .pages * 4096 and
+		.pagesBefore.files == .pages and .pagesBefore.tcp == 0 and .bytesBefore == .bytes and .us.container > 0 and .us.memory > 0)' "$ERR"
+	rt delete --force "$CHILD-1"
+	rt_bg restore --engine=fork --image-path "$IMG" --detach --bundle "$BUNDLE" "$CHILD-1"
+	assert_eq "$(cat "$ERR")" ""
+	run ! rt restore --stats --image-path "$IMG" --detach --bundle "$BUNDLE" "$CHILD-3"
+	assert_has "$output" "--stats goes with --engine=fork"
+}
+
 @test "fork: the parent runs on, and a child counts on from where it was" {
 	start_counter
 	seed "$ID"

@@ -423,6 +423,48 @@ work(7)
 	assert_eq "$(count "$THERE/rootfs/n")" 1
 }
 
+# The figures of the container's child, of those that are listed.
+child() {
+	rt seed children --forkd "$PWD/b" -f json | jq -e --argjson pid "$1" '.[] | select(.pid == $pid)'
+}
+
+@test "remote: --stats: what came before it runs; seed children: what comes later, and from the cache" {
+	local pid one two
+	python 8
+	start
+	seed
+	other_host
+	assert_eq "$(rt seed children --forkd "$PWD/b" -f json)" "[]"
+	grow --stats
+	# shellcheck disable=SC2154 # of grow
+	jq -e --arg id "$CHILD" '.id == $id and .memory == "userfaultfd" and .fetch == "ondemand" and .pages * 4096 == .bytes and
+		.pagesBefore.files == 0 and .pagesBefore.tcp > 0 and .bytesBefore == .pagesBefore.tcp * 4096 and .bytesBefore < .bytes and
+		.us.all >= .us.descriptor + .us.container and .us.descriptor > 0 and .us.container > 0 and .us.memory > 0' "$ERR"
+	came_there
+	pid=$(pid_of "$CHILD")
+	wait_until eval '[ "$(count "$THERE/rootfs/n")" -gt 150 ]'
+	one=$(child "$pid")
+	echo "$one"
+	jq -e --arg id "$id" '.seed == $id and .state == "coming" and .faults > 0 and .askedPages > 0 and .aheadPages > .askedPages and
+		.prefetchedPages == 0 and .tcpPages + .cachePages >= .askedPages + .aheadPages and .rdmaPages == 0 and .bytes == .tcpPages * 4096 + .cachePages * 4096 and
+		.faultNs.count > 0 and .faultNs.min > 0 and .faultNs.min <= .faultNs.median and .faultNs.median <= .faultNs.max' <<<"$one"
+	rt delete --force "$CHILD"
+	wait_until eval '[ "$(child "$pid" | jq -r .state)" = over ]'
+	# What came for that one needs no host for the next.
+	echo 1 >"$THERE/rootfs/n"
+	grow --fetch=cache
+	came_there
+	two=$(child "$(pid_of "$CHILD")")
+	echo "$two"
+	jq -e '.cachePages > 0 and .cachePages > .tcpPages and (has("faultNs") | not)' <<<"$two"
+	rt seed children --forkd "$PWD/b" >rows
+	assert_match "$(sed -n 2p rows)" "^$(pid_of "$CHILD") +$id +coming +[0-9]+ "
+	assert_match "$(sed -n 3p rows)" "^$pid +$id +over +[0-9]+ +[0-9]+ +[0-9]+$"
+	rt delete --force "$CHILD"
+	rt_bg restore --remote "file:$TICKET" --forkd "$PWD/b" --detach --bundle "$THERE" --fetch=eager --stats "$CHILD"
+	jq -e '.memory == "files" and .fetch == "eager" and .bytesBefore == .bytes and .pagesBefore.cache + .pagesBefore.tcp == .pages' "$ERR"
+}
+
 @test "seed: list, inspect, extend and rm, as a table and as JSON" {
 	start
 	rt seed list --forkd "$PWD/a" >rows
@@ -454,7 +496,7 @@ work(7)
 	for words in "list x" "inspect" "rm" "extend" "water"; do
 		# shellcheck disable=SC2086 # words
 		run ! rt seed $words
-		assert_has "$output" "list, inspect SEED, extend ID or rm ID"
+		assert_has "$output" "list, children, inspect SEED, extend ID or rm ID"
 	done
 	run ! rt seed list --forkd "$PWD/nobody"
 	assert_has "$output" "connect to lean-forkd at $PWD/nobody"
