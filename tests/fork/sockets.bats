@@ -52,6 +52,16 @@ child() {
 	grow "$CHILD"
 }
 
+# By a file: a child that there is after all would keep a pipe open, and who reads it waiting.
+no_child() { # ID WORDS...: what is said
+	local code=0 words
+	rt_bg restore --engine fork --detach --image-path "$IMG" --bundle "$BUNDLE" "$1" >refused.out 2>&1 || code=$?
+	[ "$code" -ne 0 ] || fail "there is a child"
+	for words in "${@:2}"; do
+		assert_has "$(cat refused.out)" "$words"
+	done
+}
+
 # In the network namespace of that container: what the server there says to a line.
 ask() { # ID ADDRESS
 	timeout 20 nsenter -t "$(pid_of "$1")" -n python3 -c 'import socket, sys
@@ -226,9 +236,7 @@ asyncio.run(main())'
 	done
 	new_id CHILD
 	cfg --arg id "$CHILD" '.linux.cgroupsPath = "/" + $id'
-	run ! rt restore --engine fork --detach --image-path "$IMG" --bundle "$BUNDLE" "$CHILD"
-	assert_has "$output" "listen at 127.0.0.1:80"
-	assert_has "$output" "CAP_NET_BIND_SERVICE"
+	no_child "$CHILD" "listen at 127.0.0.1:80" CAP_NET_BIND_SERVICE
 	cfg '.linux.sysctl["net.ipv4.ip_unprivileged_port_start"] = "80"'
 	child
 	assert_eq "$(ask "$CHILD" 127.0.0.1:80)" 2
@@ -247,15 +255,10 @@ asyncio.run(main())'
 	start
 	seed "$ID"
 	cfg --arg id "$ID-b" '.linux.cgroupsPath = "/" + $id'
-	run ! rt restore --engine fork --detach --image-path "$IMG" --bundle "$BUNDLE" "$ID-b"
-	assert_has "$output" "listen at 192.0.2.7:8080, as the seed did"
-	assert_has "$output" "address already in use"
-	assert_has "$output" "linux.namespaces"
+	no_child "$ID-b" "listen at 192.0.2.7:8080, as the seed did" "address already in use" linux.namespaces
 	assert_eq "$(ask "$ID" 192.0.2.7:8080)" 1
 	cfg '.linux.namespaces |= map(del(.path))'
-	run ! rt restore --engine fork --detach --image-path "$IMG" --bundle "$BUNDLE" "$ID-b"
-	assert_has "$output" "listen at 192.0.2.7:8080, as the seed did"
-	assert_has "$output" "does not have this address"
+	no_child "$ID-b" "listen at 192.0.2.7:8080, as the seed did" "does not have this address"
 	assert_eq "$(rt list -q)" "$ID"
 	rt delete --force "$ID"
 	cfg --arg n "/run/netns/$NETNS" '.linux.namespaces |= map(if .type == "network" then .path = $n else . end)'
