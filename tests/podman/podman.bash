@@ -54,9 +54,15 @@ start_podman() {
 	pm import -c 'ENTRYPOINT ["/bin/sleep", "3000"]' "$TMPDIR/rootfs.tar" infra >/dev/null 2>>"$POD_DIR/log"
 }
 
+# With a user namespace, Podman 4.3 now and then finds its own mount below the container's directory busy, with any
+# runtime; and not the next time.
+remove() { # NAME or option...
+	wait_until pm rm -f -t 0 "$@"
+}
+
 remove_all() {
 	pm pod rm -f -a -t 0 >/dev/null
-	pm rm -f -a -t 0 -v >/dev/null
+	remove -a -v
 }
 
 # A network plug-in for --network bridge.

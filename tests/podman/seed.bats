@@ -105,7 +105,7 @@ beyond() { # NUMBER
 	counting "$NAME" -- --uidmap 0:100000:65536 --gidmap 0:100000:65536
 	beyond 20
 	"$LEAN_RUNTIME" checkpoint --engine=fork --image-path seeds/web "$(pm inspect -f '{{.ID}}' "$NAME")"
-	pm rm -f -t 0 "$NAME"
+	remove "$NAME"
 	chmod 666 data/n
 	echo 1 >data/n
 	counting two --runtime-flag="seed-dir=$PWD/seeds" -- --annotation org.lean.seed=web --uidmap 0:300000:65536 --gidmap 0:300000:65536
