@@ -414,8 +414,8 @@ bool held_wait(struct held *h, const struct lr_wire_range *r, int64_t ms)
 /* ---- to its end --------------------------------------------------------------------------- */
 
 /* Who reads by RDMA asks nobody, so it is taken away from it; without the lock, as to let go of many
- * pages takes a while. */
-static void end(struct held *h, enum lr_wire_code why)
+ * pages takes a while. Whether it had not ended before. */
+static bool end(struct held *h, enum lr_wire_code why)
 {
 	pthread_mutex_lock(&lock);
 	bool first = !h->ended;
@@ -424,17 +424,16 @@ static void end(struct held *h, enum lr_wire_code why)
 	pthread_mutex_unlock(&lock);
 	if (first)
 		outlets_end(h);
+	return first;
 }
 
 int held_revoke(const uint8_t id[LR_WIRE_ID])
 {
 	struct held *h = held_get(id);
-	int r = h && !h->ended ? 0 : -ENOENT;
+	const bool there = h && end(h, LR_WIRE_REVOKED);
 
-	if (r == 0)
-		end(h, LR_WIRE_REVOKED);
 	held_put(h);
-	return r;
+	return there ? 0 : -ENOENT;
 }
 
 int held_extend(const uint8_t id[LR_WIRE_ID], uint64_t lease)

@@ -451,7 +451,9 @@ static void join_later(struct one *o)
 	}
 	pthread_mutex_unlock(&lock);
 	if (now && forkd_thread(join_aside, o) < 0) {
+		pthread_mutex_lock(&lock);
 		o->rdma.trying = false;
+		pthread_mutex_unlock(&lock);
 		remote_put(&o->r);
 	}
 }
