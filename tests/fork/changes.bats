@@ -7,8 +7,7 @@ load seeds.bash
 
 setup() {
 	seeds_setup
-	SEEDTOOL=$(dirname "$LEAN_RUNTIME")/../../tests/fork/seedtool
-	[ -x "$SEEDTOOL" ] || skip "seedtool is not built" # not x86-64
+	needs_seedtool
 	mv "$R" lower
 	mkdir "$R" layers
 	chmod 755 "$BATS_TEST_TMPDIR"
@@ -160,6 +159,18 @@ lines"
 	touch -d "2001-02-03 04:05:06" /made/deep/x
 	chmod 6751 /made/y'
 
+# In place of the parent, with an upper layer of its own.
+another() { # NUMBER OVERLAY-OPTION SCRIPT
+	inside umount bundle/rootfs
+	rt delete --force "$ID"
+	ID=$ID-$1
+	inside rm -r layers/parent
+	overlay parent "$BUNDLE" "$2"
+	sh_cfg "$3"
+	rt_bg run --detach --bundle "$BUNDLE" "$ID"
+	goes_on 3
+}
+
 @test "changes: with --with-changes a child's root is what its parent's was, and the parent goes on" {
 	image
 	start "$CHANGES
@@ -272,24 +283,10 @@ for i in range(1, 101):
 	no_seed --with-changes -- "a device in its root (node)" "a program with capabilities in its root (able)" "cannot carry 2 of"
 	rt exec "$ID" /bin/rm /node /able
 	seed --with-changes
-	inside umount bundle/rootfs
-	rt delete --force "$ID"
-	ID=$ID-2
-	inside rm -r layers/parent
-	overlay parent "$BUNDLE" redirect_dir=on
-	sh_cfg 'mv /old /new; while sleep 0.02; do echo 9 >/n; done'
-	rt_bg run --detach --bundle "$BUNDLE" "$ID"
-	goes_on 3
+	another 2 redirect_dir=on 'mv /old /new; while sleep 0.02; do echo 9 >/n; done'
 	no_seed --with-changes -- "a directory that was renamed" "(new)"
 	# What has its contents in a lower layer still, as only its mode was changed, has them.
-	inside umount bundle/rootfs
-	rt delete --force "$ID"
-	ID=$ID-3
-	inside rm -r layers/parent
-	overlay parent "$BUNDLE" metacopy=on
-	sh_cfg 'chmod 600 /etc/file; while sleep 0.02; do echo 9 >/n; done'
-	rt_bg run --detach --bundle "$BUNDLE" "$ID"
-	goes_on 3
+	another 3 metacopy=on 'chmod 600 /etc/file; while sleep 0.02; do echo 9 >/n; done'
 	[ "$(stat -c %b "$(upper parent etc/file)")" = 0 ] || skip "no metacopy"
 	seed --with-changes
 	new_child

@@ -12,6 +12,11 @@ seeds_setup() {
 	MANAGERS=
 }
 
+needs_seedtool() {
+	SEEDTOOL=$(dirname "$LEAN_RUNTIME")/../../tests/fork/seedtool
+	[ -x "$SEEDTOOL" ] || skip "seedtool is not built" # not x86-64
+}
+
 count() { # [FILE]; it is empty for an instant when a shell writes it
 	local c
 	for _ in $(seq 1000); do

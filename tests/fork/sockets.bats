@@ -7,8 +7,7 @@ load seeds.bash
 
 setup() {
 	seeds_setup
-	SEEDTOOL=$(dirname "$LEAN_RUNTIME")/../../tests/fork/seedtool
-	[ -x "$SEEDTOOL" ] || skip "seedtool is not built" # not x86-64
+	needs_seedtool
 	NETNS=
 }
 teardown() {
