@@ -131,7 +131,7 @@ only() {
 	start_dockerd rootfs --iptables=false --bridge none
 	DOCKER_CONFIG=$TMPDIR/docker-config DOCKER_HOST=unix://$DOCKER_DIR/sock
 	export DOCKER_CONFIG DOCKER_HOST
-	dk import --change 'CMD ["echo", "hello"]' "$R_DIR/tree.tar" hello >/dev/null
+	dk import --change 'CMD ["echo", "hello"]' --change 'VOLUME /srv' "$R_DIR/tree.tar" hello >/dev/null
 	dk save -o docker.tar hello:latest
 	mkdir docker
 	ln -s "$DOCKER" docker/docker
@@ -157,7 +157,7 @@ only() {
 	PATH=/usr/bin:/bin:/usr/sbin:/sbin
 	assert_eq "$(start a)$(start b)$(start c)" hellohellobuilt
 	assert_eq "$(stat -c %u:%g a/rootfs/home/tester)" 1000:1000
-	assert_eq "$(dk ps -aq)" ""
+	assert_eq "$(dk ps -aq)$(dk volume ls -q)" ""
 	stop_dockerd
 }
 
@@ -220,6 +220,115 @@ only() {
 	[ "$(cat home/precious)" = precious ] && [ -L link ] && [ -f file ]
 	run -1 lr from "oci:$R_DIR/hello" -o no/such/place
 	assert_has "$output" "its directory is not there"
+	# What others may not read in the image, they may not read in the file.
+	lr from "oci:$R_DIR/hello" -q --only-export --format squashfs -o closed
+	assert_eq "$(stat -c %a closed)" 600
+	# A file that was made may have been any.
+	run -0 lr from "oci:$R_DIR/hello" -o file --force --only-export --format squashfs
+	[ -s file ]
+}
+
+# instead WHERE COMMAND: umoci runs COMMAND when it has unpacked.
+instead() {
+	rm -rf "$1"
+	cp -r "$R_DIR/bin" "$1"
+	printf '#!/bin/sh\n"%s" "$@" || exit\n%s\n' "$(command -v umoci)" "$2" >"$1/umoci"
+}
+
+@test "output: --force does not replace what was put there meanwhile" {
+	lr from "oci:$R_DIR/hello" -q -o made
+	instead late "mv '$PWD/made' '$PWD/was' && mkdir '$PWD/made' && echo mine >'$PWD/made/precious'"
+	PATH=$PWD/late:$PATH run -1 "$TOOL" from "oci:$R_DIR/hello" -o made --force --no-cache
+	assert_has "$output" "is no bundle any more"
+	assert_eq "$(cat made/precious)" mine
+	local deny=${LEAN_RUNTIME%/src/cli/*}/tests/denied/deny
+	[ -x "$deny" ] || return 0
+	rm -rf made
+	mv was made
+	PATH=$PWD/late:$PATH run -1 "$deny" ENOSYS renameat2 "$TOOL" from "oci:$R_DIR/hello" -o made --force --no-cache
+	assert_has "$output" "is no bundle any more"
+	assert_eq "$(cat made/precious)" mine
+}
+
+# lets_in DIR: by an access list, user 1000 may write there; its mode is as root's group's.
+lets_in() {
+	python3 -c 'import os, struct, sys
+anybody = 2**32 - 1
+entries = (1, 7, anybody), (2, 7, 1000), (4, 5, anybody), (16, 7, anybody), (32, 5, anybody)
+os.setxattr(sys.argv[1], "system.posix_acl_access", struct.pack("I", 2) + b"".join(struct.pack("HHI", *e) for e in entries))' "$1" 2>access.err
+}
+
+@test "output: not as root where another user may exchange it meanwhile" {
+	mkdir -p theirs/deep shared group listed
+	chown 1000 theirs
+	chmod 777 shared
+	chgrp 1000 group
+	chmod 775 group
+	run -1 lr from "oci:$R_DIR/hello" -o shared/made
+	assert_has "$output" "output $PWD/shared/made: others may exchange it: others may write to $PWD/shared; make it in a directory of your own"
+	assert_has "$output" "or: chmod go-w $PWD/shared"
+	run -1 lr from "oci:$R_DIR/hello" -o theirs/deep/made
+	assert_has "$output" "$PWD/theirs belongs to user 1000; make it in a directory of your own"
+	assert_has "$output" "or: SUDO_UID=1000 in the environment"
+	SUDO_UID=1001 run -1 lr from "oci:$R_DIR/hello" -o theirs/made
+	SUDO_UID=nobody run -1 lr from "oci:$R_DIR/hello" -o theirs/made
+	assert_hasnt "$output" Traceback
+	run -1 lr from "oci:$R_DIR/hello" -o group/made
+	SUDO_UID=1001 SUDO_GID=1001 run -1 lr from "oci:$R_DIR/hello" -o group/made
+	if lets_in listed; then
+		run -1 lr from "oci:$R_DIR/hello" -o listed/made
+		assert_has "$output" "others may write to $PWD/listed"
+	fi
+	# What root has there is not taken for ours to remove.
+	mkdir theirs/.lean-rootfs-x
+	run -1 lr from "oci:$R_DIR/hello" -o theirs/made
+	rmdir theirs/.lean-rootfs-x
+}
+
+@test "output: as root with /tmp, and what belongs to the user who has called sudo" {
+	mkdir -p home/project sticky
+	chmod 1777 sticky
+	# Where users have a group each, their umask is 002.
+	chown -R 1000:1000 home
+	chmod 775 home/project
+	run -0 lr from "oci:$R_DIR/hello" -o sticky/made
+	SUDO_UID=1000 SUDO_GID=1000 run -0 lr from "oci:$R_DIR/hello" -o home/project/made
+}
+
+@test "output: where the file system cannot exchange two names, one after the other" {
+	local deny=${LEAN_RUNTIME%/src/cli/*}/tests/denied/deny
+	[ -x "$deny" ] || skip "the launcher that denies system calls is not built"
+	run -0 "$deny" ENOSYS renameat2 "$TOOL" from "oci:$R_DIR/hello" -o made
+	echo mine >made/rootfs/mine
+	run -1 "$deny" ENOSYS renameat2 "$TOOL" from "oci:$R_DIR/hello" -o made
+	assert_has "$output" "File exists"
+	[ -e made/rootfs/mine ]
+	run -0 "$deny" ENOSYS renameat2 "$TOOL" from "oci:$R_DIR/hello" -o made --force
+	[ ! -e made/rootfs/mine ]
+	assert_eq "$(start made)" hello
+}
+
+@test "output: a directory that nobody can write to, as that of the cache" {
+	mkdir ro
+	mount -t tmpfs -o ro,mode=700 tmpfs ro
+	run -1 lr from "oci:$R_DIR/hello" -o ro/made
+	assert_has "$output" "$PWD/ro: a directory in it cannot be made: Read-only file system; give another -o"
+	run -1 lr from "oci:$R_DIR/hello" -o made --cache-dir ro
+	assert_has "$output" "$PWD/ro: a directory in it cannot be made: Read-only file system; give another --cache-dir, or --no-cache"
+	run -1 lr from "oci:$R_DIR/hello" -o made --cache-dir ro/cache
+	assert_has "$output" "Read-only file system; give another --cache-dir"
+	umount ro
+	[ ! -e made ]
+}
+
+@test "words that are no UTF-8 get into no config.json" {
+	run -1 lr from "oci:$R_DIR/hello" -o made -- echo $'\377'
+	assert_has "$output" "is no UTF-8"
+	[ ! -e made ]
+	mkdir app
+	echo pass >app/main.py
+	run -1 lr build app -o made --base $'localhost/\377'
+	assert_has "$output" "is no UTF-8"
 }
 
 # ---- config.json --------------------------------------------------------------------------------------
@@ -275,6 +384,11 @@ only() {
 	assert_eq "$(config '[.mounts[-3:][].destination]')" '["/data","/data/sub/side","/target"]'
 }
 
+@test "volumes: one that a link leads to a name that config.json cannot have" {
+	image i '{"Cmd": ["true"], "Volumes": {"/v": {}}}' "mkdir \$'d\\377'; ln -s \$'d\\377' v"
+	fails "the place of the volume /v is no UTF-8" -- from oci:i
+}
+
 @test "--read-only, --terminal, --cap-add" {
 	image i '{"Cmd": ["sh", "-c", "touch /x; touch /tmp/x /run/x /var/tmp/x && grep CapBnd /proc/self/status"]}'
 	run -0 lr from oci:i -o made --read-only --cap-add docker --cap-add sys_time
@@ -328,12 +442,42 @@ only() {
 	assert_eq "$(start third)" other
 	printf 'FROM scratch\nCOPY nothing /\n' >app/broken
 	rm -rf made
-	fails "building $PWD/app: buildah failed" "nothing" -- build app -f app/broken
+	fails "building $PWD/app: buildah failed" "nothing" "; the Dockerfile is app/broken" -- build app -f app/broken
 	fails "no such file or directory" "nothing" -- build app -q -f app/broken
 	assert_eq "$(buildah containers -q)" ""
 }
 
+@test "build: a directory is one, whatever its name" {
+	local name
+	for name in a,b 'a"b' $'a\nb' -rf 'a b'; do
+		mkdir -p "in/$name"
+		printf 'FROM base\nCMD ["true"]\n' >"in/$name/Dockerfile"
+		run -0 lr build "in/$name" -q --base "oci:$R_DIR/hello" -o made
+		run -0 start made
+		rm -rf made
+	done
+}
+
+@test "build: a step sees neither the host's processes nor its devices" {
+	[ -z "${BUILDAH_ISOLATION-}" ] || skip "BUILDAH_ISOLATION says another"
+	mkdir app
+	sleep 300 3>&- &
+	local pid=$!
+	printf 'FROM base\nRUN for p in /proc/[0-9]*; do tr "\\0" " " <$p/cmdline; done >/seen; ls /dev >/devices; echo >/dev/null\nCMD ["cat", "/devices", "/seen"]\n' >app/Dockerfile
+	run -0 lr build app --base "oci:$R_DIR/hello" -o made
+	run -0 start made
+	assert_hasnt "$output" "sleep 300"
+	assert_hasnt "$output" kmsg
+	assert_has "$output" urandom
+	kill $pid
+	assert_eq "$(grep -c lean-rootfs /proc/self/mountinfo)" 0
+}
+
 @test "build: what cannot be built" {
+	mkdir injected
+	touch injected/main.py
+	fails "is no image" -- build injected --base $'base\nRUN id'
+
 	mkdir empty req
 	fails "neither Dockerfile" "write a Dockerfile" -- build empty
 	fails "is no directory" -- build not-there
@@ -347,13 +491,17 @@ only() {
 @test "build: a Python program without a Dockerfile" {
 	local version
 	"$BATS_TEST_DIRNAME/../lib/mkpython" base || skip "no python3 in /usr/bin"
+	mkdir app
+	echo wheel >app/requirements.txt
+	tar -C base -cf base.tar .
+	"$BATS_TEST_DIRNAME/mkimage" pipless base.tar '{"Env": ["PATH=/usr/bin:/bin"]}'
+	touch app/main.py
+	fails "No module named pip" "; it is taken for a Python program, on oci:pipless: --base names another" -- build app --base oci:pipless
 	version=$(basename base/usr/lib/python3.*)
 	mkdir -p "base/usr/lib/$version/pip"
 	echo 'import sys; open("/installed", "w").write(" ".join(sys.argv[1:]))' >"base/usr/lib/$version/pip/__main__.py"
 	tar -C base -cf base.tar .
 	"$BATS_TEST_DIRNAME/mkimage" layout base.tar '{"Env": ["PATH=/usr/bin:/bin"]}'
-	mkdir app
-	echo wheel >app/requirements.txt
 	echo 'import json, sys; print(json.dumps([open("/installed").read(), __file__, sys.argv[1:]]))' >app/main.py
 	run -0 lr build app --base oci:layout -o made
 	assert_eq "$(start made)" '["install --no-cache-dir -r requirements.txt", "/app/main.py", []]'
@@ -386,12 +534,123 @@ only() {
 	chmod 777 "$XDG_CACHE_HOME/lean-rootfs"
 	fails "others may write to it" --  from "oci:$R_DIR/hello"
 	chmod 700 "$XDG_CACHE_HOME/lean-rootfs"
+	# What others put there before the mode was repaired.
+	local entry
+	entry=$(find "$XDG_CACHE_HOME/lean-rootfs" -mindepth 1 -maxdepth 1 -type d)
+	chown 1000 "$entry"
+	fails "$entry: others may write to it" "lean-rootfs clean" -- from "oci:$R_DIR/hello"
+	chown 0 "$entry"
+	mkdir shared
+	chmod 777 shared
+	fails "cache $PWD/shared/c: others may exchange it" "--no-cache" -- from "oci:$R_DIR/hello" --cache-dir shared/c
+	# The name alone makes no tree of ours: so are those of Docker's containers called.
+	mkdir -p containers/"$(printf 'a%.0s' {1..64})"/precious
+	run -0 lr clean --cache-dir containers
+	assert_eq "$(ls containers/*)" precious
 	# Not while another call reads it, and nothing that is not the cache's.
 	touch "$XDG_CACHE_HOME/lean-rootfs/mine"
 	run -1 flock -s "$XDG_CACHE_HOME/lean-rootfs" "$TOOL" clean
 	assert_has "$output" "another lean-rootfs uses it"
 	run -0 lr clean
 	assert_eq "$(ls "$XDG_CACHE_HOME/lean-rootfs")" mine
+}
+
+# swapped NAME: the image hello's configuration with layers of its own: FILE...
+swapped() {
+	python3 - "$R_DIR/hello" "$@" <<-'END'
+		import hashlib, json, os, shutil, sys
+		hello, name, *files = sys.argv[1:]
+		shutil.rmtree(name, ignore_errors=True)
+		shutil.copytree(hello, name)
+		def put(data):
+		    digest = hashlib.sha256(data).hexdigest()
+		    with open(f"{name}/blobs/sha256/{digest}", "wb") as f:
+		        f.write(data)
+		    return {"digest": "sha256:" + digest, "size": len(data)}
+		with open(f"{name}/index.json") as f:
+		    index = json.load(f)
+		with open(f"{name}/blobs/sha256/" + index["manifests"][0]["digest"][7:]) as f:
+		    manifest = json.load(f)
+		kind = manifest["layers"][0]["mediaType"]
+		manifest["layers"] = [{"mediaType": kind, **put(open(file, "rb").read())} for file in files]
+		index["manifests"][0].update(put(json.dumps(manifest).encode()))
+		with open(f"{name}/index.json", "w") as f:
+		    json.dump(index, f)
+	END
+}
+
+@test "cache: an image cannot take another's place in it: layers that are not its configuration's" {
+	local by
+	mkdir evil
+	echo evil >evil/evil
+	tar -C evil -cf evil.tar .
+	: >empty.tar
+	for by in "skopeo umoci" buildah "skopeo buildah"; do
+		# shellcheck disable=SC2086 # words
+		only $by
+		for layers in evil.tar "$R_DIR/tree.tar evil.tar" ""; do
+			# shellcheck disable=SC2086 # words
+			swapped evil-image $layers
+			PATH=$PATHS run -1 "$TOOL" from oci:evil-image -o made
+			assert_hasnt "$output" Traceback
+			[ ! -e made ] || fail "$by: $layers"
+		done
+		PATH=$PATHS run -0 "$TOOL" from "oci:$R_DIR/hello" -o made
+		assert_hasnt "$output" "in the cache"
+		[ ! -e made/rootfs/evil ] || fail "it was in the cache"
+		rm -rf made "$XDG_CACHE_HOME"
+	done
+}
+
+@test "cache: nor one that is changed while it is read" {
+	image late '{"Cmd": ["echo", "late"]}' 'echo evil >evil'
+	cp -r "$R_DIR/hello" changing
+	cp -r "$R_DIR/bin" swap
+	# After it was looked at, before it is copied.
+	printf '#!/bin/sh\n[ "$1" != copy ] || { rm -rf "%s/changing"; cp -r "%s/late" "%s/changing"; }\nexec "%s" "$@"\n' "$PWD" "$PWD" "$PWD" \
+		"$(command -v skopeo)" >swap/skopeo
+	PATH=$PWD/swap:$PATH run -1 "$TOOL" from oci:changing -o made
+	assert_has "$output" "the image was changed while it was read; call again"
+	run -0 lr from "oci:$R_DIR/hello" -o made
+	[ ! -e made/rootfs/evil ] || fail "it was in the cache"
+}
+
+@test "cache: one that is damaged is told, with what to do" {
+	lr from "oci:$R_DIR/hello" -q -o a
+	local entry
+	entry=$(find "$XDG_CACHE_HOME/lean-rootfs" -mindepth 1 -maxdepth 1)
+	cp "$entry/image.json" good.json
+	: >"$entry/image.json"
+	fails "cache $entry is damaged: " "lean-rootfs clean" -- from "oci:$R_DIR/hello"
+	rm "$entry/image.json"
+	fails "cache $entry is damaged: " "lean-rootfs clean" -- from "oci:$R_DIR/hello"
+	cp good.json "$entry/image.json"
+	rm -r "$entry/rootfs"
+	fails "cache $entry is damaged: there is no rootfs" "lean-rootfs clean" -- from "oci:$R_DIR/hello"
+	lr clean -q
+	run -0 lr from "oci:$R_DIR/hello" -o made
+}
+
+@test "cache: what a clean that was killed half-way has left is no image" {
+	local sig pid
+	lr from "oci:$R_DIR/hello" -q -o a
+	mkdir half
+	# The first thing that it removes is gone, then it waits.
+	printf '#!/bin/sh\nfor last; do :; done\nfind "$last" -name motd -delete\necho $$ >%s/slow\nexec sleep 300\n' "$R_DIR" >half/rm
+	chmod +x half/rm
+	for sig in KILL TERM; do
+		rm -f "$R_DIR/slow"
+		PATH=$PWD/half:$PATH "$TOOL" clean >log 2>&1 3>&- &
+		pid=$!
+		wait_until test -s "$R_DIR/slow" || fail "$(cat log)"
+		kill -$sig "$pid"
+		[ $sig = TERM ] || kill "$(cat "$R_DIR/slow")"
+		wait "$pid" || true
+		run -0 lr from "oci:$R_DIR/hello" -o made
+		assert_hasnt "$output" "is in the cache"
+		assert_eq "$(cat made/rootfs/etc/motd)" "busybox test image"
+		rm -r made
+	done
 }
 
 # ---- what goes wrong ----------------------------------------------------------------------------------
@@ -442,6 +701,31 @@ only() {
 	PATH=$PATHS run -1 "$TOOL" "${way[@]}" --runtime /bin/false
 	assert_has "$output" "is this lean-runtime?"
 	[ ! -e made ]
+}
+
+@test "errors: a program that ends without an error and has done nothing" {
+	local name
+	lr from "oci:$R_DIR/hello" -q -o filled
+	mkdir idle app
+	printf 'FROM base\n' >app/Dockerfile
+	idle() {
+		rm -f idle/*
+		printf '#!/bin/sh\n%s\n' "${2-}" >"idle/$1"
+		chmod +x "idle/$1"
+	}
+	for name in "skopeo --no-cache" "umoci --no-cache" "cp -q" "mksquashfs --format=squashfs" "du --format=ext4"; do
+		idle "${name% *}"
+		PATH=$PWD/idle:$PATH run -1 "$TOOL" from "oci:$R_DIR/hello" "${name#* }" -o made
+		assert_has "$output" "call it by hand"
+		assert_hasnt "$output" Traceback
+		[ ! -e made ] || fail "$name: there is an output"
+	done
+	idle du 'echo nonsense'
+	PATH=$PWD/idle:$PATH run -1 "$TOOL" from "oci:$R_DIR/hello" --format ext4 -o made
+	assert_has "$output" "du says no number, but 'nonsense'"
+	idle buildah
+	PATH=$PWD/idle:$PATH run -1 "$TOOL" build app -o made
+	assert_has "$output" "buildah ended without an error, but has made nothing"
 }
 
 @test "errors: no space, for the output, for the cache, for a file" {
@@ -612,10 +896,133 @@ only() {
 	rm -rf i
 	image i @huge
 	fails "size" -- from oci:i
+	# What it says is told, but not all of it.
+	python3 -c 'print("{\"Cmd\": [\"x\"], \"User\": \"" + "x" * 100000 + "\"}")' >user
+	rm -rf i
+	image i @user
+	fails "does not have" -- from oci:i
+	[ ${#output} -lt 5000 ] || fail "${#output} characters"
+	python3 -c 'print("{\"Cmd\": [\"x\"], \"Env\": [" + ",".join("\"%d\"" % i for i in range(5000)) + "]}")' >bare
+	rm -rf i
+	image i @bare
+	run -0 lr from oci:i -o made
+	assert_has "$output" "4992 more"
+	[ "${#lines[@]}" -lt 20 ] || fail "${#lines[@]} lines"
+	rm -rf made
 	python3 -c 'print("[" * 100000 + "]" * 100000)' >deep
 	rm -rf i
 	image i @deep
 	fails "lean-rootfs: " -- from oci:i
+}
+
+# layer FILE < lines `TYPE NAME [TARGET]`: an archive with these, whatever their names. file, dir, link, hard, char, block,
+# fifo. "-" for a blank target.
+layer() {
+	python3 -c '
+import io, sys, tarfile
+kinds = {"file": tarfile.REGTYPE, "dir": tarfile.DIRTYPE, "link": tarfile.SYMTYPE, "hard": tarfile.LNKTYPE,
+         "char": tarfile.CHRTYPE, "block": tarfile.BLKTYPE, "fifo": tarfile.FIFOTYPE}
+with tarfile.open(sys.argv[1], "w") as tar:
+    for line in sys.stdin:
+        kind, name, *target = line.split()
+        info = tarfile.TarInfo()
+        info.name, info.type, info.mode = name, kinds[kind], 0o755
+        info.linkname = target[0] if target else ""
+        info.devmajor, info.devminor = 1, 1
+        data = b"evil\n" if kind == "file" and "/.wh." not in "/" + name else b""
+        info.size = len(data)
+        tar.addfile(info, io.BytesIO(data))' "$1"
+}
+
+# unpack_hostile WHAT: oci:i by umoci and by buildah. It is made or not, but nothing outside changes or gets in.
+unpack_hostile() {
+	local by
+	for by in umoci buildah; do
+		if [ $by = buildah ]; then only buildah; else only skopeo umoci; fi
+		rm -rf made
+		PATH=$PATHS run "$TOOL" from oci:i -o made --no-cache --only-export
+		assert_hasnt "$output" Traceback
+		if [ "$status" = 0 ]; then
+			[ -d made ]
+		else
+			assert_eq "$status" 1
+			assert_has "$output" "$by failed"
+			[ ! -e made ] || fail "it failed, and there is an output"
+		fi
+		assert_eq "$(find . -name '*.lean-rootfs-*')" ""
+		listing outside | diff outside.list - || fail "$by has changed what is outside: $1"
+		[ ! -d made ] || assert_eq "$(find made -samefile outside/precious)" ""
+	done
+}
+
+listing() {
+	find "$1" -printf '%p %y %m %U %s %n %T@\n' | sort
+	cat "$1"/*
+}
+
+@test "hostile: layers whose names, links and whiteouts lead out: nothing of the host is written, read or removed" {
+	local out=$PWD/outside up=../../../../../../../../../../../.. how
+	mkdir outside
+	echo precious >outside/precious
+	listing outside >outside.list
+	layer links.tar <<-END
+		link l $out
+		link r $up$out
+		link etc /etc
+		dir d
+		link d/up ../..
+		link d/self .
+	END
+	while IFS=: read -r how; do
+		rm -rf i
+		layer evil.tar <<<"$how"
+		"$BATS_TEST_DIRNAME/mkimage" i "$R_DIR/tree.tar,links.tar,evil.tar" '{}'
+		unpack_hostile "$how"
+	done <<-END
+		file $up$out/evil
+		file $out/evil
+		file l/evil
+		file l/precious
+		file d/up/up/evil
+		link l/evil /etc/passwd
+		hard hl $out/precious
+		hard hl $up$out/precious
+		hard l/evil bin/busybox
+		file l/.wh.precious
+		file r/.wh..wh..opq
+		file $up$out/.wh.precious
+		file d/.wh...
+		file .wh...
+		file .wh.l
+	END
+	# That was the last one, which leads nowhere.
+	assert_eq "$status $(ls -d made/l made/r 2>/dev/null)" "0 made/r"
+}
+
+@test "hostile: devices of a layer are in a directory that nobody else enters, and no use to the container" {
+	layer devices.tar <<-END
+		char mem
+		block disk
+		fifo pipe
+	END
+	"$BATS_TEST_DIRNAME/mkimage" i "$R_DIR/tree.tar,devices.tar" '{"Cmd": ["sh", "-c", "cat /mem | head -c 1; cat /disk"]}'
+	run -0 lr from oci:i -o made
+	assert_eq "$(stat -c %a made)" 700
+	run ! start made
+	assert_eq "$(grep -c -i 'not permitted' <<<"$output")" 2
+}
+
+@test "hostile: a file that is much longer than what is stored of it" {
+	mkdir small big
+	truncate -s 1T big/file
+	tar -C big --format=posix --sparse-version=1.0 -cSf sparse.tar file
+	"$BATS_TEST_DIRNAME/mkimage" i "$R_DIR/tree.tar,sparse.tar" '{"Cmd": ["stat", "-c", "%s", "/file"]}'
+	mount -t tmpfs -o size=20m,mode=700 tmpfs small
+	run -1 lr from oci:i -o small/made --no-cache
+	ls -A small >left
+	umount small
+	assert_has "$output" "no space left"
+	assert_eq "$(cat left)" ""
 }
 
 @test "hostile: a tree that is deep, or that nobody may read, is removed all the same" {
