@@ -123,7 +123,8 @@ static void report(const char *name, int n)
 	printf("}");
 	first_row = 0;
 	fflush(stdout);
-	fprintf(stderr, "\r\033[Kfloor: %s", name);
+	if (isatty(2))
+		fprintf(stderr, "\r\033[Kfloor: %s", name);
 }
 
 static void skip(const char *name, const char *why)
@@ -424,7 +425,8 @@ static void measure(const char *true_static, const char *cgroup, const char *tru
 	seccomp_one(1500);
 	measure_cgroup(cgroup);
 	printf("\n]\n");
-	fprintf(stderr, "\r\033[K");
+	if (isatty(2))
+		fprintf(stderr, "\r\033[K");
 }
 
 int main(int argc, char **argv)

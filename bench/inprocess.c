@@ -14,11 +14,11 @@
  */
 #include <stdbool.h>
 #include <stdlib.h>
-#include <sys/resource.h>
 
 #include <lean/lean.h>
 
 #include "bare.h"
+#include "cpu.h"
 
 #define MARK 7
 
@@ -99,20 +99,6 @@ static int open_templates(const char *root, const char *bundle)
 		}
 	}
 	return 0;
-}
-
-static int64_t cpu_us(void)
-{
-	static const int who[] = {RUSAGE_SELF, RUSAGE_CHILDREN};
-	int64_t sum = 0;
-
-	for (int i = 0; i < 2; i++) {
-		struct rusage u;
-		getrusage(who[i], &u);
-		sum += (u.ru_utime.tv_sec + u.ru_stime.tv_sec) * (int64_t)1000000 +
-		       u.ru_utime.tv_usec + u.ru_stime.tv_usec;
-	}
-	return sum;
 }
 
 /* As turns.py: a random one, then the same backwards; the same ones each time. */

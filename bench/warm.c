@@ -54,6 +54,7 @@
 #include <lean/lean.h>
 #endif
 
+#include "cpu.h"
 #include "spawn.h"
 
 #define PATIENCE_S 120 /* for one answer, or one pause */
@@ -323,20 +324,6 @@ static int one_round(struct round *r)
 		return -1;
 	r->request = now() - t;
 	return pause_checked(r);
-}
-
-static int64_t cpu_us(void)
-{
-	static const int who[] = {RUSAGE_SELF, RUSAGE_CHILDREN};
-	int64_t sum = 0;
-
-	for (int i = 0; i < 2; i++) {
-		struct rusage u;
-		getrusage(who[i], &u);
-		sum += (u.ru_utime.tv_sec + u.ru_stime.tv_sec) * INT64_C(1000000) +
-		       u.ru_utime.tv_usec + u.ru_stime.tv_usec;
-	}
-	return sum;
 }
 
 static int go(int64_t start, int64_t end)

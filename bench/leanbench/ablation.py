@@ -4,7 +4,7 @@ import os
 import shutil
 import subprocess
 
-from leanbench import stats, turns
+from leanbench import options, stats, turns
 from leanbench.workspace import BENCH, MARK, Failure, progress
 
 # Everyone is started through env(1) or the launcher that denies system calls, so that this costs
@@ -57,7 +57,7 @@ def _variants(args, base):
 
 def add(sub, common):
     s = sub.add_parser("ablation", parents=[common], help="what each optimisation is worth")
-    s.add_argument("--runs", type=int, default=200)
+    s.add_argument("--runs", type=options.at_least(1), default=200)
     s.add_argument("--glibc", metavar="PATH", help="the same program linked with glibc")
 
 

@@ -9,7 +9,7 @@ import os
 import shutil
 import statistics
 
-from leanbench import builds, life, results, start, stats, turns
+from leanbench import builds, life, options, results, start, stats, turns
 from leanbench.life import CONFIGS, VERBS
 from leanbench.workspace import MARK, Failure, Runtime, progress
 
@@ -22,8 +22,8 @@ def add(sub, common):
     s = sub.add_parser("compare", parents=[common], help="two commits or two programs, with a verdict for each row")
     s.add_argument("old", metavar="OLD", help="a program, or a git revision, which is built (once; see --cache)")
     s.add_argument("new", metavar="NEW")
-    s.add_argument("--runs", type=int, default=200, help="turns of each row")
-    s.add_argument("--gap-ms", type=int, default=150, help="pause before each isolated start")
+    s.add_argument("--runs", type=options.at_least(2), default=200, help="turns of each row")
+    s.add_argument("--gap-ms", type=options.at_least(0), default=150, help="pause before each isolated start")
     s.add_argument("--bar", type=float, default=1.05, metavar="RATIO",
                    help="exit status 1 if a row is credibly slower than so many times OLD (1.05)")
     s.add_argument("--confidence", type=float, default=0.95, help="that all verdicts together are right (0.95)")
@@ -34,8 +34,8 @@ def add(sub, common):
 def prepare(args):
     if args.runtime:
         raise Failure("compare takes no --runtime: OLD and NEW are what is compared")
-    if args.bar < 1 or not 0.5 <= args.confidence < 1 or args.runs < 2:
-        raise Failure("--bar is at least 1, --confidence from 0.5 to below 1, --runs at least 2")
+    if not args.bar >= 1 or not 0.5 <= args.confidence < 1:
+        raise Failure("--bar is at least 1, --confidence from 0.5 to below 1")
     args.only = args.only.split(",") if args.only else list(VERBS)
     for verb in args.only:
         if verb not in VERBS:

@@ -3,6 +3,8 @@
 import json
 import os
 
+from .machine import cgroup_layout
+
 NAMES = ("default", "docker")
 _HERE = os.path.dirname(os.path.realpath(__file__))
 
@@ -22,7 +24,10 @@ _READONLY = ["/proc/bus", "/proc/fs", "/proc/irq", "/proc/sys", "/proc/sysrq-tri
 
 
 def default(args):
-    """What `spec` writes: no seccomp, no limits."""
+    """What runc's `spec` writes, on this host: no seccomp, no limits."""
+    namespaces = ["pid", "network", "ipc", "uts", "mount"]
+    if cgroup_layout() == "unified":
+        namespaces.append("cgroup")
     return {
         "ociVersion": "1.0.2",
         "process": {
@@ -49,7 +54,7 @@ def default(args):
         ],
         "linux": {
             "resources": {"devices": [{"allow": False, "access": "rwm"}]},
-            "namespaces": [{"type": t} for t in ("pid", "network", "ipc", "uts", "mount")],
+            "namespaces": [{"type": t} for t in namespaces],
             "maskedPaths": _MASKED, "readonlyPaths": _READONLY,
         },
     }

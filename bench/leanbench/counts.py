@@ -17,7 +17,7 @@ import subprocess
 import tempfile
 import time
 
-from leanbench import life, machine, results
+from leanbench import life, machine, options, results
 from leanbench.life import CONFIGS, VERBS
 from leanbench.workspace import BENCH, MARK, Failure, Runtime, progress
 
@@ -35,7 +35,7 @@ ENDED = re.compile(r"^(\d+) +\+\+\+ (?:exited|killed)")
 
 def add(sub, common):
     s = sub.add_parser("counts", parents=[common], help="system calls, instructions, memory of each verb")
-    s.add_argument("--runs", type=int, default=5, help="the least of so many")
+    s.add_argument("--runs", type=options.at_least(1), default=5, help="the least of so many")
     s.add_argument("--table", metavar="FILE", default=TABLE, help="(bench/counts.json)")
     s.add_argument("--check", action="store_true", help="exit status 1 if something is more than the table has, "
                    f"{NO_ENTRY} if the table has nothing for a machine like this")

@@ -67,7 +67,8 @@ def _curves(name, found, papers):
             if rate and paper.get("x") == x_axis and paper.get("where", "") == where:
                 dashed[f"{paper['title']} ({paper['hardware']})"] = [tuple(point) for point in paper["rows"]]
         if items:
-            yield Figure("curves", _join(name, where, f"by {x_axis}"), "per second" if rate else "µs (p50)",
+            named = "" if name.endswith(where) else where
+            yield Figure("curves", _join(name, named, f"by {x_axis}"), "per second" if rate else "µs (p50)",
                          {label: sorted(points) for label, points in items.items()}, x_axis, dashed)
 
 
@@ -128,6 +129,6 @@ def _all(result, papers):
 
 
 def of(result, papers):
-    """(figures, how many there would be)"""
-    made = list(_all(result, [paper for paper in papers if paper["benchmark"] == result.benchmark]))
+    """(figures, how many there would be); papers are of the same benchmark."""
+    made = list(_all(result, papers))
     return made[:FIGURES_MAX], len(made)

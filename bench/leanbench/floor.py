@@ -5,6 +5,7 @@ import json
 import os
 import subprocess
 
+from leanbench import options
 from leanbench.workspace import Failure
 
 
@@ -20,7 +21,7 @@ def _cgroup_directory():
 
 def add(sub, common):
     s = sub.add_parser("floor", parents=[common], help="what the kernel asks for the parts")
-    s.add_argument("--runs", type=int, default=200)
+    s.add_argument("--runs", type=options.at_least(1), default=200)
 
 
 def run(args, work):

@@ -9,10 +9,10 @@ COLUMNS = (("", "state", str), ("seconds", "seconds", str), ("root MB", "root_mb
            ("packages MB", "packages_mb", str), ("", "packages", " ".join))
 
 
-def options(parser):
+def options(parser, default="all"):
     """Those that every command has that starts functions."""
     parser.add_argument("--function", action="append", metavar="NAME", choices=roots.NAMES,
-                        help=f"{', '.join(roots.NAMES)} (repeatable; default: all)")
+                        help=f"{', '.join(roots.NAMES)} (repeatable; default: {default})")
     parser.add_argument("--cache", metavar="DIR", help=f"where their roots are kept (default: {cache.default()})")
     parser.add_argument("--base", metavar="IMAGE",
                         help="an image with Python 3.11, as oci:DIR:TAG, instead of one that mmdebstrap makes")

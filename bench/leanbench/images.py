@@ -6,7 +6,6 @@ import hashlib
 import io
 import json
 import os
-import platform
 import random
 import re
 import shutil
@@ -15,8 +14,8 @@ import struct
 import subprocess
 import tarfile
 
-from leanbench import cache, debian
-from leanbench.workspace import BENCH, Failure, progress
+from leanbench import cache, debian, machine
+from leanbench.workspace import Failure, progress
 
 SHELL = ["/bin/sh", "-c", "while :; do sleep 3600; done"]  # the first process of every container
 BASES = ("busybox", "debian")
@@ -203,12 +202,10 @@ class Images:
         self.chosen, self.path = chosen, os.path.join(work.path, "images")
         os.mkdir(self.path)
         self.tools = os.path.join(self.path, "tools.tar")
-        program = work.program("readfiles")
-        subprocess.run([os.environ.get("CC", "cc"), "-std=gnu17", "-D_GNU_SOURCE", "-O2", "-static", "-o", program,
-                        os.path.join(BENCH, "readfiles.c")], check=True)
+        work.compile("readfiles", "-O2", "-static")
         with tarfile.open(self.tools, "w") as tar:
             _add(tar, "srv")
-            _add_host_file(tar, program, "srv/readfiles")
+            _add_host_file(tar, work.program("readfiles"), "srv/readfiles")
 
     def base_problem(self, base):
         if base == "debian" and not os.path.exists(self._debian()):
@@ -238,12 +235,24 @@ class Images:
             return path, {}
         with cache.Directory(self.chosen) as kept:
             layer, facts = (kept.member(f"{data}-{VERSION}" + end) for end in (".tar", ".json"))
-            if not os.path.exists(facts):  # it is put there last
+            found = self._facts(layer, facts)
+            if not found:
                 with kept.alone(), kept.making() as made:
-                    if not os.path.exists(facts):
+                    found = self._facts(layer, facts)  # another one may have made it while we waited
+                    if not found:
                         self._make(data, made, layer, facts)
-        with open(facts, encoding="utf-8") as f:
-            return layer, json.load(f)
+                        found = self._facts(layer, facts)
+        return layer, found
+
+    @staticmethod
+    def _facts(layer, facts):
+        """What the layer has, by the file that is put there last; None if it is not there, or damaged."""
+        try:
+            with open(facts, encoding="utf-8") as f:
+                found = json.load(f)
+        except (FileNotFoundError, ValueError):
+            return None
+        return found if isinstance(found, dict) and os.path.exists(layer) else None
 
     @staticmethod
     def _make(data, made, layer, facts):
@@ -280,8 +289,8 @@ class Images:
                     digests.append("sha256:" + hashlib.file_digest(f, "sha256").hexdigest())
                 names.append(f"layer{i}.tar")
                 tar.add(layer, names[-1])
-            machine = {"x86_64": "amd64", "aarch64": "arm64"}.get(platform.machine(), platform.machine())
-            config = {"architecture": machine, "os": "linux", "rootfs": {"type": "layers", "diff_ids": digests},
+            config = {"architecture": machine.image_architecture(), "os": "linux",
+                      "rootfs": {"type": "layers", "diff_ids": digests},
                       "config": {"Env": ["PATH=/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"],
                                  "Cmd": SHELL}}
             manifest = [{"Config": "config.json", "RepoTags": [self.name(base, data)], "Layers": names}]

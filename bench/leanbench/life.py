@@ -1,13 +1,14 @@
 # SPDX-License-Identifier: Apache-2.0
 """exec: the life of a container step by step; each step timed by itself, from before its vfork until after its wait4.
-After each life a whole `run` of the same config, so that create and start together can be held against it.
+Before or after each life, in turns, a whole `run` of the same config, so that create and start together can be held against
+it: what comes second finds warm caches.
 
 One life that doesn't count warms caches and pools. A runtime that fails once is left out from then on, and nothing is
 divided by what it has."""
 import os
 import time
 
-from leanbench import stats, turns
+from leanbench import options, stats, turns
 from leanbench.workspace import MARK, progress
 
 STEPS = ("create", "start", "exec", "state", "kill", "delete")
@@ -63,14 +64,17 @@ def life(work, runtime, config, samples):
     return None
 
 
-def _turn(work, runtime, config, samples):
-    """A life and a `run`; as life()."""
+def _life(work, runtime, config, samples):
     problem = life(work, runtime, config, samples)
     if problem:
         return problem
     create, start = samples["create"][-1], samples["start"][-1]
     samples["create+start"].append({"wall_us": create["wall_us"] + start["wall_us"],
                                     "rss_kb": max(create["rss_kb"], start["rss_kb"])})
+    return None
+
+
+def _run(work, runtime, config, samples):
     sample = work.runner.run(work.run_command(runtime, config))[0]
     samples["run"].append(sample)
     if sample["status"] == MARK:
@@ -79,9 +83,15 @@ def _turn(work, runtime, config, samples):
     return f"run: status {sample['status']}: " + " ".join(work.runner.last_error())
 
 
+def _turn(work, runtime, config, samples, number):
+    """A life and a `run`; as life()."""
+    first, second = (_run, _life) if number % 2 else (_life, _run)
+    return first(work, runtime, config, samples) or second(work, runtime, config, samples)
+
+
 def add(sub, common):
     s = sub.add_parser("exec", parents=[common], help="create, start, exec, state, kill, delete; and run")
-    s.add_argument("--runs", type=int, default=200)
+    s.add_argument("--runs", type=options.at_least(1), default=200)
 
 
 def _row(args, runtime, config, step, samples, problem):
@@ -102,7 +112,7 @@ def _row(args, runtime, config, step, samples, problem):
 
 def run(args, work):
     rows = []
-    runtimes = [r for r in work.runtimes if r.oci]
+    runtimes = work.oci()
     for config in work.configs(("default",)):
         samples = {r.name: {step: [] for step in ROWS} for r in runtimes}
         problems = {}
@@ -112,7 +122,7 @@ def run(args, work):
                 if runtime.name in problems:
                     continue
                 first = {step: [] for step in ROWS}
-                problem = _turn(work, runtime, config, samples[runtime.name] if i else first)
+                problem = _turn(work, runtime, config, samples[runtime.name] if i else first, i)
                 if problem:
                     problems[runtime.name] = problem
                     if not i: # told as samples that failed

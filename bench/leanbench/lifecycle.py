@@ -26,10 +26,10 @@ import signal
 import subprocess
 import threading
 
-from leanbench import images, machine, managers, sandbox, stats, steps
+from leanbench import images, machine, managers, options, sandbox, stats, steps, turns
 from leanbench.managers import Unavailable
 from leanbench.results import Journal
-from leanbench.workspace import BENCH, NOT_OCI, Failure, Runtime, progress
+from leanbench.workspace import NOT_OCI, Failure, Runtime, progress
 
 PHASES = ("create", "start", "exec", "response", "boot", "whole")
 LIMIT_S = 600  # no command takes that long
@@ -95,9 +95,8 @@ class Meter:
     def __init__(self, work):
         self.output = os.path.join(work.run_dir, "output")
         self.runner = work.new_runner(self.output)
+        work.compile("respond", "-O2", "-static")
         self.respond = work.program("respond")
-        subprocess.run([os.environ.get("CC", "cc"), "-std=gnu17", "-D_GNU_SOURCE", "-O2", "-static", "-o", self.respond,
-                        os.path.join(BENCH, "respond.c")], check=True)
 
     def _end_commands(self):
         """What takes for ever is a failure: the runner sees that its command was killed."""
@@ -210,8 +209,7 @@ class Step:
     def measure(self, runtimes):
         good = {r.name: [] for r in runtimes}
         bad = {r.name: [] for r in runtimes}
-        turns = steps.orders(runtimes, self.args.runs + 1, self.test.name)
-        for i, order in enumerate(turns, -1):  # the first one warms caches, and does not count
+        for i, order in enumerate(turns.orders(runtimes, self.args.runs + 1, self.test.name), -1):  # the first one warms caches, and does not count
             for runtime in order:
                 if len(bad[runtime.name]) >= GIVE_UP:
                     continue
@@ -410,7 +408,7 @@ def add(sub, common):
     s.add_argument("--base", action="append", metavar="NAME", help=", ".join(images.BASES) + " (repeatable)")
     s.add_argument("--test", action="append", metavar="NAME", help="see below (repeatable)")
     s.add_argument("--all", action="store_true", help="all of what isn't chosen; takes many hours")
-    s.add_argument("--runs", type=int, default=5)
+    s.add_argument("--runs", type=options.at_least(1), default=5)
     s.add_argument("--cache", metavar="DIR", help="keeps the data that takes long to make (default: "
                    "$XDG_CACHE_HOME/lean-bench)")
 
@@ -426,9 +424,7 @@ def enter(args):
 
 
 def run(args, work):
-    work.runtimes = [r for r in work.runtimes if r.oci]
-    if not work.runtimes:
-        raise Failure("no OCI runtime to compare")
+    work.runtimes = work.oci()
     os.environ["DOCKER_CONFIG"] = os.path.join(work.path, "docker-config")
     store = images.Images(work, args.cache)
     _note_tools(args, work, store)

@@ -44,9 +44,9 @@ def new_namespaces(kinds):
         subprocess.run(["mount", "--make-rprivate", "/"], check=True)
 
 
-def die_with_parent():
+def die_with_parent(number=signal.SIGKILL):
     """With the thread that began this process, to be exact."""
-    _LIBC.prctl(1, signal.SIGKILL, 0, 0, 0)  # PR_SET_PDEATHSIG
+    _LIBC.prctl(1, number, 0, 0, 0)  # PR_SET_PDEATHSIG
 
 
 def enter_own_view(keep_cgroups):
@@ -143,6 +143,11 @@ def free_port():
     with socket.socket() as s:
         s.bind(("127.0.0.1", 0))
         return s.getsockname()[1]
+
+
+def image_architecture():
+    """As images have it."""
+    return {"x86_64": "amd64", "aarch64": "arm64"}.get(platform.machine(), platform.machine())
 
 
 def describe():

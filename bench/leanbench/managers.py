@@ -168,13 +168,20 @@ class Manager:
         finally:
             os.unlink(path)
 
+    @staticmethod
+    def _answers(argv):
+        try:
+            return subprocess.run(argv, stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL,
+                                  timeout=START_S, check=False).returncode == 0
+        except subprocess.TimeoutExpired:
+            return False
+
     def _start_daemon(self, argv, answers, **more):
         log = os.path.join(self.directory, "log")
         with open(log, "w", encoding="utf-8") as f:
             self.daemon = subprocess.Popen(argv, stdin=subprocess.DEVNULL, stdout=f, stderr=f, **more)
         end = time.monotonic() + START_S
-        while subprocess.run(answers, stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL,
-                             check=False).returncode:
+        while not self._answers(answers):
             if self.daemon.poll() is not None or time.monotonic() > end:
                 with open(log, encoding="utf-8", errors="replace") as f:
                     last = " ".join(f.read().strip().splitlines()[-1:])

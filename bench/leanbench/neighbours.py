@@ -31,7 +31,7 @@ def _nspawn(_work, runtime, name, root, what, data):
             f"--directory={root}", *where, "--", *what]
 
 
-def _lxc_cgroup():
+def lxc_cgroup():
     return f"lean-bench-lxc-{os.getpid()}"
 
 
@@ -46,7 +46,7 @@ def _lxc(work, runtime, name, root, what, data):
     lines = {"lxc.uts.name": "bench", "lxc.rootfs.path": "dir:" + root, "lxc.net.0.type": "empty",
              "lxc.mount.auto": "proc:mixed sys:ro", "lxc.autodev": "1"}
     for place in ("monitor", "container", "monitor.pivot"):
-        lines["lxc.cgroup.dir." + place] = f"{_lxc_cgroup()}/{name}-{place.rpartition('.')[2]}"
+        lines["lxc.cgroup.dir." + place] = f"{lxc_cgroup()}/{name}-{place.rpartition('.')[2]}"
     if data:
         lines.update({"lxc.rootfs.options": "ro", "lxc.mount.entry": f"{data} mnt none bind,rw 0 0",
                       "lxc.init.cwd": "/mnt"})
@@ -105,8 +105,8 @@ class Traces:
             subprocess.run(["umount", "-l", path], check=False)
         cgroups = [path for path in self.nspawn if os.path.isdir(path)]
         # LXC takes its directories relative to its caller's group, or not, as the hierarchy is.
-        tops = {os.path.join(path, _lxc_cgroup()) for path in machine.own_cgroups()}
-        for top in sorted(tops | set(machine.cgroup_directories(_lxc_cgroup()))):
+        tops = {os.path.join(path, lxc_cgroup()) for path in machine.own_cgroups()}
+        for top in sorted(tops | set(machine.cgroup_directories(lxc_cgroup()))):
             cgroups += [path.rstrip("/") for path in sorted(glob.glob(top + "/**/", recursive=True), reverse=True)]
         for path in [*cgroups, *reversed(self.made)]:
             try:

@@ -5,18 +5,18 @@ be continued. Each run has a container of its own."""
 from leanbench import seedlings, stats, turns
 from leanbench.workspace import Failure, progress
 
-PAPERS = True
 COLUMNS = (("pause us", ("pause_us", "p50"), lambda v: f"{v:.0f}"), ("fork us", ("fork_us", "p50"), lambda v: f"{v:.0f}"))
 
 
 def add(sub, common):
     s = sub.add_parser("prepare", parents=[common], help="a running container becomes a seed")
-    seedlings.add_options(s, 10)
+    seedlings.add_options(s)
+    seedlings.add_runs(s, 10)
 
 
-def _once(nursery, way, mb, name):
+def _once(nursery, way, subject, name):
     """(wall, fork, pause) in us."""
-    parent = nursery.parent(name, [str(mb), "spin"])
+    parent = nursery.parent(name, subject, "spin")
     try:
         seed, seconds = nursery.seed(way, parent)
         seed.remove()
@@ -26,31 +26,32 @@ def _once(nursery, way, mb, name):
     return seconds * 1e6, forked, pause
 
 
-def row_of(way, mb, samples, problem):
-    row = seedlings.row_of(way, f"{mb} MB", len(samples), problem)
+def row_of(way, subject, samples, problem):
+    row = seedlings.row_of(way, subject, subject.mode, len(samples), problem)
     if samples:
         for i, key in enumerate(("wall_us", "fork_us", "pause_us")):
             row[key] = stats.summary([s[i] for s in samples])
     return row
 
 
+def _subject(args, nursery, subject):
+    samples, problems = {w.name: [] for w in nursery.ways}, {}
+    for i, order in enumerate(turns.orders(nursery.ways, args.runs, subject.mode)):
+        for way in order:
+            progress(f"prepare: {way.name}, {subject.mode}, {i + 1}/{args.runs}")
+            if way.name in problems or way.prefetch or way.here != way.there:
+                continue  # where it is continued makes no difference here
+            try:
+                samples[way.name].append(_once(nursery, way, subject, f"prepare{i}"))
+            except Failure as e:
+                problems[way.name] = str(e)
+    rows = [row_of(w, subject, samples[w.name], problems.get(w.name)) for w in nursery.ways
+            if samples[w.name] or w.name in problems]
+    if rows:
+        turns.add_ratios([r for r in rows if not r["failed"]], rows[0]["runtime"])
+    return rows
+
+
 def run(args, work):
-    rows = []
     with seedlings.Nursery(args, work) as nursery:
-        for mb in seedlings.sizes(args):
-            samples, problems = {w.name: [] for w in nursery.ways}, {}
-            for i, order in enumerate(turns.orders(nursery.ways, args.runs, mb)):
-                for way in order:
-                    progress(f"prepare: {way.name}, {mb} MB, {i + 1}/{args.runs}")
-                    if way.name in problems or way.prefetch or way.here != way.there:
-                        continue  # where it is continued makes no difference here
-                    try:
-                        samples[way.name].append(_once(nursery, way, mb, f"prepare{i}"))
-                    except Failure as e:
-                        problems[way.name] = str(e)
-            measured = [row_of(w, mb, samples[w.name], problems.get(w.name)) for w in nursery.ways
-                        if samples[w.name] or w.name in problems]
-            if measured:
-                turns.add_ratios([r for r in measured if not r["failed"]], measured[0]["runtime"])
-            rows += measured
-        return rows + nursery.skipped
+        return nursery.measure(lambda subject: _subject(args, nursery, subject))

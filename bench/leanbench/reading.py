@@ -19,7 +19,7 @@ SERIES = ("runtime", "candidate", "name") # the first that a row has is what is 
 REMARKS = ("error", "what", "skipped", "verdict", "reason", "why", "note", "floor")
 NOT_MEASURED = ("runs", "failed", "processes", "containers", "clients", "mb", "touch_mb")
 HEADINGS = ("config", "test", "function") # other texts of a row say more about what is compared
-NUMBERED = re.compile(r"^(\D*)(\d{1,9})(\D*)$")
+NUMBERED = re.compile(r"^(.*?)(\d{1,9})(\D*)$") # its last number
 
 
 def clean(text, longest=TEXT_MAX):
@@ -136,7 +136,9 @@ class Result:
         for row in self.rows:
             floor = base.get(row.where)
             if floor and "wall_us" in row.spreads and not row.numbers.get("failed"):
-                row.numbers.setdefault("ratio_floor_p50", round(row.spreads["wall_us"]["p50"] / floor, 3))
+                ratio = number(round(row.spreads["wall_us"]["p50"] / floor, 3)) # None, where a double has no room for it
+                if ratio is not None:
+                    row.numbers.setdefault("ratio_floor_p50", ratio)
 
     def _whole_labels(self):
         """With manager, storage and the like, where these differ in what is shown together."""

@@ -1,13 +1,13 @@
 # SPDX-License-Identifier: Apache-2.0
 """report: result files as one HTML page and one Markdown file, with plots. It measures nothing and needs no root."""
-import json
+import contextlib
 import os
 import re
+import secrets
 
 from leanbench import figures, page, plots, reading
-from leanbench.workspace import BENCH, Failure, progress
-
-PAPERS = os.path.join(BENCH, "leanbench", "papers.json")
+from leanbench.results import papers
+from leanbench.workspace import Failure, progress
 
 
 def add(sub, _common):
@@ -19,11 +19,15 @@ def add(sub, _common):
 
 
 def _write(path, text):
+    """Whole or not at all, and never through a link that waits there: nobody can foretell the new name."""
+    new = f"{path}.{secrets.token_hex(8)}"
     try:
-        with open(path + ".new", "w", encoding="utf-8") as f:
+        with open(new, "x", encoding="utf-8") as f:
             f.write(text)
-        os.replace(path + ".new", path)
+        os.replace(new, path)
     except OSError as e:
+        with contextlib.suppress(OSError):
+            os.unlink(new)
         raise Failure(f"{path}: {e.strerror}") from e
 
 
@@ -34,14 +38,23 @@ def _directory(path):
         raise Failure(f"{path}: {e.strerror}") from e
 
 
-def _draw(results, papers):
+def _svg(painter, figure, result):
+    """None: figures as far apart as a double can hold have no axis."""
+    try:
+        return painter.svg(figure)
+    except (ValueError, ArithmeticError, LookupError) as e: # what matplotlib has met there
+        progress(f"report: {result.path}: {figure.title}: no figure, see the table: {reading.clean(str(e), 100)}", True)
+        return None
+
+
+def _draw(results):
     """{id(result): [(figure, svg)]}"""
     painter, drawn = plots.Painter(), {}
     for result in results:
-        wanted, count = figures.of(result, papers)
+        wanted, count = figures.of(result, papers(result.benchmark))
         if count > len(wanted):
             progress(f"report: {result.path}: {count - len(wanted)} figures are left out; the tables have all", True)
-        drawn[id(result)] = [(figure, painter.svg(figure)) for figure in wanted]
+        drawn[id(result)] = [pair for pair in ((figure, _svg(painter, figure, result)) for figure in wanted) if pair[1]]
         progress(f"report: {result.path}: {len(wanted)} figures")
     return drawn
 
@@ -70,14 +83,12 @@ def main(args):
     results = reading.load_all(args.results)
     if not args.no_plots:
         plots.need()
-    with open(PAPERS, encoding="utf-8") as f:
-        papers = json.load(f)
     _directory(args.output)
-    drawn = {} if args.no_plots else _draw(results, papers)
+    drawn = {} if args.no_plots else _draw(results)
     images = _files(results, drawn, args.plots, args.output) if args.plots else {}
 
     def of(result):
-        return [paper for paper in papers if paper["benchmark"] == result.benchmark]
+        return papers(result.benchmark)
 
     _write(os.path.join(args.output, "report.html"), page.as_html(results, drawn, of))
     _write(os.path.join(args.output, "report.md"), page.as_markdown(results, images, of))

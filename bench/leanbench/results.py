@@ -1,11 +1,13 @@
 # SPDX-License-Identifier: Apache-2.0
 """The result as JSON (schema 1: members are only ever added), as a table, and while it is measured."""
+import errno
 import fcntl
 import glob
 import hashlib
 import json
 import os
 import platform
+import stat
 import sys
 import tempfile
 import time
@@ -14,6 +16,19 @@ from leanbench import machine
 from leanbench.workspace import BENCH, Failure, progress
 
 SCHEMA = 1
+
+
+def _programs(work):
+    """{name: digest} of what was measured. Figures of a program that was replaced meanwhile are nobody's."""
+    found = {}
+    for runtime in [*work.runtimes, *getattr(work, "tools", ())]:
+        try:
+            found[runtime.name] = machine.digest(runtime.path)
+        except OSError:
+            found[runtime.name] = None
+        if found[runtime.name] != getattr(runtime, "began", found[runtime.name]):
+            raise Failure(f"{runtime.path} was replaced while {runtime.name} was measured: nothing of it counts, begin again")
+    return found
 
 
 def document(args, work, results):
@@ -26,7 +41,7 @@ def document(args, work, results):
         "machine": machine.describe(),
         "commit": machine.commit(),
         "versions": {r.name: r.version() for r in programs},
-        "programs": {**{r.name: machine.digest(r.path) for r in programs},
+        "programs": {**_programs(work),
                      **({"liblean.a": machine.digest(work.library)} if getattr(work, "library", None) else {})},
         "environment": machine.environment(),
         "turns": getattr(args, "turns", True), # whether rows took turns, so that one may be divided by another
@@ -43,8 +58,12 @@ def check_output(path):
         directory = os.path.dirname(path) or "."
         if not os.path.isdir(directory):
             raise Failure(f"--output {path}: there is no directory {directory}")
-        if not os.access(directory, os.W_OK):
-            raise Failure(f"--output {path}: can't write to {directory}")
+        try:
+            fd, new = tempfile.mkstemp(prefix=os.path.basename(path) + ".", dir=directory)
+        except OSError as e: # access(2) says of /proc that root may
+            raise Failure(f"--output {path}: can't write to {directory}: {e.strerror}") from e
+        os.close(fd)
+        os.unlink(new)
 
 
 def not_below_mnt(*paths):
@@ -62,10 +81,12 @@ def replace(path, text):
             os.fchmod(fd, 0o644)
             f.write(text)
         os.replace(new, path)
-    except OSError as e:
+    except BaseException as e: # also a signal
         if new and os.path.exists(new):
             os.unlink(new)
-        raise Failure(f"{path}: {e.strerror}") from e
+        if isinstance(e, OSError):
+            raise Failure(f"{path}: {e.strerror}") from e
+        raise
 
 
 def write(doc, path):
@@ -94,15 +115,25 @@ class Journal:
         self.name, self.steps = args.command, steps
         self.path = args.output and args.output + ".partial"
         self.done, self.rows = {}, []
-        self.began, self.measured = time.monotonic(), 0
+        self.began, self.measured, self.work = time.monotonic(), 0, work
         self.file = None
         if self.path:
-            try:
-                self.file = open(self.path, "a+b", buffering=0)
-            except OSError as e:
-                raise Failure(f"{self.path}: {e.strerror}") from e
+            self.file = self._open()
             self._begin(self._head(args, work))
             args.journal = self # finish removes it
+
+    def _open(self):
+        """Its name can be foretold: where others may write, it may be a link to any file, or be filled by them."""
+        try:
+            fd = os.open(self.path, os.O_RDWR | os.O_CREAT | os.O_APPEND | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC, 0o644)
+            about = os.fstat(fd)
+        except OSError as e:
+            why = "is a link" if e.errno == errno.ELOOP else e.strerror
+            raise Failure(f"{self.path}: {why}") from e
+        if not stat.S_ISREG(about.st_mode) or about.st_uid != os.geteuid() or about.st_nlink != 1:
+            os.close(fd)
+            raise Failure(f"{self.path}: is not a file of yours alone: remove it, or choose another --output")
+        return open(fd, "a+b", buffering=0)
 
     @staticmethod
     def _head(args, work):
@@ -180,6 +211,7 @@ class Journal:
             progress(f"{self.name}: {name} ({number} of {self.steps}{left})", True)
             rows = measure()
             self.measured += 1
+            _programs(self.work)
             if self.file:
                 self._put({"step": name, "rows": rows})
             self.done[name] = rows
@@ -240,11 +272,15 @@ def _print_rows(benchmark, rows, more=()):
                         else line[i].rjust(widths[i]) for i in used).rstrip())
 
 
-def elsewhere(benchmark):
-    """What the papers of docs/origins.md report of the same. The hardware is another, so it stands apart, and nothing is divided by it."""
+def papers(benchmark):
+    """What the papers of docs/origins.md report of the same."""
     with open(os.path.join(BENCH, "leanbench", "papers.json"), encoding="utf-8") as f:
-        papers = [paper for paper in json.load(f) if paper["benchmark"] == benchmark]
-    for paper in papers:
+        return [paper for paper in json.load(f) if paper["benchmark"] == benchmark]
+
+
+def elsewhere(benchmark):
+    """Prints these. The hardware is another, so they stand apart, and nothing is divided by them."""
+    for paper in papers(benchmark):
         lines = [[str(cell) for cell in line] for line in (paper["columns"], *paper["rows"])]
         widths = [max(map(len, column)) for column in zip(*lines)]
         print(f"\nOn other hardware: {paper['title']}. {paper['what']} {paper['hardware']}.")

@@ -21,10 +21,11 @@ import shutil
 import sys
 import time
 
-from leanbench import cache, debian
+from leanbench import cache, configs, debian, machine
 from leanbench.workspace import BENCH, Failure, progress
 
 FUNCTIONS = os.path.join(BENCH, "functions")
+MOUNTED = "/run/function"  # where whoever starts one mounts a directory of his own
 NAMES = ("helloworld", "compression", "json", "pyaes", "chameleon", "image", "pagerank", "recognition")
 PACKAGES = "python3.11-minimal,libpython3.11-stdlib,libstdc++6,libgcc-s1"
 LEAVE_OUT = ("doc", "man", "locale", "info")
@@ -73,7 +74,10 @@ def _write(path, value):
 
 def _read(path):
     with open(path, encoding="utf-8") as f:
-        return json.load(f)
+        try:
+            return json.load(f)
+        except ValueError as e:
+            raise Failure(f"{path} is damaged: remove {os.path.dirname(path)}, and it is made again") from e
 
 
 def _layout(directory, layer):
@@ -93,8 +97,7 @@ def _layout(directory, layer):
     top = {"mediaType": "application/vnd.oci.image.layer.v1.tar", "digest": "sha256:" + digest,
            "size": os.path.getsize(layer)}
     os.rename(layer, os.path.join(blobs, digest))
-    machine = {"x86_64": "amd64", "aarch64": "arm64"}.get(platform.machine(), platform.machine())
-    config = put("config.v1+json", {"architecture": machine, "os": "linux", "config": {},
+    config = put("config.v1+json", {"architecture": machine.image_architecture(), "os": "linux", "config": {},
                                     "rootfs": {"type": "layers", "diff_ids": [top["digest"]]}})
     manifest = put("manifest.v1+json", {"schemaVersion": 2, "mediaType": "application/vnd.oci.image.manifest.v1+json",
                                         "config": config, "layers": [top]})
@@ -121,6 +124,19 @@ class Root:
         self.env = ENVIRONMENT
         # What follows "result": in every right answer, without spaces.
         self.answer = self.about["answer"]
+
+    def bundle(self, path, config, ident, args, source, group=None):
+        """With source on MOUNTED, and, if it is said, a control group."""
+        configs.write(config, path, ident, args)
+        file = os.path.join(path, "config.json")
+        document = _read(file)
+        document["root"] = {"path": self.path, "readonly": True}
+        document["process"]["env"] = self.env
+        if group:
+            document["linux"]["cgroupsPath"] = group
+        document["mounts"].append({"destination": MOUNTED, "type": "bind", "source": source,
+                                   "options": ["rbind", "rprivate", "nosuid", "nodev"]})
+        _write(file, document)
 
 
 def _use(path):
@@ -231,8 +247,8 @@ class Cache:
                                     self.kept.member("images")], TMPDIR=tmp)
             python = _python(root)
             top = os.path.join(root, "function")
-            os.mkdir(top)
-            os.mkdir(os.path.join(root, "run/function"))
+            _make(root, "/function")
+            _make(root, MOUNTED)
             shutil.copy(os.path.join(FUNCTIONS, "server.py"), top)
             shutil.copy(os.path.join(folder, "handler.py"), top)
             self._packages(name, folder, top, python, tmp)
@@ -272,6 +288,17 @@ class Cache:
         if said.strip() != want:
             raise Wrong(f"a first answer: {said.strip()[:200]} instead of {want[:200]}")
         return want
+
+
+def _make(root, path):
+    """A directory in the root. What the base has there may be a link, which would lead to the host's."""
+    above = os.path.realpath(root) + os.path.dirname(path)
+    if os.path.realpath(above).rstrip("/") != above.rstrip("/"):
+        raise Failure(f"the base has a link on the way to {path}")
+    try:
+        os.mkdir(root + path)
+    except OSError as e:
+        raise Failure(f"the base has no place for {path}: {e.strerror}") from e
 
 
 def _python(root):

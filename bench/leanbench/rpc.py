@@ -5,19 +5,18 @@ slices of a second, so clients and daemon share its processors."""
 import os
 import subprocess
 
-from leanbench import machine, seedlings, turns
+from leanbench import machine, options, seedlings, turns
 from leanbench.workspace import Failure, progress
 
-PAPERS = True
 SLICE_S = 1
 COLUMNS = (("answer p50 us", ("answer_us", "p50"), lambda v: f"{v:.1f}"),
            ("answer p99 us", ("answer_us", "p99"), lambda v: f"{v:.1f}"))
 
 
 def add(sub, common):
-    s = sub.add_parser("rpc", parents=[common], help="empty requests to lean-forkd")
-    s.add_argument("--clients", default="1,2,4,8,10", metavar="N,...")
-    s.add_argument("--seconds", type=int, default=5, help="of each row, in slices of one")
+    s = sub.add_parser("rpc", parents=[common], help="empty requests to lean-forkd, without any seed")
+    s.add_argument("--clients", type=options.several(64), default="1,2,4,8,10", metavar="N,...")
+    s.add_argument("--seconds", type=options.at_least(1), default=5, help="of each row, in slices of one")
     s.set_defaults(way=["forkd"], criu=None)
 
 
@@ -61,21 +60,17 @@ def _measure(args, program, tickets, clients):
 
 
 def run(args, work):
-    counts = [int(n) for n in args.clients.split(",") if n.isdigit()]
-    if not counts or min(counts) < 1 or max(counts) > 64 or args.seconds < 1:
-        raise Failure("--clients are numbers from 1 to 64, as 1,2,4, and --seconds begins at 1")
     program, rows = seedlings.built("bench", "ping", "lean-bench-ping"), []
     with seedlings.Nursery(args, work) as nursery:
         if not program or not nursery.ways:
             return nursery.skipped or [dict(seedlings.SKIPPED, runtime="tls", skipped="lean-bench-ping is not built")]
         plain = os.path.join(work.path, "plain.sock")
-        nursery.daemons.append(seedlings.Daemon(seedlings.forkd(), plain,
-                                                ["--plain", "--listen", f"127.0.0.1:{machine.free_port()}"]))
-        parent = nursery.parent("parent", ["1"])
+        nursery.daemon(seedlings.forkd(), plain, ["--plain", "--listen", f"127.0.0.1:{machine.free_port()}"])
+        parent = nursery.parent("parent", seedlings.Memory(1))
         try:
             seeds = {"tls": nursery.seed(nursery.ways[0], parent)[0],
                      "plain": nursery.seed(seedlings.Way("plain", None, plain, plain), parent)[0]}
-            for n in counts:
+            for n in args.clients:
                 rows += _measure(args, program, {name: seed.ticket for name, seed in seeds.items()}, n)
             for seed in seeds.values():
                 seed.remove()

@@ -13,14 +13,14 @@ import tempfile
 import time
 import traceback
 
-from leanbench import machine
+from leanbench import leftovers, machine
 from leanbench.workspace import Failure
 
 TAG = "LEAN_BENCH_TAG"  # who gives one knows what to look for
 WAIT_S = 20
 HIDES = ("/run", "/dev/shm")  # what is there on the host isn't seen inside
 SIGNALS = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
-_tag = None
+_tag, _tag_is_chance = None, False
 
 
 def tag():
@@ -30,6 +30,8 @@ def tag():
 
 def _choose_tag():
     """It becomes a path: everything in those directories is removed in the end."""
+    global _tag_is_chance
+    _tag_is_chance = TAG not in os.environ
     name = os.environ.pop(TAG, None) or "leanbench-" + secrets.token_hex(5)
     if not re.fullmatch("[A-Za-z0-9][A-Za-z0-9-]{0,63}", name):
         raise Failure(f"{TAG}={name}: letters, digits and - only, at most 64")
@@ -45,6 +47,9 @@ def enter(args, prepare):
     for path in (getattr(args, "output", None), getattr(args, "cache", None)):
         if path and os.path.realpath(path).startswith(tuple(hidden + "/" for hidden in HIDES)):
             raise Failure(f"{path}: is not seen in the sandbox, choose a place outside of {' and '.join(HIDES)}")
+    for program in ("mount", "ip"):
+        if not shutil.which(program):
+            raise Failure(f"{program} is not installed, or not in PATH: the sandbox is made by it")
     _tag = _choose_tag()
     prepare()
     sys.stdout.flush()
@@ -67,6 +72,7 @@ def _outside():
     try:
         directory = tempfile.mkdtemp(prefix="lean-bench-")
         os.chmod(directory, 0o711)  # ordinary users run in there, too
+        leftovers.claim(directory, [_tag] if _tag_is_chance else [])
         signal.pthread_sigmask(signal.SIG_BLOCK, SIGNALS)
         child = os.fork()
         if child == 0:
@@ -120,6 +126,10 @@ def _inside(directory):
             subprocess.run(["mount", "-t", "tmpfs", "-o", "mode=" + mode, "tmpfs", path], check=True)
         subprocess.run(["ip", "link", "set", "lo", "up"], check=True)
         _fork_and_wait(True)
+    except (OSError, subprocess.CalledProcessError) as e:
+        why = e.strerror if isinstance(e, OSError) else f"{' '.join(e.cmd)}: status {e.returncode}"
+        print(f"lean-bench: the sandbox can't be made: {why} (it needs the privileges of a host's root)", file=sys.stderr)
+        os._exit(1)
     except BaseException:  # not to what the one outside would do with it
         traceback.print_exc()
         sys.stderr.flush()

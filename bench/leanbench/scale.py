@@ -1,16 +1,16 @@
 # SPDX-License-Identifier: Apache-2.0
 """scale: `run` by 1, 2, 4, ... processes at once; summed throughput. Runtimes take turns by slices of a second, each of
 which begins when all processes are ready, and ends for each with the run that it is at."""
-from leanbench import inprocess, turns
-from leanbench.workspace import KILLED, MARK, Failure, progress
+from leanbench import inprocess, options, turns
+from leanbench.workspace import KILLED, MARK, progress
 
 SLICE_S = 1
 
 
 def add(sub, common):
     s = sub.add_parser("scale", parents=[common], help="`run` by several processes at once")
-    s.add_argument("--seconds", type=int, default=5, help="of each row, in slices of one")
-    s.add_argument("--processes", default="1,2,4,8,16")
+    s.add_argument("--seconds", type=options.at_least(1), default=5, help="of each row, in slices of one")
+    s.add_argument("--processes", type=options.several(), default="1,2,4,8,16", metavar="N,...")
     s.add_argument("--no-inprocess", action="store_true", help="no liblean")
 
 
@@ -59,15 +59,12 @@ def _step(args, work, runners, config):
 
 
 def run(args, work):
-    counts = [int(n) for n in args.processes.split(",") if n.isdigit()]
-    if not counts or min(counts) < 1 or args.seconds < 1:
-        raise Failure("--processes are numbers from 1, as 1,2,4, and --seconds begins at 1")
     rows = []
-    runners = [work.new_runner(limit_s=args.timeout) for _ in range(max(counts))]
+    runners = [work.new_runner(limit_s=args.timeout) for _ in range(max(args.processes))]
     for config in work.configs(("default",)):
-        for n in counts:
+        for n in args.processes:
             rows += _step(args, work, runners[:n], config)
     if work.library and not args.no_inprocess:
-        for n in counts:
+        for n in args.processes:
             rows += inprocess.together(args, work, n)
     return rows

@@ -7,8 +7,8 @@ import os
 import re
 import subprocess
 
-from leanbench import stats
-from leanbench.workspace import MARK, Failure, progress
+from leanbench import options, stats
+from leanbench.workspace import MARK, Failure, call, progress
 
 EVENTS = "sched:sched_process_fork,sched:sched_process_exec,sched:sched_process_exit"
 LINE = re.compile(r"\s*\S+\s+(\d+)\s+([\d.]+):\s+sched:sched_process_(\w+): (.*)")
@@ -21,14 +21,13 @@ SPANS = (("spawn", "begin", "exec", "the caller's vfork until the runtime is exe
          ("clean up", "gone", "end", "until the runtime has ended"))
 
 
-def _record(argv, runs, data):
+def _record(argv, runs, data, limit_s):
     loop = 'i=0; while [ $i -lt $N ]; do "$@" </dev/null >/dev/null || [ $? = $MARK ] || exit 1; ' \
            'i=$((i+1)); done'
-    done = subprocess.run(["perf", "record", "-q", "-o", data, "-e", EVENTS, "--", "sh", "-c", loop,
-                           "sh", *argv], env={**os.environ, "N": str(runs), "MARK": str(MARK)},
-                          capture_output=True, text=True, check=False)
+    done = call(["perf", "record", "-q", "-o", data, "-e", EVENTS, "--", "sh", "-c", loop, "sh", *argv], limit_s,
+                env={**os.environ, "N": str(runs), "MARK": str(MARK)}, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE)
     if done.returncode != 0:
-        raise Failure("perf record: " + " ".join(done.stderr.split()[-20:]))
+        raise Failure("perf record: " + " ".join(done.stderr.decode(errors="replace").split()[-20:]))
     return subprocess.run(["perf", "script", "-i", data, "-F", "comm,tid,time,event,trace"],
                           capture_output=True, text=True, check=True).stdout
 
@@ -70,20 +69,21 @@ def _marks(text):
 
 def add(sub, common):
     s = sub.add_parser("stages", parents=[common], help="where the time of a `run` goes (perf)")
-    s.add_argument("--runs", type=int, default=200)
+    s.add_argument("--runs", type=options.at_least(1), default=200)
     s.set_defaults(turns=False) # perf records one at a time
 
 
 def run(args, work):
     rows = []
+    runtimes = [r for r in work.runtimes if r.name == "lean-runtime" or r.name.startswith("floor")]
+    if not runtimes:
+        raise Failure("stages are of lean-runtime and the floors")
     for config in work.configs(("default",)):
-        for runtime in work.runtimes:
-            if runtime.name != "lean-runtime" and not runtime.name.startswith("floor"):
-                continue
+        for runtime in runtimes:
             progress(f"stages: {runtime.name}, {config}")
             argv = work.run_command(runtime, config)
             work.runner.run(argv)
-            runs = _marks(_record(argv, args.runs, work.program("perf.data")))
+            runs = _marks(_record(argv, args.runs, work.program("perf.data"), args.timeout * args.runs))
             for name, start, end, what in SPANS:
                 values = [r[end] - r[start] for r in runs if start in r and end in r]
                 if values:

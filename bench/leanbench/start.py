@@ -4,19 +4,26 @@ import os
 import re
 import subprocess
 
-from leanbench import inprocess, results, stats, turns
-from leanbench.workspace import KILLED, MARK, progress
+from leanbench import inprocess, options, results, stats, turns
+from leanbench.workspace import KILLED, MARK, call, progress
 
 BATCH = 5  # back-to-back runs of one runtime before the next has its turn
 
 
-def _syscalls(work, argv):
+def _watched(work, argv):
+    """The status of a command under strace or perf; None if it hangs: under these, a command may that does not hang without them."""
+    try:
+        return call(argv, work.args.timeout, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL).returncode
+    except subprocess.TimeoutExpired:
+        work.remove_containers()
+        return None
+
+
+def syscalls(work, argv, want=MARK):
+    """Of a command and what it starts; None if they can't be counted."""
     out = os.path.join(work.path, "strace.out")
     try:
-        done = subprocess.run(["strace", "-f", "-c", "-o", out, *argv],
-                              stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL,
-                              stderr=subprocess.DEVNULL, check=False)
-        if done.returncode != MARK:
+        if _watched(work, ["strace", "-f", "-c", "-o", out, *argv]) != want:
             return None
         with open(out, encoding="utf-8") as f:
             total = [line.split() for line in f if line.rstrip().endswith(" total")]
@@ -28,10 +35,7 @@ def _syscalls(work, argv):
 def _instructions(work, argv):
     out = os.path.join(work.path, "perf.out")
     try:
-        done = subprocess.run(["perf", "stat", "-x,", "-e", "instructions:u", "-o", out, "--",
-                               *argv], stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL,
-                              stderr=subprocess.DEVNULL, check=False)
-        if done.returncode != MARK:
+        if _watched(work, ["perf", "stat", "-x,", "-e", "instructions:u", "-o", out, "--", *argv]) != MARK:
             return None
         with open(out, encoding="utf-8") as f:
             found = re.search(r"^(\d+),.*instructions", f.read(), re.M)
@@ -79,13 +83,13 @@ def measure(args, work, commands, isolated):
 
 def add(sub, common):
     s = sub.add_parser("start", parents=[common], help="a whole `run`, isolated and back to back")
-    s.add_argument("--runs", type=int, default=200)
-    s.add_argument("--gap-ms", type=int, default=150, help="pause before each isolated start")
-    s.add_argument("--touch-mb", type=int, default=1024, metavar="N",
+    s.add_argument("--runs", type=options.at_least(1), default=200)
+    s.add_argument("--gap-ms", type=options.at_least(0), default=150, help="pause before each isolated start")
+    s.add_argument("--touch-mb", type=options.at_least(0), default=1024, metavar="N",
                    help="liblean also out of a process that uses N MB (0: not)")
     s.add_argument("--no-inprocess", action="store_true", help="no liblean")
     s.add_argument("--no-counts", action="store_true", help="no strace, no perf")
-    s.add_argument("--host-mounts", type=int, default=0, metavar="N",
+    s.add_argument("--host-mounts", type=options.at_least(0), default=0, metavar="N",
                    help="bring the host's mounts up to N (in a mount namespace of our own)")
 
 
@@ -105,7 +109,7 @@ def run(args, work):
                 continue
             commands[runtime.name] = argv
             counts[runtime.name] = {} if args.no_counts else {
-                "syscalls": _syscalls(work, argv), "instructions_user": _instructions(work, argv)}
+                "syscalls": syscalls(work, argv), "instructions_user": _instructions(work, argv)}
         for isolated in (False, True): # the quick one first: its table is there within a minute
             samples = measure(args, work, commands, isolated)
             measured = [_row(args, r, config, "isolated" if isolated else "back-to-back",

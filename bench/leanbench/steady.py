@@ -4,7 +4,7 @@ import glob
 import os
 import time
 
-from leanbench import stats
+from leanbench import options, stats
 from leanbench.workspace import MARK, progress
 
 
@@ -24,9 +24,13 @@ def _host():
             "processes": len(glob.glob("/proc/[0-9]*"))}
 
 
+def _entries(state):
+    return len(os.listdir(state)) if os.path.isdir(state) else 0  # a runtime that does nothing makes none
+
+
 def add(sub, common):
     s = sub.add_parser("steady", parents=[common], help="one start after the other, for minutes")
-    s.add_argument("--minutes", type=int, default=10)
+    s.add_argument("--minutes", type=options.at_least(1), default=10)
     s.set_defaults(turns=False) # one after the other, minutes apart
 
 
@@ -45,7 +49,8 @@ def run(args, work):
                 rows.append({"runtime": runtime.name, "config": config,
                              "mode": f"minute {minute + 1}", "runs": len(samples),
                              "failed": len(samples) - len(good),
-                             "state_entries": len(os.listdir(work.state(runtime)))
-                             if runtime.oci else 0,
+                             "state_entries": _entries(work.state(runtime)) if runtime.oci else 0,
                              **({"wall_us": stats.summary(good)} if good else {}), **_host()})
+                if len(good) < len(samples):
+                    rows[-1]["error"] = " ".join(work.runner.last_error())
     return rows

@@ -1,14 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What the benchmarks of many steps have in common: the order of turns, and what a step that was begun again keeps."""
-import random
+"""What the benchmarks of many steps have in common: what may be compared, and what a step that was begun again keeps."""
 import time
-
-
-def orders(members, count, seed):
-    """For each turn one, at random: nobody always runs after the same one. The same for the same seed."""
-    rng = random.Random(seed)
-    for _ in range(count):
-        yield rng.sample(members, len(members))
 
 
 def comparable(row, other):

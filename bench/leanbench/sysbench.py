@@ -11,7 +11,7 @@ import signal
 import subprocess
 import tempfile
 
-from leanbench import cache, configs, neighbours, results, stats, steps, trees
+from leanbench import cache, configs, neighbours, options, results, stats, steps, trees, turns
 from leanbench.workspace import Failure, progress
 
 PROGRAM = "/usr/bin/sysbench"
@@ -33,7 +33,6 @@ _MORE = {"cpu": {"events_per_second": rf"events per second:\s+{_NUMBER}$"}, "thr
          "file": _FILE}
 _PREPARED = {"written_mib_per_second": rf"[0-9]+ bytes written in [0-9.]+ seconds \({_NUMBER} MiB/sec\)\.$"}
 FIRST_LINE = re.compile(r"^(sysbench [0-9]+\.[0-9]+\.[0-9]+)", re.M)
-PAPERS = True
 
 
 def _shown(value):
@@ -254,7 +253,7 @@ class Bench:
     def measure(self, config, test):
         candidates = self.candidates(config)
         taken = {}
-        for i, order in enumerate(steps.orders(candidates, self.args.runs, f"{config} {test}")):
+        for i, order in enumerate(turns.orders(candidates, self.args.runs, f"{config} {test}")):
             for candidate in order:
                 progress(f"sysbench: {config}, {test}, {candidate.name}, {i + 1} of {self.args.runs}")
                 turn = self._file_turn(candidate) if test == "file" else \
@@ -293,8 +292,8 @@ def _add_ratios(rows):
 def add(sub, common):
     s = sub.add_parser("sysbench", parents=[common],
                        help="cpu, threads, memory, file I/O on the host and in containers")
-    s.add_argument("--runs", type=int, default=5)
-    s.add_argument("--seconds", type=int, default=0, metavar="N",
+    s.add_argument("--runs", type=options.at_least(1), default=5)
+    s.add_argument("--seconds", type=options.at_least(0), default=0, metavar="N",
                    help="for each run of sysbench (default: 10 for cpu and file, 20 for threads and memory)")
     s.add_argument("--test", action="append", choices=tuple(TESTS), help="repeatable; default: all")
     s.add_argument("--no-host", action="store_true", help="containers alone")
@@ -304,7 +303,7 @@ def add(sub, common):
                    help="whose sysbench: Debian's, by mmdebstrap; the host's with its libraries; or that of a "
                         "root file system (default: debian)")
     s.add_argument("--cache", metavar="DIR", help=f"where Debian's is kept (default: {cache.default()})")
-    s.add_argument("--patience", type=int, default=300, metavar="N",
+    s.add_argument("--patience", type=options.at_least(1), default=300, metavar="N",
                    help="seconds after which a run that should have ended has failed")
 
 
@@ -317,8 +316,6 @@ def _root(args, work):
 
 
 def run(args, work):
-    if args.runs < 1 or args.seconds < 0 or args.patience < 1:
-        raise Failure("--runs and --patience begin at 1, --seconds at 0")
     if any(r.name.startswith("floor") for r in work.runtimes):
         raise Failure("a floor runs no sysbench")
     tests = list(dict.fromkeys(args.test or TESTS))

@@ -7,17 +7,15 @@ per_second counts the rounds of all N, from the common start until the last one'
 there at the same time, paused, and take turns of some rounds, in an order of chance. `freezer` are the first runtime's
 containers by the control group alone: what no runtime can be faster than."""
 import functools
-import json
 import os
 import shutil
 import signal
 import subprocess
 import time
 
-from leanbench import configs, functions, machine, results, roots, stats, steps
+from leanbench import functions, machine, options, results, roots, start, stats, steps, turns
 from leanbench.workspace import Failure, progress
 
-PAPERS = True
 READY_S, READY_EACH_S = 120, 5
 SOON_NS = 5_000_000  # until all processes have heard when to begin
 ROUNDS = 10  # that the slowest does in a turn, at least
@@ -128,20 +126,9 @@ class Fleet:
         return os.path.join(self.step.work.path, "bundles", ident)
 
     def _bundle(self, ident):
-        step = self.step
-        path = self._bundle_path(ident)
-        configs.write(step.config, path, ident, step.root.args)
-        file = os.path.join(path, "config.json")
-        with open(file, encoding="utf-8") as f:
-            config = json.load(f)
+        step, path = self.step, self._bundle_path(ident)
         os.makedirs(self.sockets(ident))
-        config["root"] = {"path": step.root.path, "readonly": True}
-        config["process"]["env"] = step.root.env
-        config["linux"]["cgroupsPath"] = "/lean-bench/" + ident
-        config["mounts"].append({"destination": "/run/function", "type": "bind", "source": self.sockets(ident),
-                                 "options": ["rbind", "rprivate", "nosuid", "nodev"]})
-        with open(file, "w", encoding="utf-8") as f:
-            json.dump(config, f)
+        step.root.bundle(path, step.config, ident, step.root.args, self.sockets(ident), "/lean-bench/" + ident)
         return path
 
     def _command(self, *words):
@@ -231,18 +218,10 @@ class Fleet:
         if not self.runtime or self.problem:
             return
         for word in ("resume", "pause"):
-            out = os.path.join(self.step.work.path, "strace.out")
-            try:
-                done = subprocess.run(["strace", "-f", "-c", "-o", out, *self._command(word, self.idents[0])],
-                                      stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL,
-                                      timeout=60, check=False)
-                with open(out, encoding="utf-8") as f:
-                    total = [line.split() for line in f if line.rstrip().endswith(" total")]
-            except (OSError, subprocess.TimeoutExpired):
+            count = start.syscalls(self.step.work, self._command(word, self.idents[0]), 0)
+            if count is None:
                 return
-            if done.returncode or not total:
-                return
-            self.counts[word + "_syscalls"] = int(total[-1][3])
+            self.counts[word + "_syscalls"] = count
         self.counts["syscalls"] = sum(self.counts.values())
 
     def _delete(self, ident):
@@ -376,10 +355,10 @@ class Step:
     def _turns(self):
         fleets = self.fleets + ([self.floor] if self.floor else [])
         self.slice = self._slice(fleets)
-        turns = max(2, round(self.args.seconds / self.slice))
-        for i, order in enumerate(steps.orders(fleets, turns, self.root.name)):
+        count = max(2, round(self.args.seconds / self.slice))
+        for i, order in enumerate(turns.orders(fleets, count, self.root.name)):
             for fleet in order:
-                self.say(f"{fleet.name}, turn {i + 1} of {turns}")
+                self.say(f"{fleet.name}, turn {i + 1} of {count}")
                 fleet.attempt(fleet.turn, self.slice)
         if not self.args.no_counts:
             for fleet in self.fleets:
@@ -434,9 +413,12 @@ class Step:
 def add(sub, common):
     s = sub.add_parser("warm", parents=[common], help="requests to containers that are paused in between")
     functions.options(s)
-    s.add_argument("--containers", default="1,4,24", metavar="N,...", help="how many at once (default: %(default)s)")
-    s.add_argument("--seconds", type=float, default=10, help="of measuring for each row (default: %(default)s)")
-    s.add_argument("--slice", type=float, default=1, help="seconds of a turn, at least (default: %(default)s)")
+    s.add_argument("--containers", type=options.several(), default="1,4,24", metavar="N,...",
+                   help="how many at once (default: %(default)s)")
+    s.add_argument("--seconds", type=options.at_least(0.01, float), default=10,
+                   help="of measuring for each row (default: %(default)s)")
+    s.add_argument("--slice", type=options.at_least(0.01, float), default=1,
+                   help="seconds of a turn, at least (default: %(default)s)")
     s.add_argument("--no-inprocess", action="store_true", help="no liblean")
     s.add_argument("--no-freezer", action="store_true", help="no floor")
     s.add_argument("--no-counts", action="store_true", help="no strace")
@@ -451,21 +433,17 @@ def _measure(args, work, kept, config, name, containers):
 
 
 def run(args, work):
-    try:
-        counts = [int(n) for n in args.containers.split(",")]
-    except ValueError as e:
-        raise Failure(f"--containers {args.containers}: numbers with commas between") from e
-    if min(counts) < 1 or args.slice <= 0 or args.seconds <= 0:
-        raise Failure("--containers, --seconds and --slice are more than 0")
+    if args.no_inprocess or not work.library:
+        work.oci()
     work.compile_warm()
     names = args.function or roots.NAMES
     chosen = work.configs(("default",))
-    journal = results.Journal(args, work, len(chosen) * len(names) * len(counts))
+    journal = results.Journal(args, work, len(chosen) * len(names) * len(args.containers))
     steps.again(journal)
     with roots.Cache(args.cache, args.base) as kept:
         for config in chosen:
             for name in names:
-                for n in counts:
+                for n in args.containers:
                     measure = functools.partial(_measure, args, work, kept, config, name, n)
                     journal.step(f"{name}, {config}, {n} containers", steps.timed(measure))
     return journal.end() + work.left_out()

@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """The programs, bundles and runtimes of one benchmark run, in a directory that goes away."""
+import contextlib
 import os
 import re
 import secrets
@@ -10,7 +11,7 @@ import sys
 import tempfile
 import time
 
-from leanbench import configs, machine, neighbours
+from leanbench import configs, leftovers, machine, neighbours
 
 BENCH = os.path.dirname(os.path.dirname(os.path.realpath(__file__)))
 MARK = 7  # the exit status that only a process in the container gives
@@ -22,6 +23,7 @@ NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9_.-]{0,40}")  # becomes a part of paths
 AWKWARD = re.compile(r"[^A-Za-z0-9/_.+@=-]")  # in paths: mount options and configurations take these for their own
 TIMEOUT_S = 60
 CLOSE_S = 10
+SIGNALS = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
 KILLED = 256 + signal.SIGKILL  # a status, if a command took too long
 
 
@@ -43,6 +45,22 @@ def progress(text, step=False):
     sys.stderr.flush()
 
 
+def end_group(process):
+    """What a process that began a session has started and left alone there, itself included."""
+    with contextlib.suppress(ProcessLookupError):
+        os.killpg(process.pid, signal.SIGKILL)
+
+
+def call(argv, limit_s, **how):
+    """As subprocess.run, but when it returns, or raises, nothing is left of what argv has started in its session."""
+    with subprocess.Popen(argv, stdin=subprocess.DEVNULL, start_new_session=True, **how) as process:
+        try:
+            said, errors = process.communicate(timeout=limit_s or None)
+        finally:
+            end_group(process)
+    return subprocess.CompletedProcess(argv, process.returncode, said, errors)
+
+
 class Runner:
     """The timing program: see runner.c for the protocol."""
 
@@ -56,15 +74,24 @@ class Runner:
 
     def _ask(self, argv, *numbers):
         head = " ".join(str(n) for n in (*numbers, self.limit_s, len(argv))) + "\n"
-        self.process.stdin.write(head.encode() + b"".join(a.encode() + b"\0" for a in argv))
-        self.process.stdin.flush()
+        try:
+            self.process.stdin.write(head.encode() + b"".join(a.encode() + b"\0" for a in argv))
+            self.process.stdin.flush()
+        except BrokenPipeError:
+            raise self._ended() from None
+
+    def _ended(self):
+        status = self.process.wait()
+        why = f"status {status}" if status >= 0 else f"signal {-status}"
+        return Failure(f"runner, which times the commands, ended early: {why}: " +
+                       ("was there enough memory? (dmesg)" if status == -signal.SIGKILL else "begin again"))
 
     def _answer(self):
         lines = []
         while True:
             line = self.process.stdout.readline()
             if not line:
-                raise Failure("the runner ended")
+                raise self._ended()
             if line == b"\n":
                 return lines
             lines.append([int(word) for word in line.split()])
@@ -91,13 +118,13 @@ class Runner:
             return []
 
     def close(self):
-        """What it is at may end, but not take for ever."""
-        self.process.stdin.close()
-        try:
+        """What it is at may end, but not take for ever; what a command that was killed has started goes, too."""
+        with contextlib.suppress(BrokenPipeError): # it has ended, with a question unread
+            self.process.stdin.close()
+        with contextlib.suppress(subprocess.TimeoutExpired):
             self.process.wait(CLOSE_S)
-        except subprocess.TimeoutExpired:
-            os.killpg(self.process.pid, signal.SIGKILL)
-            self.process.wait()
+        end_group(self.process)
+        self.process.wait()
 
 
 def _built(name):
@@ -120,13 +147,16 @@ class Runtime:
         self.oci = name not in NOT_OCI
         self.lean = name == "lean" # lean-runtime with its profile
         self.options = ["--lean"] if self.lean else []
+        self.began = machine.digest(path)  # what is measured is to be this one until the end
 
     def version(self):
         if self.name.startswith("floor"):
             return "bench/floor.c"
-        done = subprocess.run([self.path, "--version"], capture_output=True, text=True,
-                              check=False)
-        return " ".join(done.stdout.split("\n")[0].split())
+        try:
+            done = call([self.path, "--version"], CLOSE_S, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL)
+        except (OSError, subprocess.TimeoutExpired):
+            return "it does not say" # no reason to lose what was measured
+        return " ".join(done.stdout.decode(errors="replace").split("\n")[0].split())[:200]
 
 
 class Workspace:
@@ -145,8 +175,11 @@ class Workspace:
         if not NAME.fullmatch(self.tag):
             raise Failure(f"LEAN_BENCH_TAG {self.tag!r}: letters, digits and _.- alone")
         self.parent = f"lean-bench-{self.tag}"
-        self.path = tempfile.mkdtemp(prefix="lean-bench-")
+        self.path = tempfile.mkdtemp(prefix=leftovers.PREFIX)
         try:
+            words = [os.path.basename(self.path)[len(leftovers.PREFIX):], neighbours.lxc_cgroup()]
+            # A word of chance is nobody else's; who gives one knows what to look for.
+            leftovers.claim(self.path, words if os.environ.get("LEAN_BENCH_TAG") else [self.tag, *words])
             # Runtimes keep their state in /run, which is a tmpfs, but not on every machine.
             self.run_dir = os.path.join(self.path, "run")
             os.mkdir(self.run_dir)
@@ -167,11 +200,19 @@ class Workspace:
             raise
         return self
 
-    def __exit__(self, stopped_by, *_):
+    def __exit__(self, *_):
+        # What is made has to be taken away, which takes seconds: also by programs that ^C would end.
+        before = {number: signal.signal(number, signal.SIG_IGN) for number in SIGNALS}
+        try:
+            self._remove()
+        finally:
+            for number, handler in before.items():
+                signal.signal(number, handler)
+
+    def _remove(self):
         for runner in self.runners:
             runner.close()
-        if stopped_by: # else everything has ended, and was looked at
-            self.remove_containers()
+        self.remove_containers() # those that were stopped half-way, and of commands that failed
         # Never into a mount that a failed runtime left behind.
         self._drain()
         subprocess.run(["umount", "-l", self.run_dir], check=False)
@@ -199,25 +240,25 @@ class Workspace:
         flags = {"true": ["-Os", "-static", "-nostdlib", "-ffreestanding", "-fno-stack-protector"],
                  "runner": ["-O2", "-static"], "floor": ["-O2", "-static"]}
         for name, options in flags.items():
-            self._compile_one(name, *options)
+            self.compile(name, *options)
         self.library = _library()
         if self.library:
-            self._compile_one("inprocess", *self._with_library())
+            self.compile("inprocess", *self._with_library())
 
     def _with_library(self):
         return ["-O2", "-static", "-I", os.path.join(os.path.dirname(BENCH), "include"), self.library]
 
-    def _compile_one(self, name, *options):
-        """A library among the options comes after the source."""
+    def compile(self, name, *options):
+        """A library among the options comes after the source. A compiler that is killed leaves files in TMPDIR."""
         options, libraries = ([o for o in options if o.endswith(".a") == last] for last in (False, True))
         subprocess.run([os.environ.get("CC", "cc"), "-std=gnu17", "-D_GNU_SOURCE", *options, "-o", self.program(name),
-                        os.path.join(BENCH, name + ".c"), *libraries], check=True)
+                        os.path.join(BENCH, name + ".c"), *libraries], check=True, env={**os.environ, "TMPDIR": self.path})
 
     def compile_warm(self):
-        self._compile_one("warm", *(["-DWITH_LIBLEAN", *self._with_library()] if self.library else ["-O2", "-static"]))
+        self.compile("warm", *(["-DWITH_LIBLEAN", *self._with_library()] if self.library else ["-O2", "-static"]))
 
     def compile_seedling(self):
-        self._compile_one("seedling", "-O2", "-static")
+        self.compile("seedling", "-O2", "-static")
 
     def new_runner(self, output=None, limit_s=0):
         runner = Runner(self.program("runner"),
@@ -251,6 +292,13 @@ class Workspace:
                 raise Failure(f"{name}: not found")
             else:
                 self.missing.append(name)
+        return found
+
+    def oci(self):
+        """Where a container has a life, and not only a `run`."""
+        found = [r for r in self.runtimes if r.oci]
+        if not found:
+            raise Failure(f"{self.args.command} is of OCI runtimes, and there is none: --runtime NAME=PATH names one")
         return found
 
     def left_out(self, **more):
@@ -295,17 +343,26 @@ class Workspace:
         return ident
 
     def remove_containers(self):
-        """What was stopped or killed half-way, in whatever state it is."""
-        for ident, runtime in self.idents.items():
-            try:
-                if runtime.oci:
-                    subprocess.run([runtime.path, *runtime.options, "--root", self.state(runtime), "delete", "--force",
-                                    ident], stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL,
-                                   stderr=subprocess.DEVNULL, timeout=CLOSE_S, check=False)
-                else:
-                    neighbours.stop(self, runtime, ident)
-            except (OSError, subprocess.TimeoutExpired):
-                pass
+        """What was stopped or killed half-way, in whatever state it is. A runtime that hangs is not waited for twice."""
+        hanging = set()
+        for ident, runtime in list(self.idents.items()):
+            if runtime.path not in hanging and not self.remove_container(ident):
+                hanging.add(runtime.path)
+
+    def remove_container(self, ident):
+        """False if that takes too long."""
+        runtime = self.idents[ident]
+        try:
+            if runtime.oci:
+                call([runtime.path, *runtime.options, "--root", self.state(runtime), "delete", "--force", ident], CLOSE_S,
+                     stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+            else:
+                neighbours.stop(self, runtime, ident)
+        except subprocess.TimeoutExpired:
+            return False
+        except OSError:
+            pass
+        return True
 
     def run_command(self, runtime, config, name="run"):
         """argv of a whole `run`: exits with MARK."""

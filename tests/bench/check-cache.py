@@ -61,7 +61,7 @@ def make(number):
             f.write(f"{number}\n")
         return write(*args)
     images._write_layer = counted
-    store = types.SimpleNamespace(chosen=os.path.join(TOP, "both"), _make=images.Images._make)
+    store = types.SimpleNamespace(chosen=os.path.join(TOP, "both"), _facts=images.Images._facts, _make=images.Images._make)
     layer, facts = images.Images._data(store, "files-1000")
     assert facts["shown"].startswith("1000 4096000 ") and os.path.getsize(layer) > 4096000
 

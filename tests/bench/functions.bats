@@ -9,7 +9,7 @@ setup_file() {
 	"$BATS_TEST_DIRNAME/../lib/mkpython" base
 	tar -C base -cf base.tar .
 	"$BATS_TEST_DIRNAME/../rootfs/mkimage" layout base.tar
-	rm -rf base base.tar
+	rm -rf base
 }
 
 # functions NAME...: makes them, without the network.
@@ -35,6 +35,22 @@ functions() {
 	stat -c '%i %Z' "$root" | diff before -
 	# nothing but them, the lock and the base's tree
 	[ "$(find cache/functions -mindepth 1 -maxdepth 1 | wc -l)" = 4 ]
+}
+
+@test "a base whose links lead out: nothing is made on the host" {
+	local name
+	mkdir outside
+	for name in run function; do
+		rm -rf links cache layout
+		mkdir links
+		ln -s "$PWD/outside" "links/$name"
+		tar -C links -cf links.tar "$name"
+		"$BATS_TEST_DIRNAME/../rootfs/mkimage" layout "$BATS_FILE_TMPDIR/base.tar,links.tar"
+		"$BENCH" functions --runtime lean-runtime --cache "$PWD/cache" --base "oci:$PWD/layout" --function helloworld \
+			--output out.json >out.txt 2>err.txt </dev/null || true
+		[ -z "$(ls outside)" ]
+		assert_rows 1 '.[0].skipped | test("the base has (a link on the way to|no place for) /")'
+	done
 }
 
 @test "another function is another root, and a wrong answer is none" {

@@ -102,6 +102,10 @@ begin_and_kill() {
 	journal 2 none/out.json
 	[ "$status" = 1 ]
 	[ "$stderr" = "journal: --output none/out.json: there is no directory none" ]
+	journal 2 /proc/out.json
+	[ "$status" = 1 ]
+	[ -z "$output" ]
+	[[ $stderr == "journal: --output /proc/out.json: can't write to /proc: "* ]]
 	mkdir out.json.partial
 	journal 2 out.json
 	[ "$status" = 1 ]
@@ -145,6 +149,32 @@ begin_and_kill() {
 	wait "$pid" || true
 	[ "$status" = 1 ]
 	[ "$stderr" = "journal: out.json.partial: another lean-bench writes it" ]
+}
+
+@test "a journal that is a link, or another user's, is one clear error, and stays as it is" {
+	echo mine >victim
+	ln -s victim out.json.partial
+	journal 2 out.json
+	[ "$status" = 1 ]
+	[ "$stderr" = "journal: out.json.partial: is a link" ]
+	rm out.json.partial
+	ln victim out.json.partial
+	journal 2 out.json
+	[ "$status" = 1 ]
+	[[ $stderr == "journal: out.json.partial: is not a file of yours alone: remove it"* ]]
+	[ "$(cat victim)" = mine ]
+	rm out.json.partial
+	begin_and_kill 2 2
+	chown 1000 out.json.partial
+	journal 2 out.json
+	[ "$status" = 1 ]
+	[ -z "$output" ]
+	[[ $stderr == "journal: out.json.partial: is not a file of yours alone: remove it"* ]]
+	rm out.json.partial
+	mkfifo out.json.partial
+	journal 2 out.json
+	[ "$status" = 1 ]
+	[[ $stderr == "journal: out.json.partial: "* ]]
 }
 
 @test "a command that keeps no steps leaves those of another" {

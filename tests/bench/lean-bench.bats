@@ -82,6 +82,81 @@ program() {
 	assert_rows 16 'map(select(.runtime == "lean-runtime")) | all(.ratio_p50 == 1)'
 }
 
+@test "numbers that make no sense are refused by their option's name, before anything is made" {
+	local words
+	while read -r words; do
+		# shellcheck disable=SC2086 # words
+		run --separate-stderr "$BENCH" $words
+		[ "$status" = 2 ]
+		[[ ${stderr_lines[-1]} == "lean-bench ${words%% *}: error: argument --"* ]] || { echo "$words: $stderr" >&2; return 1; }
+	done <<-END
+		floor --runs 0
+		start --runs -1
+		start --gap-ms -1
+		start --host-mounts many
+		start --timeout -1
+		exec --runs 0
+		steady --minutes 0
+		ablation --runs 0
+		stages --runs 1.5
+		counts --runs 0
+		compare a b --runs 1
+		scale --processes 1,two
+		scale --processes 0
+		scale --seconds 0
+		peak --processes 1,,2
+		rpc --clients 65
+		warm --containers 0
+		warm --seconds nan
+		warm --slice 0
+		sysbench --patience 0
+		lifecycle --runs 0
+	END
+}
+
+@test "where nothing could be measured that is an error, and no empty table" {
+	run --separate-stderr "$BENCH" exec --runtime floor
+	[ "$status" = 1 ]
+	[[ $stderr == "lean-bench: exec is of OCI runtimes, and there is none: "* ]]
+	run --separate-stderr "$BENCH" warm --runtime floor --no-inprocess
+	[ "$status" = 1 ]
+	[[ $stderr == "lean-bench: warm is of OCI runtimes, and there is none: "* ]]
+	run --separate-stderr "$BENCH" stages --runtime crun=/bin/true
+	[ "$status" = 1 ]
+	[ "$stderr" = "lean-bench: stages are of lean-runtime and the floors" ]
+}
+
+@test "a program that is missing, or fails, is one clear error" {
+	local python
+	python=$(python3 -c "import sys; print(sys.executable)")
+	mkdir programs
+	run --separate-stderr env PATH="$PWD/programs" "$python" "$BENCH" floor
+	[ "$status" = 1 ]
+	[ "$stderr" = "lean-bench: mount: not installed, or not in PATH" ]
+	run --separate-stderr env PATH="$PWD/programs" "$python" "$BENCH" lifecycle
+	[ "$status" = 1 ]
+	[[ $stderr == "lean-bench: mount is not installed, or not in PATH: "* ]]
+	for p in mount umount rm git; do ln -s "$(command -v $p)" programs/$p; done
+	run --separate-stderr env PATH="$PWD/programs" "$python" "$BENCH" floor
+	[ "$status" = 1 ]
+	[ "$stderr" = "lean-bench: cc: not installed, or not in PATH" ]
+	run --separate-stderr env CC=/bin/false "$BENCH" floor
+	[ "$status" = 1 ]
+	[[ $stderr == "lean-bench: /bin/false "*": status 1" ]]
+}
+
+@test "a full disk at the end: there is a table, and one clear error" {
+	mkdir small
+	mount -t tmpfs -o size=4k tmpfs small
+	run --separate-stderr "$BENCH" floor --runs 1 --output small/out.json
+	ls small >left
+	umount small
+	[ "$status" = 1 ]
+	[[ $output == *"clone"* ]]
+	[[ $stderr == *"lean-bench: small/out.json: No space left on device" ]]
+	[ ! -s left ]
+}
+
 @test "what is to stay can't be below /mnt where that is covered" {
 	run --separate-stderr "$BENCH" counts --output /mnt/out.json
 	[ "$status" = 1 ]

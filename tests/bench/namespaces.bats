@@ -33,7 +33,7 @@ STALE=(LEAN_BENCH_NAMESPACE=1 LEAN_BENCH_SANDBOX=inside)
 	cat >try <<-'SH'
 		mount -t tmpfs tmpfs /sys/fs/cgroup
 		mkdir -p /sys/fs/cgroup/cpu/there
-		! LEAN_BENCH_TAG=$1 "$2" lifecycle --manager none --runs 1 --cache "$PWD/cache" </dev/null >out.txt 2>err.txt
+		! LEAN_BENCH_TAG=$1 "$2" lifecycle --manager none --runs 1 --cache "$PWD/cache" </dev/null >out.txt 2>err.txt || exit 1
 		[ -d /sys/fs/cgroup/cpu/there ]
 	SH
 	local tag

@@ -79,6 +79,15 @@ refuse() {
 	python3 "$CHECK" out/report.html --svgs 1 --text "scale: default: in process: by processes" --text "other hardware" --text 5,665
 }
 
+@test "the last number in the mode is the axis, and what is before it is named once" {
+	result peak.json peak '[]' '.results = [("1 MB", "json") as $seed | range(1; 4) | {runtime: "fork", config: "default",
+		mode: "\($seed), \(.) processes", processes: ., runs: 9, failed: 0, per_second: (1000 * .)}
+		| if $seed == "json" then .function = $seed else .mb = 1 end]'
+	report peak.json
+	[ "$status" = 0 ]
+	python3 "$CHECK" out/report.html --svgs 2 --text "peak: default: 1 MB: by processes" --text "peak: default · json: by processes"
+}
+
 @test "results of other machines or commits have sections of their own" {
 	result a.json start "$START"
 	result b.json start "$START" '.machine.cpu = "Another Processor"'
@@ -154,6 +163,28 @@ refuse() {
 	report odd.json
 	[ "$status" = 0 ] || { echo "$stderr" >&2; return 1; }
 	python3 "$CHECK" out/report.html --text 1,234 --text unknown
+}
+
+@test "figures that are too far apart for an axis are in the table alone" {
+	result tiny.json start "$START"
+	sed -i 's/"p50": 617/"p50": 5e-324/; s/"min": 4000/"min": -1e308/; s/"p50": 5678/"p50": 1e308/; s/"p99": 9000/"p99": 1e308/' tiny.json
+	report tiny.json
+	[ "$status" = 0 ] || { echo "$stderr" >&2; return 1; }
+	[[ $stderr == *"no figure, see the table"* ]]
+	[[ $stderr != *Traceback* ]]
+	python3 "$CHECK" out/report.html --text 1,234
+}
+
+@test "a link that waits beside the report leads nowhere" {
+	result start.json start "$START"
+	mkdir out
+	echo mine >victim
+	for name in report.html.new report.md.new report.html; do ln -s ../victim "out/$name"; done
+	report start.json --no-plots
+	[ "$status" = 0 ]
+	[ "$(cat victim)" = mine ]
+	[ -f out/report.html ]
+	[ ! -L out/report.html ]
 }
 
 @test "results of every command that only has this to show: floor and what isn't known yet" {

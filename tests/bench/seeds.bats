@@ -29,7 +29,7 @@ wrap() {
 	seeds prepare --mb 1,2 --runs 2 --way fork --way forkd --way forkd-background
 	assert_rows 6 'map(.mode) | unique == ["1 MB", "2 MB"]'
 	assert_rows 6 'map(.runtime) | unique == ["fork", "forkd", "forkd-background"]'
-	assert_rows 6 'all(.failed == 0 and .runs == 2 and .pause_us.min > 0 and .fork_us.min > 0 and .wall_us.min > .pause_us.min)'
+	assert_rows 6 'all(.failed == 0 and .runs == 2 and .pause_us.min > 0 and .fork_us.min > 0 and .wall_us.min > 0)'
 }
 
 @test "resume and touch: every way there is, with the memory that the parent had" {
@@ -42,14 +42,77 @@ wrap() {
 	assert_rows 4 'all(.failed == 0 and .us_page > 0 and .mb_s > 0)'
 }
 
+# kept_function: the root of helloworld, on a base that is made of the host's Python; $of are the options that name both.
+kept_function() {
+	"$BATS_TEST_DIRNAME/../lib/mkpython" base
+	tar -C base -cf base.tar .
+	"$BATS_TEST_DIRNAME/../rootfs/mkimage" layout base.tar
+	of="--function helloworld --base oci:$PWD/layout --cache $PWD/cache --way fork --way remote"
+}
+
+# wrong_function: it computes something else.
+wrong_function() (
+	cd cache/functions/helloworld-*/rootfs/function || exit
+	rm -r __pycache__
+	sed -i 's/Hello/Goodbye/' handler.py
+	grep -q Goodbye handler.py
+)
+
+@test "prepare, resume and touch: a function, which gives its right answer in a child" {
+	local of command
+	kept_function
+	of+=" --runs 2"
+	# shellcheck disable=SC2086 # words
+	for command in prepare resume touch; do
+		seeds $command $of
+		# Where it is continued makes no difference to prepare, so that has one row.
+		assert_rows 1 'all(.function == "helloworld" and .mode == "helloworld" and .failed == 0 and .runs == 2 and .wall_us.min > 0)'
+	done
+	# shellcheck disable=SC2086
+	seeds resume $of --mb 1
+	assert_rows 4 'map(.mode) | unique == ["1 MB", "helloworld"]'
+	wrong_function
+	# shellcheck disable=SC2086
+	! seeds touch $of || return 1
+	assert_rows 2 'all(.failed == 1 and (.error | test("not what it was: [0-9]+ different")))'
+}
+
 @test "peak: children of a seed, and containers that are run, in turns" {
 	seeds peak --seconds 1 --processes 1,2 --way fork --way remote
-	assert_rows 6 'map(.runtime) | unique == ["fork", "remote", "run"]'
-	assert_rows 6 'map(.processes) | unique == [1, 2]'
-	assert_rows 6 'all(.failed == 0 and .runs > 0 and .per_second > 0)'
+	assert_rows 8 'map([.runtime, .mode]) | sort == ([("cold", "fork", "remote", "run") as $r | ("1", "2") as $n
+		| [$r, "1 MB, \($n) processes"]] | sort)'
+	assert_rows 8 'all(.failed == 0 and .mb == 1 and .runs > 0 and .per_second > 0)'
 	wrap never '[ "$verb" != restore ] || { echo "no, never" >&2; exit 3; }'
 	! seeds peak --seconds 1 --processes 1 --way fork --runtime never="$PWD/never" || return 1
-	assert_rows 2 'map(select(.runtime == "fork")) | .[0].failed == 1 and (.[0].error | test("status 3: .*no, never"))'
+	assert_rows 3 'map(select(.runtime == "fork")) | length == 1 and .[0].failed == 1 and (.[0].error | test("status 3: .*no, never"))'
+	assert_rows 3 'map(select(.runtime != "fork")) | all(.failed == 0)'
+	wrap seedless '[ "$verb" != checkpoint ] || { echo "no seed" >&2; exit 3; }'
+	! seeds peak --seconds 1 --processes 1 --way fork --runtime seedless="$PWD/seedless" || return 1
+	assert_rows 3 'map(select(.failed > 0)) | length == 1 and .[0].runtime == "fork" and .[0].error == "checkpoint: no seed"'
+}
+
+@test "peak: a function, whose child has to give the right answer first, goes on after an interrupt" {
+	local of pid
+	kept_function
+	of+=" --seconds 1 --processes 1"
+	# shellcheck disable=SC2086
+	"$BENCH" peak $of --mb 1 --output out.json </dev/null >out.txt 2>err.txt 3>&- &
+	pid=$!
+	wait_until grep -q "^peak: helloworld (2 of 2" err.txt
+	kill -INT "$pid"
+	run ! wait "$pid"
+	[ "$(wc -l <out.json.partial)" = 2 ]
+	# shellcheck disable=SC2086
+	seeds peak $of --mb 1
+	! grep -q "^peak: 1 MB (" err.txt || return 1
+	assert_rows 8 'map(.mode) | unique == ["1 MB, 1 processes", "helloworld, 1 processes"]'
+	assert_rows 8 'map(select(.function == "helloworld") | .runtime) | sort == ["cold", "fork", "remote", "run"]'
+	assert_rows 8 'all(.failed == 0 and .runs > 0 and .per_second > 0)'
+	wrong_function
+	# shellcheck disable=SC2086
+	! seeds peak $of || return 1
+	assert_rows 4 'map(select(.runtime == "fork" or .runtime == "remote")) | length == 2
+		and all(.failed == 1 and (.error | test("not what it was: [0-9]+ different")))'
 }
 
 @test "rpc: requests over TLS and without" {
@@ -69,7 +132,7 @@ wrap() {
 }
 
 @test "seeds: options that make no sense are errors" {
-	for options in "--mb 0" "--mb x" "--runs 0" "--way water"; do
+	for options in "--mb 0" "--mb x" "--mb 1,x" "--runs 0" "--way water"; do
 		# shellcheck disable=SC2086 # words
 		run ! "$BENCH" resume $options
 		[[ $output =~ --(mb|runs|way) ]]
