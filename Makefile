@@ -14,7 +14,7 @@ LIB_BUILD = $(if $(filter musl-gcc,$(notdir $(LIBC_CC))),$(BUILD)-lib)
 
 NINJA = ninja -C $(BUILD)
 
-.PHONY: all help deps demo demo-fork check check-lean check-denied faults mutate unit lint glibc coverage fuzz sanitize vm vm-shell module check-module aarch64 pristine pristine-deb deb format install clean
+.PHONY: all help deps demo demo-fork check check-lean check-denied faults mutate unit lint glibc coverage fuzz sanitize vm vm-shell module module-deb check-module check-module-kasan aarch64 pristine pristine-deb deb format install clean
 
 all: $(BUILD)/build.ninja $(LIB_BUILD:=/build.ninja) ## build into $(BUILD)
 	@$(NINJA)
@@ -100,9 +100,16 @@ module: ## build the kernel module of docs/module.md for three kernels, without 
 	@tools/install-deps module
 	@tests/module/build $(BUILD)/module $(MODULE)
 
+module-deb: ## its sources as a Debian package for DKMS, in $(BUILD)/module
+	@tools/make-module-deb $(BUILD)/module
+
 check-module: all ## build it, and test it in virtual machines with these kernels and soft-RoCE (root, qemu, mmdebstrap)
 	@tools/install-deps module
 	@tests/module/run $(BUILD) $(MODULE)
+
+check-module-kasan: all ## test it in a kernel that looks for faults and lets allocations fail, built here (root, qemu, mmdebstrap; hours)
+	@tools/install-deps module
+	@tests/module/run $(BUILD) kasan
 
 aarch64: ## build for arm64, and run the unit tests on Linux for arm64 (qemu, mmdebstrap; AARCH64_TESTS=... for some)
 	@tools/install-deps aarch64

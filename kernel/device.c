@@ -30,7 +30,8 @@ static long lean_info(void __user *arg, size_t size)
 {
 	struct lean_seed_info info = {
 		.abi = LEAN_SEED_ABI,
-		.features = LEAN_SEED_LOCAL | LEAN_SEED_FED | (LEAN_HAS_RDMA ? LEAN_SEED_RDMA : 0),
+		.features = LEAN_SEED_LOCAL | LEAN_SEED_FED | LEAN_SEED_AS_FILE |
+			    (LEAN_HAS_RDMA ? LEAN_SEED_RDMA : 0),
 		.seeds = atomic_long_read(&lean_counts.seeds),
 		.sources = atomic_long_read(&lean_counts.sources),
 		.mappings = atomic_long_read(&lean_counts.mappings),

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * Seeds: references to the pages of a process that does not run. No page is
- * copied. The process has to be a fork: its pages are then shared with its
+ * Seeds: references to the pages of processes that do not run. No page is
+ * copied. Each has to be a fork: its pages are then shared with its
  * parent, and whoever writes to one gets a copy, as long as the seed lives.
  */
 #include <linux/anon_inodes.h>
@@ -14,11 +14,12 @@
 #include <linux/sched/signal.h>
 #include <linux/slab.h>
 #include <linux/uaccess.h>
+#include <linux/uio.h>
 
 #include "compat.h"
 #include "internal.h"
 
-#define LEAN_RANGES_MAX 65536
+#define LEAN_RANGES_MAX (1 << 20)
 #define LEAN_GET_AT_ONCE 512
 
 static unsigned long user_pages;
@@ -105,7 +106,7 @@ static void drop_pages(struct lean_seed *seed)
 	}
 	kvfree(seed->pages);
 	seed->pages = NULL;
-	uncharge(seed->user, seed->npages);
+	uncharge(seed->user, seed->charged);
 }
 
 static void seed_free(struct kref *ref)
@@ -148,11 +149,43 @@ static long seed_ioctl(struct file *file, unsigned int cmd, unsigned long value)
 	return lean_token_make(file->private_data, (void __user *)value, _IOC_SIZE(cmd));
 }
 
+/*
+ * The pages as a file. No lock is needed: whoever reads has the descriptor
+ * open, and a seed is revoked by the last close.
+ */
+static ssize_t seed_read(struct kiocb *iocb, struct iov_iter *to)
+{
+	struct lean_seed *seed = iocb->ki_filp->private_data;
+	size_t part, copied, done = 0;
+	struct page *page;
+	u64 at = iocb->ki_pos;
+
+	while (iov_iter_count(to) && at >> PAGE_SHIFT < seed->npages) {
+		if (fatal_signal_pending(current))
+			break;
+		part = min_t(size_t, iov_iter_count(to), PAGE_SIZE - offset_in_page(at));
+		page = seed->pages[at >> PAGE_SHIFT];
+		copied = page ? copy_page_to_iter(page, offset_in_page(at), part, to) :
+				iov_iter_zero(part, to);
+		at += copied;
+		done += copied;
+		if (copied < part) {
+			if (!done)
+				return -EFAULT;
+			break;
+		}
+		cond_resched();
+	}
+	iocb->ki_pos = at;
+	return done;
+}
+
 static const struct file_operations seed_fops = {
 	.owner = THIS_MODULE,
 	.unlocked_ioctl = seed_ioctl,
 	.compat_ioctl = compat_ptr_ioctl,
 	.release = seed_release,
+	.read_iter = seed_read,
 };
 
 struct lean_seed *lean_seed_of_fd(int fd)
@@ -253,50 +286,101 @@ out:
 	return got;
 }
 
-static int get_all(struct lean_seed *seed, struct mm_struct *mm,
-		   const struct lean_seed_range *ranges, unsigned int count, u64 *holes)
+/* The memory that is exported, as the caller says it. */
+struct lean_request {
+	const struct lean_seed_range *ranges;
+	const s32 *pids; /* for each range; NULL: pid is whose all are */
+	unsigned int count;
+	pid_t pid;
+	u64 pages; /* all, */
+	u64 held; /* and those that are no holes from the start */
+	u64 holes; /* what was found to be one, too */
+};
+
+static int get_range(struct lean_seed *seed, struct mm_struct *mm,
+		     const struct lean_seed_range *range, unsigned long *index,
+		     struct page **pages, u64 *holes)
+{
+	unsigned long start = range->start, end = start + range->length;
+	long got;
+
+	while (start < end) {
+		if (fatal_signal_pending(current))
+			return -EINTR;
+		got = get_some(seed, mm, start, end, *index, pages, holes);
+		if (got < 0)
+			return got;
+		*index += got;
+		start += got << PAGE_SHIFT;
+		cond_resched();
+	}
+	return 0;
+}
+
+static int get_all(struct lean_seed *seed, struct lean_request *request)
 {
 	struct page **pages = kmalloc_array(LEAN_GET_AT_ONCE, sizeof(*pages), GFP_KERNEL);
-	unsigned long index = 0, start, end;
+	struct mm_struct *mm = NULL;
+	unsigned long index = 0;
 	unsigned int i;
-	long got = 0;
+	pid_t pid = 0, next;
+	int err = 0;
 
 	if (!pages)
 		return -ENOMEM;
-	for (i = 0; i < count && got >= 0; i++) {
-		start = ranges[i].start;
-		end = start + ranges[i].length;
-		while (start < end) {
-			got = fatal_signal_pending(current) ? -EINTR :
-				get_some(seed, mm, start, end, index, pages, holes);
-			if (got < 0)
-				break;
-			index += got;
-			start += got << PAGE_SHIFT;
-			cond_resched();
+	for (i = 0; i < request->count && !err; i++) {
+		const struct lean_seed_range *range = &request->ranges[i];
+
+		if (range->start == LEAN_SEED_HOLE) {
+			index += range->length >> PAGE_SHIFT;
+			continue;
 		}
+		next = request->pids ? request->pids[i] : request->pid;
+		if (!mm || next != pid) {
+			if (mm)
+				mmput(mm);
+			pid = next;
+			mm = mm_of(pid);
+			if (IS_ERR(mm)) {
+				err = PTR_ERR(mm);
+				mm = NULL;
+				break;
+			}
+		}
+		err = get_range(seed, mm, range, &index, pages, &request->holes);
 	}
+	if (mm)
+		mmput(mm);
 	kfree(pages);
-	return got < 0 ? got : 0;
+	return err;
 }
 
-static int count_pages(const struct lean_seed_range *ranges, unsigned int count, u64 *pages)
+static int count_pages(struct lean_request *request)
 {
 	unsigned int i;
 
-	*pages = 0;
-	for (i = 0; i < count; i++) {
-		if (!PAGE_ALIGNED(ranges[i].start) || !PAGE_ALIGNED(ranges[i].length) ||
-		    !ranges[i].length || ranges[i].length > TASK_SIZE_MAX ||
-		    ranges[i].start > TASK_SIZE_MAX - ranges[i].length)
+	for (i = 0; i < request->count; i++) {
+		u64 start = request->ranges[i].start, length = request->ranges[i].length;
+		bool hole = start == LEAN_SEED_HOLE;
+
+		if (!length || !PAGE_ALIGNED(length))
 			return -EINVAL;
-		*pages += ranges[i].length >> PAGE_SHIFT;
+		if (!hole && (!PAGE_ALIGNED(start) || length > TASK_SIZE_MAX ||
+			      start > TASK_SIZE_MAX - length))
+			return -EINVAL;
+		/* Each time, or the sum may be too large for its type. */
+		request->pages += length >> PAGE_SHIFT;
+		if (request->pages > LEAN_PAGES_MAX)
+			return -EFBIG;
+		if (hole)
+			request->holes += length >> PAGE_SHIFT;
+		else
+			request->held += length >> PAGE_SHIFT;
 	}
-	return *pages > LEAN_PAGES_MAX ? -EFBIG : 0;
+	return 0;
 }
 
-static struct lean_seed *seed_create(struct mm_struct *mm, const struct lean_seed_range *ranges,
-				     struct lean_seed_export *arg)
+static struct lean_seed *seed_create(struct lean_request *request)
 {
 	struct lean_seed *seed = kzalloc(sizeof(*seed), GFP_KERNEL_ACCOUNT);
 	int err;
@@ -308,19 +392,20 @@ static struct lean_seed *seed_create(struct mm_struct *mm, const struct lean_see
 	mutex_init(&seed->links_lock);
 	INIT_LIST_HEAD(&seed->links);
 	atomic_long_inc(&lean_counts.seeds);
-	seed->npages = arg->pages;
-	seed->user = charge(seed->npages);
+	seed->npages = request->pages;
+	seed->charged = request->held;
+	seed->user = charge(seed->charged);
 	if (IS_ERR(seed->user)) {
 		err = PTR_ERR(seed->user);
 		goto fail;
 	}
 	seed->pages = kvcalloc(seed->npages, sizeof(*seed->pages), GFP_KERNEL_ACCOUNT);
 	if (!seed->pages) {
-		uncharge(seed->user, seed->npages);
+		uncharge(seed->user, seed->charged);
 		err = -ENOMEM;
 		goto fail;
 	}
-	err = get_all(seed, mm, ranges, arg->count, &arg->holes);
+	err = get_all(seed, request);
 	if (!err)
 		return seed;
 fail:
@@ -328,26 +413,41 @@ fail:
 	return ERR_PTR(err);
 }
 
-static int export_ranges(struct lean_seed_export *arg, const struct lean_seed_range *ranges,
-			 void __user *user, size_t size)
+/* Its descriptor can be read at any place, as a file. */
+static int seed_fd(struct lean_seed *seed)
+{
+	int fd = get_unused_fd_flags(O_CLOEXEC);
+	struct file *file;
+
+	if (fd < 0)
+		return fd;
+	file = anon_inode_getfile("[lean-seed]", &seed_fops, seed, O_RDWR);
+	if (IS_ERR(file)) {
+		put_unused_fd(fd);
+		return PTR_ERR(file);
+	}
+	file->f_mode |= FMODE_PREAD;
+	fd_install(fd, file);
+	return fd;
+}
+
+static int export_request(struct lean_seed_export *arg, struct lean_request *request,
+			  void __user *user, size_t size)
 {
 	struct lean_seed *seed;
-	struct mm_struct *mm;
 	int fd, err;
 
-	err = count_pages(ranges, arg->count, &arg->pages);
+	err = count_pages(request);
 	if (err)
 		return err;
-	mm = mm_of(arg->pid);
-	if (IS_ERR(mm))
-		return PTR_ERR(mm);
-	seed = seed_create(mm, ranges, arg);
-	mmput(mm);
+	seed = seed_create(request);
 	if (IS_ERR(seed))
 		return PTR_ERR(seed);
+	arg->pages = request->pages;
+	arg->holes = request->holes;
 	fd = lean_copy_out(user, size, arg, sizeof(*arg));
 	if (!fd)
-		fd = anon_inode_getfd("[lean-seed]", &seed_fops, seed, O_RDWR | O_CLOEXEC);
+		fd = seed_fd(seed);
 	if (fd < 0)
 		lean_seed_put(seed);
 	return fd;
@@ -356,17 +456,31 @@ static int export_ranges(struct lean_seed_export *arg, const struct lean_seed_ra
 int lean_seed_export(void __user *user, size_t size)
 {
 	struct lean_seed_export arg;
-	struct lean_seed_range *ranges;
+	struct lean_request request = {};
+	void *ranges, *pids = NULL;
 	int ret = lean_copy_in(&arg, sizeof(arg), user, size);
 
 	if (ret)
 		return ret;
-	if (!arg.count || arg.count > LEAN_RANGES_MAX || arg.pages || arg.holes)
+	if (!arg.count || arg.count > LEAN_RANGES_MAX || arg.pages || arg.holes ||
+	    (arg.pids && arg.pid))
 		return -EINVAL;
-	ranges = vmemdup_user(u64_to_user_ptr(arg.ranges), arg.count * sizeof(*ranges));
+	ranges = vmemdup_user(u64_to_user_ptr(arg.ranges),
+			      arg.count * sizeof(*request.ranges));
 	if (IS_ERR(ranges))
 		return PTR_ERR(ranges);
-	ret = export_ranges(&arg, ranges, user, size);
+	if (arg.pids)
+		pids = vmemdup_user(u64_to_user_ptr(arg.pids), arg.count * sizeof(*request.pids));
+	if (IS_ERR(pids)) {
+		kvfree(ranges);
+		return PTR_ERR(pids);
+	}
+	request.ranges = ranges;
+	request.pids = pids;
+	request.count = arg.count;
+	request.pid = arg.pid;
+	ret = export_request(&arg, &request, user, size);
+	kvfree(pids);
 	kvfree(ranges);
 	return ret;
 }

@@ -49,6 +49,7 @@ struct lean_seed {
 	bool revoked;
 	unsigned long npages;
 	struct page **pages; /* NULL where there is a hole */
+	unsigned long charged; /* pages of its user, without the holes that were told */
 	struct lean_user *user;
 	unsigned int tokens; /* that were not used yet */
 	struct mutex links_lock;
@@ -95,6 +96,7 @@ struct lean_batch {
 struct lean_transport {
 	int (*read)(struct lean_source *source, struct lean_batch *batch);
 	void (*cut)(struct lean_source *source);
+	bool (*broken)(struct lean_source *source); /* nothing comes any more; or NULL */
 	void (*free)(struct lean_source *source);
 };
 

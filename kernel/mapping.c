@@ -11,6 +11,7 @@
 #include <linux/file.h>
 #include <linux/hashtable.h>
 #include <linux/highmem.h>
+#include <linux/lockdep.h>
 #include <linux/mmu_notifier.h>
 #include <linux/module.h>
 #include <linux/pagemap.h>
@@ -46,11 +47,15 @@ struct lean_view {
 	unsigned long *gone;
 	struct xarray doubt; /* pages of which nobody knows if they were discarded */
 	bool lost; /* that is all pages */
+	/* And these, if the first is not behind the last: of moves that failed untracked. */
+	unsigned long doubt_first;
+	unsigned long doubt_last;
 	/* While mremap() moves pages of this view elsewhere: who does it, and which ones. */
 	struct task_struct *mover;
 	unsigned long moved_first;
 	unsigned long moved_last;
 	bool moved;
+	bool untracked; /* no view is where they are moved to */
 	/* In the view that they are moved to: the view that they are from, and its file. */
 	struct lean_view *from;
 	struct file *from_file;
@@ -171,6 +176,18 @@ static void one_page_by_worker(struct lean_view *view, unsigned long index)
 		WRITE_ONCE(view->lost, true); /* no memory to doubt one page: all are doubted */
 }
 
+/* Where the move is not tracked nobody is told if it fails: doubted until it has not. */
+static void pages_move(struct lean_view *view, unsigned long first, unsigned long last)
+{
+	view->moved_first = first;
+	view->moved_last = last;
+	view->moved = true;
+	if (!view->untracked)
+		return;
+	WRITE_ONCE(view->doubt_first, min(view->doubt_first, first));
+	WRITE_ONCE(view->doubt_last, max(view->doubt_last, last));
+}
+
 static bool view_invalidate(struct mmu_interval_notifier *notifier,
 			    const struct mmu_notifier_range *range, unsigned long seq)
 {
@@ -189,11 +206,12 @@ static bool view_invalidate(struct mmu_interval_notifier *notifier,
 		return true;
 	if (!pages_of(view, range->start, range->end, &first, &last))
 		return true;
-	/* mremap() moves page tables. If that fails, they come back: nothing is gone yet. */
-	if (READ_ONCE(view->mover) == current) {
-		view->moved_first = first;
-		view->moved_last = last;
-		view->moved = true;
+	/*
+	 * mremap() moves page tables, and says so once. If that fails, they
+	 * come back: nothing is gone yet.
+	 */
+	if (READ_ONCE(view->mover) == current && !view->moved) {
+		pages_move(view, first, last);
 		return true;
 	}
 	if (first == last && range->event == MMU_NOTIFY_CLEAR && (current->flags & PF_IO_WORKER)) {
@@ -231,8 +249,12 @@ static int insert_now(struct lean_view *view)
 static void insert_work(struct work_struct *work)
 {
 	struct insertion *insertion = container_of(work, struct insertion, work);
+	struct rw_semaphore __maybe_unused *lock = &insertion->view->mm->mmap_lock;
 
+	/* Who waits for this holds it meanwhile, as lockdep has to be told. */
+	rwsem_acquire(&lock->dep_map, 0, 1, _THIS_IP_);
 	insertion->err = insert_now(insertion->view);
+	rwsem_release(&lock->dep_map, _THIS_IP_);
 }
 
 /*
@@ -265,6 +287,8 @@ static int copy_gone(struct lean_view *view, struct lean_view *from)
 	void *entry;
 
 	view->lost = READ_ONCE(from->lost);
+	view->doubt_first = from->doubt_first;
+	view->doubt_last = from->doubt_last;
 	if (view->mapping == from->mapping)
 		bitmap_copy(view->gone, from->gone, view->mapping->count);
 	for (i = 0; view->mapping != from->mapping && i < view->mapping->count; i++)
@@ -303,6 +327,7 @@ static struct lean_view *view_create(struct lean_mapping *mapping, struct mm_str
 		return ERR_PTR(err);
 	spin_lock_init(&view->lock);
 	xa_init_flags(&view->doubt, XA_FLAGS_ACCOUNT);
+	view->doubt_first = ULONG_MAX;
 	view->mapping = mapping;
 	view->mm = mm;
 	view->base = base;
@@ -339,6 +364,13 @@ static void end_moved(struct lean_view *view, unsigned long moved_last)
 
 	if (moved_last < last)
 		set_gone(view, max(moved_last + 1, mapping->first), last);
+}
+
+static void move_begins(struct lean_view *from, bool tracked)
+{
+	from->moved = false;
+	from->untracked = !tracked;
+	WRITE_ONCE(from->mover, current);
 }
 
 static void move_ends(struct lean_view *view, bool succeeded)
@@ -471,6 +503,22 @@ static void lose(struct vm_area_struct *vma)
 	atomic_long_inc(&lean_counts.untracked);
 }
 
+/* The view that a process has of a mapping, or NULL. */
+static struct lean_view *view_in(struct lean_mapping *mapping, struct mm_struct *mm)
+{
+	struct lean_view *view, *found = NULL;
+
+	spin_lock(&views_lock);
+	hash_for_each_possible(views, view, hash, key_of(mapping, mm)) {
+		if (view->mapping == mapping && view->mm == mm && !view->ended) {
+			found = view;
+			break;
+		}
+	}
+	spin_unlock(&views_lock);
+	return found;
+}
+
 /*
  * The forked process has several VMAs of this mapping, if the mapping was
  * split: they have one view. It keeps its parent's file, which is not the
@@ -478,17 +526,9 @@ static void lose(struct vm_area_struct *vma)
  */
 static struct lean_view *view_of_fork(struct lean_view *from, struct vm_area_struct *vma)
 {
-	struct lean_view *view;
+	struct lean_view *view = view_in(from->mapping, vma->vm_mm);
 
-	spin_lock(&views_lock);
-	hash_for_each_possible(views, view, hash, key_of(from->mapping, vma->vm_mm)) {
-		if (view->mapping == from->mapping && view->mm == vma->vm_mm && !view->ended) {
-			spin_unlock(&views_lock);
-			return view;
-		}
-	}
-	spin_unlock(&views_lock);
-	return view_create(from->mapping, vma->vm_mm, from->base, from);
+	return view ? view : view_create(from->mapping, vma->vm_mm, from->base, from);
 }
 
 /* Moved by mremap(): a mapping of its own, since pages have other addresses there. */
@@ -497,18 +537,38 @@ static struct lean_view *view_of_move(struct lean_view *from, struct vm_area_str
 	struct file *file = mapping_create(from->mapping->source, vma->vm_pgoff, vma_pages(vma));
 	struct lean_view *view;
 
-	if (IS_ERR(file))
+	if (IS_ERR(file)) {
+		move_begins(from, false);
 		return ERR_CAST(file);
+	}
 	view = view_create(file->private_data, vma->vm_mm, base_of(vma), from);
 	if (!IS_ERR(view)) {
 		view->from = from;
 		/* The VMA still has it. */
 		view->from_file = get_file(vma->vm_file);
-		WRITE_ONCE(from->mover, current);
 		vma_set_file(vma, file);
 	}
 	fput(file);
+	move_begins(from, !IS_ERR(view));
 	return view;
+}
+
+/* A VMA that is not tracked has the file that its pages are from. */
+static void untracked_move_ends(struct vm_area_struct *vma, bool succeeded)
+{
+	struct lean_view *from = view_in(vma->vm_file->private_data, vma->vm_mm);
+
+	if (!from || from->mover != current || !from->untracked)
+		return;
+	if (succeeded && from->moved) {
+		set_gone(from, from->moved_first, from->moved_last);
+		/* No more doubts, unless there were others. */
+		if (from->doubt_first == from->moved_first && from->doubt_last == from->moved_last) {
+			WRITE_ONCE(from->doubt_first, ULONG_MAX);
+			WRITE_ONCE(from->doubt_last, 0);
+		}
+	}
+	WRITE_ONCE(from->mover, NULL);
 }
 
 static void lean_vm_open(struct vm_area_struct *vma)
@@ -516,6 +576,8 @@ static void lean_vm_open(struct vm_area_struct *vma)
 	struct lean_view *from = vma->vm_private_data, *view;
 
 	if (!from) {
+		/* A move before this one that nobody ended has failed. */
+		untracked_move_ends(vma, false);
 		lose(vma);
 		return;
 	}
@@ -538,6 +600,8 @@ static int lean_vm_mremap(struct vm_area_struct *vma)
 
 	if (view)
 		move_ends(view, true);
+	else
+		untracked_move_ends(vma, true);
 	return 0;
 }
 
@@ -603,6 +667,8 @@ static vm_fault_t fetch(struct vm_fault *vmf, struct lean_view *view)
 
 static bool in_doubt(struct lean_view *view, unsigned long index)
 {
+	if (index >= READ_ONCE(view->doubt_first) && index <= READ_ONCE(view->doubt_last))
+		return true;
 	return READ_ONCE(view->lost) ||
 	       (!xa_empty(&view->doubt) && xa_load(&view->doubt, index));
 }

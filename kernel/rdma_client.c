@@ -165,6 +165,13 @@ static int client_read(struct lean_source *source, struct lean_batch *batch)
 	return err;
 }
 
+static bool client_broken(struct lean_source *source)
+{
+	struct lean_client *client = source->private;
+
+	return READ_ONCE(client->broken);
+}
+
 static void client_cut(struct lean_source *source)
 {
 	struct lean_client *client = source->private;
@@ -205,6 +212,7 @@ static void client_free(struct lean_source *source)
 static const struct lean_transport client_transport = {
 	.read = client_read,
 	.cut = client_cut,
+	.broken = client_broken,
 	.free = client_free,
 };
 

@@ -325,6 +325,12 @@ static long source_status(struct lean_source *source, void __user *arg, size_t s
 	};
 
 	spin_lock(&source->failure_lock);
+	/* Who asks knows before a fault does. */
+	if (!source->dead && source->transport->broken && source->transport->broken(source)) {
+		source->reason = LEAN_SEED_LINK;
+		source->error = -ENOLINK;
+		WRITE_ONCE(source->dead, true);
+	}
 	status.reason = source->reason;
 	status.error = source->error;
 	status.dead = source->dead;

@@ -345,23 +345,6 @@ static void many_at_once(void)
 	CHECK(f.pages + g.pages == N);
 }
 
-static void nothing_is_left(void)
-{
-	struct lean_seed_info i;
-	/* Freeing is a work item's. */
-	for (int tries = 0; tries < 100; tries++) {
-		i = info();
-		if (!i.feeds && !i.sources && !i.mappings && !i.cached && !i.batches)
-			return;
-		usleep(100000);
-	}
-	printf("# %llu feeds, %llu sources, %llu mappings, %llu pages, %llu batches\n",
-	       (unsigned long long)i.feeds, (unsigned long long)i.sources,
-	       (unsigned long long)i.mappings, (unsigned long long)i.cached,
-	       (unsigned long long)i.batches);
-	CHECK(false);
-}
-
 static const struct test tests[] = {
 	{"fed: all pages of a seed, in batches, and holes", contents},
 	{"fed: children share what came, and write to what is theirs", shared},

@@ -157,6 +157,27 @@ static inline struct lean_seed_info info(void)
 	return i;
 }
 
+/* What is freed by a worker, or by the other end of a connection, may take a while. */
+static inline void nothing_is_left(void)
+{
+	struct lean_seed_info i;
+	for (int tries = 0; tries < 300; tries++) {
+		i = info();
+		if (!i.seeds && !i.sources && !i.mappings && !i.referenced && !i.cached &&
+		    !i.batches && !i.connections && !i.feeds)
+			return;
+		usleep(tries < 100 ? 10000 : 100000);
+	}
+	printf("# left: %llu seeds, %llu sources, %llu mappings, %llu pages referenced, %llu "
+	       "cached, "
+	       "%llu batches, %llu connections, %llu feeds\n",
+	       (unsigned long long)i.seeds, (unsigned long long)i.sources,
+	       (unsigned long long)i.mappings, (unsigned long long)i.referenced,
+	       (unsigned long long)i.cached, (unsigned long long)i.batches,
+	       (unsigned long long)i.connections, (unsigned long long)i.feeds);
+	CHECK(!"nothing is left");
+}
+
 static sigjmp_buf lib_bus;
 
 static inline void lib_on_bus(int sig)

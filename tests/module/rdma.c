@@ -5,97 +5,11 @@
  * rdma --read ADDRESS PAGES: on another machine: children continue that seed; at the end the seed is revoked.
  */
 #define _GNU_SOURCE
-#include "lib.h"
-
-#include <arpa/inet.h>
-#include <linux/netlink.h>
-#include <netinet/in.h>
-#include <rdma/rdma_netlink.h>
-#include <sys/socket.h>
+#include "rdma.h"
 
 #define N ((size_t)1500) /* more than two chunks, and no whole number of them */
 
 static const char *host = "192.0.2.1";
-
-static struct sockaddr_in address_of(const char *name, int port)
-{
-	struct sockaddr_in a = {.sin_family = AF_INET, .sin_port = htons(port)};
-	CHECK(inet_pton(AF_INET, name, &a.sin_addr) == 1);
-	return a;
-}
-
-static void attribute(struct nlmsghdr *message, int type, const char *text)
-{
-	struct nlattr *a = (void *)((char *)message + NLMSG_ALIGN(message->nlmsg_len));
-	a->nla_type = type;
-	a->nla_len = NLA_HDRLEN + strlen(text) + 1;
-	strcpy((char *)a + NLA_HDRLEN, text);
-	message->nlmsg_len = NLMSG_ALIGN(message->nlmsg_len) + NLA_ALIGN(a->nla_len);
-}
-
-/* What `rdma link add rxe0 type rxe netdev eth0` does. */
-static void add_rxe(void)
-{
-	union {
-		struct nlmsghdr header;
-		char space[512];
-	} m = {.header = {.nlmsg_len = NLMSG_HDRLEN,
-			  .nlmsg_type = RDMA_NL_GET_TYPE(RDMA_NL_NLDEV, RDMA_NLDEV_CMD_NEWLINK),
-			  .nlmsg_flags = NLM_F_REQUEST | NLM_F_ACK}};
-	int fd = socket(AF_NETLINK, SOCK_RAW | SOCK_CLOEXEC, NETLINK_RDMA);
-	CHECK(fd >= 0);
-	attribute(&m.header, RDMA_NLDEV_ATTR_DEV_NAME, "rxe0");
-	attribute(&m.header, RDMA_NLDEV_ATTR_LINK_TYPE, "rxe");
-	attribute(&m.header, RDMA_NLDEV_ATTR_NDEV_NAME, "eth0");
-	CHECK(send(fd, &m, m.header.nlmsg_len, 0) > 0);
-	CHECK(recv(fd, &m, sizeof(m), 0) > 0);
-	const struct nlmsgerr *answer = NLMSG_DATA(&m.header);
-	errno = -answer->error;
-	CHECK(answer->error == 0 || answer->error == -EEXIST);
-	close(fd);
-	sleep(1); /* its addresses come by a work item */
-}
-
-static int listen_at(const char *name, int port)
-{
-	struct sockaddr_in a = address_of(name, port);
-	struct lean_seed_listen arg = {.address = (uintptr_t)&a, .length = sizeof(a)};
-	int dev = device();
-	int fd = ioctl(dev, LEAN_SEED_LISTEN, &arg);
-	CHECK(fd >= 0);
-	close(dev);
-	return fd;
-}
-
-static struct lean_seed_token token_of(int seed)
-{
-	struct lean_seed_token token = {0};
-	CHECK(ioctl(seed, LEAN_SEED_TOKEN, &token) == 0);
-	return token;
-}
-
-static int try_connect(const char *name, int port, struct lean_seed_token token, unsigned readahead)
-{
-	struct sockaddr_in a = address_of(name, port);
-	struct lean_seed_connect arg = {.address = (uintptr_t)&a,
-					.length = sizeof(a),
-					.readahead = readahead,
-					.timeout = 20000};
-	memcpy(arg.token, token.token, sizeof(arg.token));
-	int dev = device();
-	int fd = ioctl(dev, LEAN_SEED_CONNECT, &arg);
-	int error = errno;
-	close(dev);
-	errno = error;
-	return fd;
-}
-
-static int connect_to(const char *name, int port, struct lean_seed_token token, unsigned readahead)
-{
-	int fd = try_connect(name, port, token, readahead);
-	CHECK(fd >= 0);
-	return fd;
-}
 
 static void contents(void)
 {
@@ -212,20 +126,6 @@ static void revoked_while_read(void)
 		CHECK(child_passes(pid));
 	}
 	close(listener);
-}
-
-static void nothing_is_left(void)
-{
-	struct lean_seed_info i;
-	for (int tries = 0; tries < 100; tries++) {
-		i = info();
-		if (!i.seeds && !i.sources && !i.mappings && !i.referenced && !i.cached &&
-		    !i.batches && !i.connections)
-			break;
-		usleep(100000);
-	}
-	CHECK(i.seeds == 0 && i.sources == 0 && i.mappings == 0 && i.referenced == 0);
-	CHECK(i.cached == 0 && i.batches == 0 && i.connections == 0);
 }
 
 static const struct test tests[] = {

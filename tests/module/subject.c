@@ -2,11 +2,13 @@
 /*
  * subject: the program of a container that becomes a seed. It counts in /n; what it is asked for by a file it does once,
  * and tells in a file of that name with .done: "ok", or what was wrong.
- *	/all    all its memory is what it was
+ *	/all    all its memory is what it was, and that of its child
  *	/hard   discards, forks, moves and parts memory that nobody has touched
  *	/last   the page that nothing else touches
  *	/bus    that page, and it is SIGBUS, and EFAULT in a system call
+ * subject PAGES: it has so many of them.
  * subject --metric SOCKET NAME: prints a figure of lean-forkd.
+ * subject --referenced: prints how many pages of frozen processes the module keeps.
  */
 #define _GNU_SOURCE
 #include "lib.h"
@@ -15,9 +17,9 @@
 #include <sys/socket.h>
 #include <sys/un.h>
 
-#define N     ((size_t)3000)
 #define OTHER ((size_t)64)
 
+static size_t n_pages = 3000;
 static char *memory, *other;
 static uint64_t *heap;
 static char failure[200];
@@ -42,10 +44,14 @@ static bool is_right(size_t page)
 
 static void prepare(void)
 {
-	memory = anonymous(N);
+	/* What is touched of the next process brings what is around it, and nothing of this one. */
+	char *behind = anonymous(2 * OTHER);
+	madvise(behind, 2 * OTHER * PAGE, MADV_NOHUGEPAGE);
+	behind[2 * OTHER * PAGE - 1] = 1;
+	memory = anonymous(n_pages);
 	/* Else holes would be pages of a huge one. */
-	madvise(memory, N * PAGE, MADV_NOHUGEPAGE);
-	for (size_t i = 0; i < N; i++)
+	madvise(memory, n_pages * PAGE, MADV_NOHUGEPAGE);
+	for (size_t i = 0; i < n_pages; i++)
 		if (!is_hole(i))
 			*(uint64_t *)(memory + i * PAGE) =
 				*(uint64_t *)(memory + i * PAGE + PAGE - 8) = mark(i);
@@ -58,12 +64,51 @@ static void prepare(void)
 		heap[i] = i * 7;
 }
 
+/* ---- a second process, whose memory is another ------------------------------------------------- */
+
+#define MINE ((size_t)100)
+
+static int ask_kid[2], kid_says[2];
+
+static void run_kid(char *mine)
+{
+	char c;
+	while (read(ask_kid[0], &c, 1) == 1) {
+		c = is_seed(memory, 7, 9999) && is_seed(memory, 8, 8);
+		for (size_t i = 0; i < MINE; i++)
+			c = c && is_seed(mine, i, i);
+		if (write(kid_says[1], &c, 1) != 1)
+			break;
+	}
+	_exit(0);
+}
+
+static void begin_kid(void)
+{
+	if (pipe(ask_kid) < 0 || pipe(kid_says) < 0)
+		_exit(4);
+	if (fork() != 0)
+		return;
+	char *mine = anonymous(MINE);
+	madvise(mine, MINE * PAGE, MADV_NOHUGEPAGE);
+	fill(mine, MINE);
+	*(uint64_t *)(memory + 7 * PAGE) = *(uint64_t *)(memory + 8 * PAGE - 8) = mark(9999);
+	run_kid(mine);
+}
+
+static bool kid_is_right(void)
+{
+	char c = 0;
+	return write(ask_kid[1], "?", 1) == 1 && read(kid_says[0], &c, 1) == 1 && c;
+}
+
 static void all(void)
 {
-	for (size_t i = 0; i < N - OTHER; i++)
+	for (size_t i = 0; i < n_pages - OTHER; i++)
 		WANT(is_right(i));
 	for (size_t i = 0; i < 12500; i++)
 		WANT(heap[i] == i * 7);
+	WANT(kid_is_right());
 }
 
 static void in_a_fork(void)
@@ -108,24 +153,35 @@ static void hard(void)
 
 static void last(void)
 {
-	WANT(is_right(N - 1));
+	WANT(is_right(n_pages - 1));
 }
 
 static void bus(void)
 {
 	int fds[2];
-	WANT(is_bus(memory, N - 1));
-	WANT(pipe(fds) == 0 && write(fds[1], memory + (N - 1) * PAGE, 8) < 0 && errno == EFAULT);
+	WANT(is_bus(memory, n_pages - 1));
+	WANT(pipe(fds) == 0 && write(fds[1], memory + (n_pages - 1) * PAGE, 8) < 0 &&
+	     errno == EFAULT);
 }
 
 static void tell(const char *path, const char *text)
 {
-	char temporary[64];
+	char temporary[80];
 	snprintf(temporary, sizeof(temporary), "%s.new", path);
 	int fd = open(temporary, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0666);
-	if (fd < 0 || write(fd, text, strlen(text)) < 0 || rename(temporary, path) < 0)
+	if (fd < 0 || write(fd, text, strlen(text)) < 0 || close(fd) < 0 ||
+	    rename(temporary, path) < 0)
 		_exit(3);
-	close(fd);
+}
+
+/* It may become a seed while the file is open: so that is one which each child has, too. */
+static void count(unsigned long i)
+{
+	char text[32];
+	const int n = snprintf(text, sizeof(text), "%020lu\n", i);
+	int fd = open("/n", O_WRONLY | O_CREAT | O_CLOEXEC, 0666);
+	if (fd < 0 || pwrite(fd, text, (size_t)n, 0) != n || close(fd) < 0)
+		_exit(3);
 }
 
 static void asked(const char *path, void (*run)(void))
@@ -158,15 +214,27 @@ static int metric(const char *path, const char *name)
 	return 1;
 }
 
+static int referenced(void)
+{
+	struct lean_seed_info info;
+	int fd = open("/dev/lean-seed", O_RDWR | O_CLOEXEC);
+	if (fd < 0 || ioctl(fd, LEAN_SEED_INFO, &info) < 0)
+		return 1;
+	return printf("%llu\n", (unsigned long long)info.referenced) < 0;
+}
+
 int main(int argc, char **argv)
 {
 	if (argc == 4)
 		return metric(argv[2], argv[3]);
+	if (argc == 2 && strcmp(argv[1], "--referenced") == 0)
+		return referenced();
+	if (argc == 2)
+		n_pages = strtoul(argv[1], NULL, 10);
 	prepare();
+	begin_kid();
 	for (unsigned long i = 1;; i++) {
-		char text[32];
-		snprintf(text, sizeof(text), "%lu", i);
-		tell("/n", text);
+		count(i);
 		asked("/all", all);
 		asked("/hard", hard);
 		asked("/last", last);

@@ -20,6 +20,7 @@
 #define LEAN_SEED_LOCAL 0x1 /* LEAN_SEED_OPEN */
 #define LEAN_SEED_RDMA 0x2  /* LEAN_SEED_LISTEN, LEAN_SEED_CONNECT */
 #define LEAN_SEED_FED 0x4   /* LEAN_SEED_FEED */
+#define LEAN_SEED_AS_FILE 0x8 /* read(2) of a seed; pids and LEAN_SEED_HOLE of LEAN_SEED_EXPORT */
 
 /* What exists at the moment, of the whole module; pages are of PAGE_SIZE. */
 struct lean_seed_info {
@@ -38,21 +39,26 @@ struct lean_seed_info {
 	__u64 feeds;
 };
 
+/* As the start of a range: nothing is there, but pages of zeros. */
+#define LEAN_SEED_HOLE (~0ULL)
+
 struct lean_seed_range {
 	__u64 start;
 	__u64 length;
 };
 
 /*
- * Makes a seed of the memory of a process that does not run, and returns its
+ * Makes a seed of the memory of processes that do not run, and returns its
  * descriptor. The pages are numbered from 0, through the ranges as they come.
+ * read(2) and pread(2) of the descriptor give them, one behind the other.
  */
 struct lean_seed_export {
-	__s32 pid; /* as the caller sees it */
+	__s32 pid; /* as the caller sees it; 0 with pids */
 	__u32 count; /* of ranges */
 	__u64 ranges; /* a pointer to struct lean_seed_range */
 	__u64 pages; /* returned: all of them */
 	__u64 holes; /* returned: those that were never written, and read zero */
+	__u64 pids; /* 0, or a pointer to one __s32 for each range: whose it is */
 };
 
 /* Returns a source that is filled from a seed of this host, or by a feed. */
