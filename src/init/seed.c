@@ -221,7 +221,10 @@ static int lower(void *arg, struct lr_err *err)
 	uint64_t may = lr_init_seed_reach(p);
 	bool any_user = may & LR_CAPS_BIT(CAP_SETUID), any_group = may & LR_CAPS_BIT(CAP_SETGID);
 
-	if (!any_group && syscall(SYS_setgroups, p->user.n_gids, p->user.gids) < 0)
+	/* Peers of a Unix socket see those of who made it listen (SO_PEERGROUPS): not the caller's. Where
+	 * a user namespace denies them, nobody in it has any. */
+	if (syscall(SYS_setgroups, p->user.n_gids, p->user.gids) < 0 &&
+	    !(any_group && errno == EPERM))
 		return lr_fail(err, errno, "set the groups for its files");
 	int r = set_effective_ids(any_user ? 0 : p->user.uid, any_group ? 0 : p->user.gid, err);
 	return r < 0 ? r : set_effective(may | (any_user ? as_owner : 0), err);

@@ -9,6 +9,7 @@
 #include "src/base/str.h"
 #include "src/init/init.h"
 #include "src/init/seed.h"
+#include "src/seed/socket.h"
 
 void lr_init_seed_close(struct lr_init_seed *s)
 {
@@ -178,6 +179,19 @@ static int check_group(const struct lr_init_plan *p, uint32_t id, struct lr_err 
 	return check_id(p->ns.gids, id, "group", "linux.gidMappings", err);
 }
 
+static int check_mapped_endpoint(const struct lr_init_plan *p, const struct lr_seed *s, uint32_t i,
+				 struct lr_err *err)
+{
+	const struct lr_seed_endpoint *e = lr_seed_endpoint(s, i);
+	int r = check_user(p, e->uid, err);
+
+	if (r >= 0)
+		r = check_group(p, e->gid, err);
+	if (r >= 0 && lr_seed_has_path(s, e))
+		r = check_user(p, e->file_uid, err);
+	return r >= 0 && lr_seed_has_path(s, e) ? check_group(p, e->file_gid, err) : r;
+}
+
 /* Ids are those inside. What they stand for outside is the new container's affair. */
 static int check_mapped(const struct lr_init_plan *p, const struct lr_seed *s, struct lr_err *err)
 {
@@ -201,12 +215,25 @@ static int check_mapped(const struct lr_init_plan *p, const struct lr_seed *s, s
 		if (r >= 0)
 			r = check_group(p, lr_seed_node(s, i)->gid, err);
 	}
-	for (uint32_t i = 0; r >= 0 && i < lr_seed_count(s, LR_SEED_ENDPOINT); i++) {
-		r = check_user(p, lr_seed_endpoint(s, i)->uid, err);
+	for (uint32_t i = 0; r >= 0 && i < lr_seed_count(s, LR_SEED_ENDPOINT); i++)
+		r = check_mapped_endpoint(p, s, i, err);
+	for (uint32_t i = 0; r >= 0 && i < lr_seed_count(s, LR_SEED_FILE); i++) {
+		const struct lr_seed_file *f = lr_seed_file(s, i);
+		if (f->kind != LR_SEED_MEMFD_FILE || !f->args[0])
+			continue;
+		r = check_user(p, (uint32_t)f->args[2], err);
 		if (r >= 0)
-			r = check_group(p, lr_seed_endpoint(s, i)->gid, err);
+			r = check_group(p, (uint32_t)f->args[3], err);
 	}
 	return r;
+}
+
+static bool may_own(const struct lr_init_process *p, uint32_t uid, uint32_t gid)
+{
+	const uint64_t may = lr_init_seed_reach(p);
+
+	return (uid == p->user.uid || may & LR_CAPS_BIT(CAP_SETUID)) &&
+	       (has_group(&p->user, gid) || may & LR_CAPS_BIT(CAP_SETGID));
 }
 
 /* Who may listen beside it, and what a firewall of the network namespace says, goes by its owner. */
@@ -214,15 +241,29 @@ static int check_endpoint(const struct lr_init_process *p, const struct lr_seed 
 			  struct lr_err *err)
 {
 	const struct lr_seed_endpoint *e = lr_seed_endpoint(s, i);
-	const uint64_t may = lr_init_seed_reach(p);
 
-	if ((e->uid == p->user.uid || may & LR_CAPS_BIT(CAP_SETUID)) &&
-	    (has_group(&p->user, e->gid) || may & LR_CAPS_BIT(CAP_SETGID)))
+	if (may_own(p, e->uid, e->gid))
 		return 0;
 	lr_refuse(
 		err, EPERM,
 		"endpoint %u of the seed is user %u's and group %u's, which the process may not be",
 		i, e->uid, e->gid);
+	return lr_err_at(err, "process.user");
+}
+
+/* Memory that has a descriptor: who is handed one may believe its owner. */
+static int check_memory(const struct lr_init_process *p, const struct lr_seed *s, uint32_t i,
+			struct lr_err *err)
+{
+	const struct lr_seed_file *f = lr_seed_file(s, i);
+
+	if (f->kind != LR_SEED_MEMFD_FILE || !f->args[0] ||
+	    may_own(p, (uint32_t)f->args[2], (uint32_t)f->args[3]))
+		return 0;
+	lr_refuse(
+		err, EPERM,
+		"file %u of the seed is user %llu's and group %llu's, which the process may not be",
+		i, (unsigned long long)f->args[2], (unsigned long long)f->args[3]);
 	return lr_err_at(err, "process.user");
 }
 
@@ -306,5 +347,7 @@ int lr_init_seed_check(const struct lr_init_plan *p, const struct lr_seed *seed,
 		r = check_tmpfs(p, seed, err);
 	for (uint32_t i = 0; r >= 0 && i < lr_seed_count(seed, LR_SEED_ENDPOINT); i++)
 		r = check_endpoint(&p->process, seed, i, err);
+	for (uint32_t i = 0; r >= 0 && i < lr_seed_count(seed, LR_SEED_FILE); i++)
+		r = check_memory(&p->process, seed, i, err);
 	return r < 0 ? r : lr_init_seed_check_creds(&p->process, seed, err);
 }

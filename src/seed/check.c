@@ -6,6 +6,7 @@
 #include <signal.h>
 #include <string.h>
 #include <sys/mman.h>
+#include <sys/stat.h>
 
 #include "src/base/str.h"
 
@@ -205,6 +206,14 @@ static int check_object(const struct lr_seed *s, uint32_t i, uint64_t *at, struc
 	return seed_check_runs(s, &o->runs, o->size, at, err);
 }
 
+/* Of memory: a mode without bits that would lend anybody anything. */
+static bool owner_fits(const struct lr_seed_file *f)
+{
+	return f->kind != LR_SEED_MEMFD_FILE ||
+	       (f->args[0] <= 1 && f->args[1] <= 0777 && f->args[2] < UINT32_MAX &&
+		f->args[3] < UINT32_MAX);
+}
+
 static int check_file(const struct lr_seed *s, uint32_t i, struct lr_err *err)
 {
 	const struct lr_seed_file *f = lr_seed_file(s, i);
@@ -217,8 +226,33 @@ static int check_file(const struct lr_seed *s, uint32_t i, struct lr_err *err)
 	    (f->kind == LR_SEED_TERMINAL_FILE && !lr_seed_count(s, LR_SEED_TERMINAL)))
 		return BAD("files", i, "is without what it stands for");
 	if ((f->kind == LR_SEED_STDIO && f->args[0] > 2) ||
-	    (f->kind == LR_SEED_SOCKET && f->args[0] > 1) || f->pos > INT64_MAX)
+	    (f->kind == LR_SEED_SOCKET && f->args[0] > 1) || f->pos > INT64_MAX || !owner_fits(f))
 		return BAD("files", i, "is garbled");
+	return 0;
+}
+
+/* Whoever makes them again needs a call or two for each number. */
+static int check_watches(const struct lr_seed *s, struct lr_err *err)
+{
+	uint64_t numbers = 0;
+
+	for (uint32_t i = 0; i < lr_seed_count(s, LR_SEED_FILE); i++) {
+		const struct lr_seed_file *f = lr_seed_file(s, i);
+		uint32_t last = 0;
+		for (uint32_t k = 0; f->kind == LR_SEED_INOTIFY && k < f->watches.count; k++) {
+			const uint32_t at = f->watches.first + k;
+			const struct lr_seed_watch *w = lr_seed_watch(s, at);
+			if (w->number <= last)
+				return BAD("watches", at, "is out of order");
+			if (w->file != LR_SEED_NONE || w->mask & ~LR_SEED_WATCH_MASK ||
+			    w->data & ~(uint64_t)S_IFMT || lr_seed_text(s, w->path)[0] != '/')
+				return BAD("watches", at, "is garbled");
+			last = w->number;
+		}
+		numbers += last;
+		if (numbers > LR_SEED_WATCH_NUMBERS)
+			return BAD("files", i, "has watches of too high a number");
+	}
 	return 0;
 }
 
@@ -351,6 +385,8 @@ int lr_seed_check(const struct lr_seed *s, struct lr_err *err)
 		r = check_mm(s, i, &at, err);
 	if (r >= 0)
 		r = check_each(s, LR_SEED_FILE, check_file, err);
+	if (r >= 0)
+		r = check_watches(s, err);
 	if (r >= 0)
 		r = check_each(s, LR_SEED_TERMINAL, check_terminal, err);
 	if (r >= 0)

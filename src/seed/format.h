@@ -231,7 +231,7 @@ enum lr_seed_file_kind {
 	LR_SEED_SIGNALFD,    /* args: mask */
 	LR_SEED_EPOLL,       /* watches */
 	LR_SEED_INOTIFY,     /* watches */
-	LR_SEED_MEMFD_FILE,  /* object */
+	LR_SEED_MEMFD_FILE,  /* object; args: 1 (0: the rest says nothing), mode, owner, group */
 	LR_SEED_TERMINAL_FILE, /* the one of LR_SEED_TERMINAL */
 	LR_SEED_ENDPOINT_FILE  /* args[0]: which endpoint */
 };
@@ -257,7 +257,14 @@ struct lr_seed_channel {
 	struct lr_seed_bytes data[2];
 };
 
-/* epoll: descriptor number, events, data, and the file; inotify: path, mask, watch descriptor. */
+/* Numbers of inotify's watches are come by, one after the other: the highest ones of all inotify files
+ * together are no more than this. */
+#define LR_SEED_WATCH_NUMBERS 65536U
+#define LR_SEED_WATCH_MASK                                                                         \
+	0x84000fffU /* all events, IN_ONESHOT and IN_EXCL_UNLINK: what stays of a call */
+
+/* epoll: descriptor number, events, data, and the file; inotify: its number, path, mask, and as
+ * data the type of the file (S_IFMT), sorted by number, and no file. */
 struct lr_seed_watch {
 	uint32_t number, file;
 	uint32_t path, mask;
@@ -353,10 +360,15 @@ struct lr_seed_terminal {
 	uint8_t cc[24]; /* the kernel has 19 of them */
 };
 
-/* How a socket that is of no pair comes back. */
-enum lr_seed_endpoint_state { LR_SEED_LISTENS = 1 };
+#define LR_SEED_MPTCP 262U /* a protocol, as IPPROTO_TCP: not in all headers */
 
-/* What was set of a socket that listens; socket.h says what each of them is to the kernel. */
+/* How a socket that is of no pair comes back. */
+enum lr_seed_endpoint_state {
+	LR_SEED_LISTENS = 1,
+	LR_SEED_CLOSED /* it was connected, and is not any more: nothing of where to */
+};
+
+/* What was set of such a socket; socket.h says what each of them is to the kernel. */
 enum lr_seed_option {
 	LR_SEED_REUSEADDR,
 	LR_SEED_REUSEPORT,
@@ -382,9 +394,9 @@ struct lr_seed_endpoint {
 	struct lr_seed_bytes address;           /* as bind(2) takes it */
 	uint32_t backlog, set;                  /* set: bit n: options[n] counts */
 	int32_t options[16];
-	uint32_t uid, gid; /* of the socket */
-	uint32_t dir;      /* of a path's socket: where it is, without links; else "" */
-	uint32_t mode;     /* of its file, with owners of its own */
+	uint32_t uid, gid; /* of the socket; of AF_UNIX: as whom its peers see it */
+	uint32_t dir;      /* of one with a file: where that is, without links; else "" */
+	uint32_t mode;     /* of the file, with owners of its own */
 	uint32_t file_uid, file_gid;
 };
 
@@ -412,6 +424,7 @@ LR_SEED_FIXED(lr_seed_signal, 128);
 LR_SEED_FIXED(lr_seed_timer, 48);
 LR_SEED_FIXED(lr_seed_tmpfs, 16);
 LR_SEED_FIXED(lr_seed_node, 80);
+LR_SEED_FIXED(lr_seed_changed, 8);
 LR_SEED_FIXED(lr_seed_terminal, 80);
 LR_SEED_FIXED(lr_seed_endpoint, 128);
 LR_SEED_FIXED(lr_seed_attribute, 8);

@@ -72,21 +72,110 @@ void lr_seed_address_text(const void *address, uint64_t length, char ret[LR_SEED
 		inet_ntop(AF_INET6, &a.in6.sin6_addr, text, sizeof(text));
 		snprintf(ret, LR_SEED_ADDRESS_TEXT, "[%s]:%u", text, ntohs(a.in6.sin6_port));
 	} else {
-		const int n = (int)sizeof(a.un.sun_path) - 1;
 		const char *name = a.un.sun_path;
-		snprintf(ret, LR_SEED_ADDRESS_TEXT, *name ? "%s%.*s" : "%s%.*s", *name ? "" : "@",
-			 n, *name ? name : name + 1);
+		const int skip = !*name, n = (int)sizeof(a.un.sun_path) - skip;
+		snprintf(ret, LR_SEED_ADDRESS_TEXT, "%s%.*s", skip ? "@" : "", n, name + skip);
 	}
 }
 
 static bool kind_is_known(const struct lr_seed_endpoint *e)
 {
-	return e->state == LR_SEED_LISTENS && is_inet(e->domain) && e->type == SOCK_STREAM &&
-	       e->protocol == IPPROTO_TCP;
+	const bool stream = is_inet(e->domain) && e->type == SOCK_STREAM;
+
+	if (e->state == LR_SEED_CLOSED)
+		return stream && e->protocol == IPPROTO_TCP;
+	if (e->state != LR_SEED_LISTENS)
+		return false;
+	if (is_unix(e->domain))
+		return (e->type == SOCK_STREAM || e->type == SOCK_SEQPACKET) && !e->protocol;
+	return stream && (e->protocol == IPPROTO_TCP || e->protocol == LR_SEED_MPTCP);
+}
+
+/* ---- files of sockets ------------------------------------------------------------------------ */
+
+/* As the kernel writes paths: from the root, no component that is empty, "." or "..". */
+static bool is_clean(const char *dir)
+{
+	if (dir[0] != '/' || strlen(dir) > LR_SEED_PATH)
+		return false;
+	for (const char *at = dir; *at && dir[1];) {
+		const size_t n = strcspn(at + 1, "/");
+		if (!n || (at[1] == '.' && (n == 1 || (n == 2 && at[2] == '.'))))
+			return false;
+		at += n + 1;
+	}
+	return true;
+}
+
+/* Takes the last component from `path`, of *n bytes; its length. */
+static size_t last_component(const char *path, size_t *n)
+{
+	size_t length = 0;
+
+	while (*n && path[*n - 1] != '/') {
+		length++;
+		--*n;
+	}
+	*n -= *n > 0;
+	return length;
+}
+
+int lr_seed_socket_base(const char *dir, const char *path)
+{
+	size_t end = strlen(dir), n = strlen(path);
+	const size_t name = last_component(path, &n);
+
+	if (!name || lr_streq(path + strlen(path) - name, ".") ||
+	    lr_streq(path + strlen(path) - name, ".."))
+		return -1;
+	if (path[0] == '/')
+		return 0;
+	end = end == 1 ? 0 : end;
+	while (n) {
+		const size_t length = last_component(path, &n);
+		const char *at = path + n + (n > 0);
+		if (!length || (length == 1 && *at == '.'))
+			continue;
+		if (end < length + 1 || dir[end - length - 1] != '/' ||
+		    memcmp(dir + end - length, at, length) != 0)
+			return -1;
+		end -= length + 1;
+	}
+	return (int)end;
+}
+
+static bool path_fits(const struct lr_seed *s, const struct lr_seed_endpoint *e)
+{
+	const char *at = (const char *)lr_seed_data(s, &e->address) + sizeof(sa_family_t);
+	const size_t n = (size_t)e->address.length - sizeof(sa_family_t);
+	const char *dir = lr_seed_text(s, e->dir);
+	char path[sizeof(struct sockaddr_un)];
+
+	/* The other names are of nothing but this network namespace. */
+	if (!*at)
+		return !*dir && !e->mode;
+	if (memchr(at, 0, n))
+		return false;
+	memcpy(path, at, n);
+	path[n] = 0;
+	return is_clean(dir) && e->mode <= 0777 && lr_seed_socket_base(dir, path) >= 0;
+}
+
+/* ---- addresses ------------------------------------------------------------------------------- */
+
+static bool unix_address_fits(const struct lr_seed *s, const struct lr_seed_endpoint *e)
+{
+	uint16_t family;
+
+	/* The kernel would choose a name where there is none. */
+	if (e->address.length <= sizeof(family) || e->address.length > sizeof(struct sockaddr_un))
+		return false;
+	memcpy(&family, lr_seed_data(s, &e->address), sizeof(family));
+	return family == AF_UNIX && path_fits(s, e);
 }
 
 /* Each domain's address has one length; where the kernel would choose a port, it was none. */
-static bool address_fits(const struct lr_seed *s, const struct lr_seed_endpoint *e)
+static bool inet_address_fits(const struct lr_seed *s, const struct lr_seed_endpoint *e)
 {
 	const uint8_t *at = lr_seed_data(s, &e->address);
 	const uint64_t length =
@@ -98,6 +187,13 @@ static bool address_fits(const struct lr_seed *s, const struct lr_seed_endpoint 
 	memcpy(&family, at, sizeof(family));
 	memcpy(&port, at + sizeof(family), sizeof(port));
 	return family == e->domain && port;
+}
+
+static bool address_fits(const struct lr_seed *s, const struct lr_seed_endpoint *e)
+{
+	if (e->state == LR_SEED_CLOSED)
+		return !e->address.length && !*lr_seed_text(s, e->dir) && !e->backlog;
+	return is_unix(e->domain) ? unix_address_fits(s, e) : inet_address_fits(s, e);
 }
 
 static bool options_fit(const struct lr_seed_endpoint *e)

@@ -93,6 +93,14 @@ int lr_proc_stat(pid_t pid, struct lr_proc_stat *ret)
 	return read_stat(path, ret);
 }
 
+bool lr_proc_dies(pid_t pid)
+{
+	struct lr_proc_stat st;
+	int r = lr_proc_stat(pid, &st);
+
+	return r < 0 ? r == -ESRCH : st.dies;
+}
+
 int lr_proc_stat_self(struct lr_proc_stat *ret)
 {
 	return read_stat("/proc/self/stat", ret);

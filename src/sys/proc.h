@@ -26,6 +26,8 @@ struct lr_proc_stat {
 /* 0, -ESRCH when there is no such process, or another -errno. */
 int lr_proc_stat(pid_t pid, struct lr_proc_stat *ret) LR_MUST_CHECK;
 int lr_proc_stat_self(struct lr_proc_stat *ret) LR_MUST_CHECK;
+/* Whether it is on its way out, or gone. */
+bool lr_proc_dies(pid_t pid);
 
 /* A pidfd for exactly that process: -ESRCH if it is gone, a zombie, or the pid was recycled. */
 int lr_proc_pidfd(pid_t pid, uint64_t start_time) LR_MUST_CHECK;

@@ -19,6 +19,7 @@ static const uint8_t table[][WIRE_FIELDS + 1] = {
 	[LR_WIRE_ENTRY] = {F_COUNT, F_PROOF},
 	[LR_WIRE_ENTERED] = {F_NOTHING},
 	[LR_WIRE_REGION] = {F_KEY, F_AT, F_LENGTH},
+	[LR_WIRE_MODULE] = {F_NOTHING},
 	[LR_WIRE_ADD] = {F_LEASE, F_FLAGS, F_PATH},
 	[LR_WIRE_EXTEND] = {F_ID, F_LEASE},
 	[LR_WIRE_REMOVE] = {F_ID},
@@ -38,6 +39,8 @@ static const uint8_t table[][WIRE_FIELDS + 1] = {
 	[LR_WIRE_COUNTS] = {F_NOTHING},
 	[LR_WIRE_CHILDREN] = {F_COUNT},
 	[LR_WIRE_CHILDREN_ARE] = {F_COUNT, F_CHILDREN},
+	[LR_WIRE_LIMIT] = {F_ID, F_LENGTH},
+	[LR_WIRE_EXPORTS] = {F_NOTHING},
 };
 
 const uint8_t *wire_fields(uint32_t type)

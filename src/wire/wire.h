@@ -73,8 +73,9 @@ enum lr_wire_type {
 	LR_WIRE_ENTRY,   /* count: the port for RDMA, 0: pages come by READ alone; proof: a token */
 	LR_WIRE_ENTERED, /* -> REGION */
 	LR_WIRE_REGION,  /* key, at, length: the file of pages; a length of 0: as a port of 0 */
+	LR_WIRE_MODULE,  /* -> ENTRY, of the kernel module's; port 0: it has nothing of the seed */
 	/* on the local socket; one message a datagram */
-	LR_WIRE_ADD = 32, /* lease, flags, path: empty with two descriptors -> TICKET */
+	LR_WIRE_ADD = 32, /* lease, flags, path: empty with two or three descriptors -> TICKET */
 	LR_WIRE_EXTEND,   /* id, lease (0: as long as it is) -> OK */
 	LR_WIRE_REMOVE,   /* id -> OK */
 	LR_WIRE_LIST,     /* count: how many to leave out -> SEEDS */
@@ -93,6 +94,8 @@ enum lr_wire_type {
 	LR_WIRE_COUNTS,       /* what came for this connection so far -> CHILDREN_ARE with one */
 	LR_WIRE_CHILDREN,     /* count: how many to leave out -> CHILDREN_ARE */
 	LR_WIRE_CHILDREN_ARE, /* count: of all; children */
+	LR_WIRE_LIMIT, /* id, length: bytes that come untouched at most, of the next SERVE -> OK */
+	LR_WIRE_EXPORTS, /* -> OK: ADD takes what the kernel module has */
 };
 
 enum lr_wire_code {
@@ -113,6 +116,7 @@ enum lr_wire_code {
 #define LR_WIRE_PREFETCH 1U /* SERVE: what nobody has touched yet comes, too */
 #define LR_WIRE_TIMED    2U /* SERVE: how long faults wait is measured */
 #define LR_WIRE_FILLING  1U /* ADD: what is in the file of pages is told by FILLED */
+#define LR_WIRE_EXPORTED 2U /* ADD: with a third descriptor, a seed of the kernel module */
 
 struct lr_wire_range {
 	uint64_t at;

@@ -154,6 +154,33 @@ TEST(no_socket_is_somebody_elses)
 	lr_arena_free(x.a);
 }
 
+#define MEMORY 6 /* of the sample's files */
+
+TEST(no_memory_is_somebody_elses)
+{
+	struct asked x;
+
+	REQUIRE(begin(&x));
+	struct lr_seed_file *f = (struct lr_seed_file *)lr_seed_file(&x.seed, MEMORY);
+	f->args[2] = 7;
+	CHECK_INT(ask(&x), -EPERM);
+	CHECK(strstr(x.err.msg, "file 6"));
+	x.plan.process.caps.bounding |= SETUID;
+	CHECK_INT(ask(&x), 0);
+	f->args[3] = 7;
+	CHECK_INT(ask(&x), -EPERM);
+	x.plan.process.caps.bounding |= SETGID;
+	CHECK_INT(ask(&x), 0);
+	lr_arena_free(x.a);
+}
+
+static void own_all(const struct asked *x, uint32_t uid)
+{
+	for (uint32_t i = 0; i < lr_seed_count(&x->seed, LR_SEED_ENDPOINT); i++)
+		((struct lr_seed_endpoint *)lr_seed_endpoint(&x->seed, i))->uid = uid;
+	((struct lr_seed_file *)lr_seed_file(&x->seed, MEMORY))->args[2] = uid;
+}
+
 TEST(no_set_has_more_capabilities)
 {
 	struct asked x;
@@ -176,13 +203,13 @@ TEST(no_set_has_more_capabilities)
 	x.plan.process.user.uid = 5;
 	for (int i = 0; i < 4; i++)
 		x.cred->uids[i] = 5;
-	((struct lr_seed_endpoint *)lr_seed_endpoint(&x.seed, 0))->uid = 5;
+	own_all(&x, 5);
 	CHECK_INT(ask(&x), 0); /* by a program that is set-user-ID */
 	x.plan.process.no_new_privileges = true;
 	CHECK_INT(ask(&x), -EPERM);
 	/* Root has what it was given; execve adds nothing of the bounding set. */
 	x.plan.process.user.uid = 0;
-	((struct lr_seed_endpoint *)lr_seed_endpoint(&x.seed, 0))->uid = 0;
+	own_all(&x, 0);
 	for (int i = 0; i < 4; i++)
 		x.cred->uids[i] = 0;
 	CHECK_INT(ask(&x), 0);

@@ -9,11 +9,14 @@
 #include <sys/mman.h>
 #include <sys/socket.h>
 #include <sys/stat.h>
+#include <sys/un.h>
 
 #include "src/seed/seed.h"
 
-#define SAMPLE_PAGES (6 * (uint64_t)LR_SEED_PAGE)
-#define SAMPLE_ID    ((const uint8_t *)"0123456789abcdef")
+#define SAMPLE_PAGES  (6 * (uint64_t)LR_SEED_PAGE)
+#define SAMPLE_SOCKET "a/socket"
+#define SAMPLE_DIR    "/run/a"
+#define SAMPLE_ID     ((const uint8_t *)"0123456789abcdef")
 
 /* The pages that an mm has: two in anonymous memory, one written of a file. */
 static void sample_memory(struct lr_seed_writer *w)
@@ -134,6 +137,31 @@ static void sample_changes(struct lr_seed_writer *w)
 		    &(struct lr_seed_changed){.path = lr_seed_add_text(w, "/bin/changed")});
 }
 
+/* Two of them, as the numbers of both count together. */
+static void sample_inotify(struct lr_seed_writer *w)
+{
+	const struct {
+		uint32_t number, mask, type;
+		const char *path;
+	} all[] = {{1, 0x100, S_IFDIR, "/tmp"}, {300, 0x84000002, S_IFREG, "/tmp/dir/file"}};
+
+	for (uint32_t i = 0; i < 2; i++) {
+		lr_seed_add(w, LR_SEED_FILE,
+			    &(struct lr_seed_file){.kind = LR_SEED_INOTIFY,
+						   .object = LR_SEED_NONE,
+						   .channel = LR_SEED_NONE,
+						   .watches = {1 + 2 * i, i ? 1 : 2}});
+		for (uint32_t k = i; k < 2; k++)
+			lr_seed_add(
+				w, LR_SEED_WATCH,
+				&(struct lr_seed_watch){.number = all[k].number,
+							.file = LR_SEED_NONE,
+							.path = lr_seed_add_text(w, all[k].path),
+							.mask = all[k].mask,
+							.data = all[k].type});
+	}
+}
+
 static void sample_files(struct lr_seed_writer *w)
 {
 	const uint32_t message[] = {4, 0x64636261};
@@ -172,6 +200,23 @@ static void sample_files(struct lr_seed_writer *w)
 					       .backlog = 7,
 					       .set = 1U << LR_SEED_REUSEADDR,
 					       .options = {[LR_SEED_REUSEADDR] = 1}});
+	f.args[0] = 1;
+	lr_seed_add(w, LR_SEED_FILE, &f);
+	const struct sockaddr_un un = {.sun_family = AF_UNIX, .sun_path = SAMPLE_SOCKET};
+	lr_seed_add(w, LR_SEED_ENDPOINT,
+		    &(struct lr_seed_endpoint){
+			    .state = LR_SEED_LISTENS,
+			    .domain = AF_UNIX,
+			    .type = SOCK_SEQPACKET,
+			    .address = lr_seed_add_bytes(w, &un, 2 + strlen(SAMPLE_SOCKET)),
+			    .dir = lr_seed_add_text(w, SAMPLE_DIR),
+			    .mode = 0660});
+	f = (struct lr_seed_file){.kind = LR_SEED_MEMFD_FILE,
+				  .channel = LR_SEED_NONE,
+				  .watches = {1, 0},
+				  .args = {1, 0640}};
+	lr_seed_add(w, LR_SEED_FILE, &f);
+	sample_inotify(w);
 	for (uint32_t i = 0; i < 3; i++)
 		lr_seed_add(w, LR_SEED_FD, &(struct lr_seed_fd){.number = 3 + i, .file = i});
 }

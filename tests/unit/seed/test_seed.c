@@ -130,7 +130,7 @@ TEST(references_that_lead_nowhere)
 	LIE(thread, THREAD, 0, xsave.length, UINT64_MAX, "threads[0].xsave");
 	LIE(mm, MM, 0, exe, 1U << 20, "mms[0].exe");
 	LIE(thread, THREAD, 0, xsave.at, 4, "threads[0].xsave");
-	LIE(fd, FD, 0, file, 5, "fds[0].file");
+	LIE(fd, FD, 0, file, 9, "fds[0].file");
 	LIE(file, FILE, 1, channel, 1, "files[1].channel");
 }
 
@@ -190,13 +190,13 @@ TEST(memory_that_cannot_be)
 }
 
 /* Of the address; its bytes are no member of a table. */
-static void lie_of_address(size_t at, uint8_t value)
+static void lie_of_address(uint32_t endpoint, size_t at, uint8_t value)
 {
 	SAMPLE s = make();
 	struct lr_err err = {0};
 
 	REQUIRE(s.bytes);
-	const struct lr_seed_endpoint *e = lr_seed_endpoint(&s.seed, 0);
+	const struct lr_seed_endpoint *e = lr_seed_endpoint(&s.seed, endpoint);
 	((uint8_t *)(uintptr_t)lr_seed_data(&s.seed, &e->address))[at] = value;
 	CHECK_INT(reopen(&s, &err), -EPROTO);
 	CHECK_HAS(err.msg, "an address that is none");
@@ -210,14 +210,15 @@ TEST(endpoints_that_cannot_be)
 	LIE(endpoint, ENDPOINT, 0, type, SOCK_RAW, "unknown kind");
 	LIE(endpoint, ENDPOINT, 0, type, SOCK_STREAM | SOCK_NONBLOCK, "unknown kind");
 	LIE(endpoint, ENDPOINT, 0, protocol, IPPROTO_UDP, "unknown kind");
+	LIE(endpoint, ENDPOINT, 0, protocol, 0, "unknown kind");
 	/* An address of another family. */
 	LIE(endpoint, ENDPOINT, 0, domain, AF_INET6, "an address that is none");
 	LIE(endpoint, ENDPOINT, 0, address.length, 15, "an address that is none");
 	LIE(endpoint, ENDPOINT, 0, address.length, 0, "an address that is none");
 	LIE(endpoint, ENDPOINT, 0, address.length, UINT64_MAX, "endpoints[0].address");
 	LIE(endpoint, ENDPOINT, 0, dir, lr_seed_file(&s_.seed, 0)->path, "an address that is none");
-	lie_of_address(0, AF_INET6);
-	lie_of_address(3, 0); /* port 80: none, if its second byte is 0 */
+	lie_of_address(0, 0, AF_INET6);
+	lie_of_address(0, 3, 0); /* port 80: none, if its second byte is 0 */
 	LIE(endpoint, ENDPOINT, 0, backlog, (uint32_t)-1, "garbled");
 	LIE(endpoint, ENDPOINT, 0, set, 1U << LR_SEED_OPTIONS, "garbled");
 	LIE(endpoint, ENDPOINT, 0, set, 1U << LR_SEED_V6ONLY, "garbled");
@@ -226,7 +227,64 @@ TEST(endpoints_that_cannot_be)
 	LIE(file, FILE, 4, args[0], 1, "not of the next endpoint");
 	LIE(file, FILE, 4, args[0], UINT64_MAX, "not of the next endpoint");
 	LIE(file, FILE, 3, kind, LR_SEED_ENDPOINT_FILE, "not of the next endpoint");
-	LIE(file, FILE, 4, kind, LR_SEED_EVENTFD, "belong to nobody");
+	LIE(file, FILE, 5, kind, LR_SEED_EVENTFD, "belong to nobody");
+}
+
+TEST(endpoints_with_files_that_cannot_be)
+{
+	LIE(endpoint, ENDPOINT, 1, type, SOCK_DGRAM, "unknown kind");
+	LIE(endpoint, ENDPOINT, 1, protocol, IPPROTO_TCP, "unknown kind");
+	LIE(endpoint, ENDPOINT, 1, address.length, 2, "an address that is none");
+	LIE(endpoint, ENDPOINT, 1, address.length, 0, "an address that is none");
+	/* "a/" is no file. */
+	LIE(endpoint, ENDPOINT, 1, address.length, 4, "an address that is none");
+	LIE(endpoint, ENDPOINT, 1, dir, 0, "an address that is none");
+	LIE(endpoint, ENDPOINT, 1, dir, lr_seed_tmpfs(&s_.seed, 0)->path,
+	    "an address that is none");
+	LIE(endpoint, ENDPOINT, 1, mode, 01000, "an address that is none");
+	LIE(endpoint, ENDPOINT, 1, set, 1U << LR_SEED_REUSEADDR, "garbled");
+	lie_of_address(1, 0, AF_INET);
+	/* A name of the network namespace has no directory. */
+	lie_of_address(1, 2, 0);
+	lie_of_address(1, 5, 0);
+}
+
+TEST(closed_connections_lead_nowhere)
+{
+	/* It has an address, and many may wait there. */
+	LIE(endpoint, ENDPOINT, 0, state, LR_SEED_CLOSED, "an address that is none");
+	LIE(endpoint, ENDPOINT, 1, state, LR_SEED_CLOSED, "unknown kind");
+
+	SAMPLE s = make();
+	struct lr_err err = {0};
+	REQUIRE(s.bytes);
+	struct lr_seed_endpoint *e = ENTRY(s, endpoint, ENDPOINT, 0);
+	e->state = LR_SEED_CLOSED;
+	e->address.length = 0;
+	CHECK_INT(reopen(&s, &err), -EPROTO);
+	e->backlog = 0;
+	CHECK_INT(reopen(&s, &err), 0);
+	e->dir = lr_seed_tmpfs(&s.seed, 0)->path;
+	CHECK_INT(reopen(&s, &err), -EPROTO);
+}
+
+TEST(a_sockets_name_counts_from_a_directory)
+{
+	CHECK_INT(lr_seed_socket_base("/run/a", "/var/run/a/s"), 0);
+	CHECK_INT(lr_seed_socket_base("/run/a", "s"), 6);
+	CHECK_INT(lr_seed_socket_base("/run/a", "./s"), 6);
+	CHECK_INT(lr_seed_socket_base("/run/a", "a/s"), 4);
+	CHECK_INT(lr_seed_socket_base("/run/a", "run//./a/s"), 0);
+	CHECK_INT(lr_seed_socket_base("/", "s"), 0);
+	CHECK_INT(lr_seed_socket_base("/", "/s"), 0);
+	CHECK_INT(lr_seed_socket_base("/", "a/s"), -1);
+	CHECK_INT(lr_seed_socket_base("/run/a", "n/a/s"), -1);
+	CHECK_INT(lr_seed_socket_base("/run/a", "b/s"), -1);
+	CHECK_INT(lr_seed_socket_base("/run/a", "../a/s"), -1);
+	CHECK_INT(lr_seed_socket_base("/run/a", "/run/a/"), -1);
+	CHECK_INT(lr_seed_socket_base("/run/a", "/run/a/.."), -1);
+	CHECK_INT(lr_seed_socket_base("/run/a", "."), -1);
+	CHECK_INT(lr_seed_socket_base("/run/a", ""), -1);
 }
 
 TEST(addresses_are_told_as_text)
@@ -243,6 +301,14 @@ TEST(addresses_are_told_as_text)
 	CHECK_STR(text, "0.0.0.0:80");
 	lr_seed_address_text(&six, sizeof(six), text);
 	CHECK_STR(text, "[::1]:81");
+	struct sockaddr_un un = {.sun_family = AF_UNIX};
+	memset(un.sun_path, 'x', sizeof(un.sun_path));
+	lr_seed_address_text(&un, sizeof(un), text);
+	CHECK_INT(strlen(text), sizeof(un.sun_path));
+	un.sun_path[0] = 0;
+	lr_seed_address_text(&un, sizeof(un), text);
+	CHECK_INT(strlen(text), sizeof(un.sun_path));
+	CHECK(text[0] == '@');
 }
 
 TEST(the_rest_that_cannot_be)
@@ -259,6 +325,10 @@ TEST(the_rest_that_cannot_be)
 	LIE(file, FILE, 0, kind, 0, "unknown kind");
 	LIE(file, FILE, 0, kind, LR_SEED_MEMFD_FILE, "without what it stands for");
 	LIE(file, FILE, 0, pos, UINT64_C(1) << 63, "garbled");
+	LIE(file, FILE, 6, args[0], 2, "garbled");
+	LIE(file, FILE, 6, args[1], 04755, "garbled");
+	LIE(file, FILE, 6, args[2], UINT32_MAX, "garbled");
+	LIE(file, FILE, 6, args[3], UINT64_C(1) << 32, "garbled");
 	LIE(file, FILE, 1, args[0], 2, "garbled");
 	LIE(file, FILE, 0, channel, 0, "without what it stands for");
 	LIE(action, ACTION, 0, signal, 9, "no signal that can have one");
@@ -272,6 +342,20 @@ TEST(the_rest_that_cannot_be)
 	LIE(timer, TIMER, 0, signal, 65, "garbled");
 	LIE(timer, TIMER, 0, interval, -1, "garbled");
 	LIE(timer, TIMER, 0, left, -1, "garbled");
+}
+
+TEST(watches_that_cannot_be)
+{
+	LIE(watch, WATCH, 1, number, 0, "out of order");
+	LIE(watch, WATCH, 2, number, 1, "out of order");
+	LIE(watch, WATCH, 2, number, UINT32_MAX, "too high a number");
+	/* Each could be so high alone. */
+	LIE(watch, WATCH, 2, number, LR_SEED_WATCH_NUMBERS - 299, "too high a number");
+	LIE(watch, WATCH, 1, file, 0, "garbled");
+	LIE(watch, WATCH, 1, mask, 0x20000100, "garbled"); /* IN_MASK_ADD */
+	LIE(watch, WATCH, 1, path, 0, "garbled");
+	LIE(watch, WATCH, 1, path, lr_seed_tmpfs(&s_.seed, 0)->path + 1, "garbled");
+	LIE(watch, WATCH, 1, data, 0100644, "garbled");
 }
 
 TEST(terminals_that_cannot_be)

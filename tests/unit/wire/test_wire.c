@@ -89,7 +89,7 @@ TEST(messages_come_back)
 			CHECK_INT(lr_wire_decode_all(bytes, k, &got), -EPROTO);
 		CHECK_INT(lr_wire_decode_all(bytes, (size_t)n + 1, &got), -EPROTO);
 	}
-	CHECK_INT(types, 31);
+	CHECK_INT(types, 34);
 }
 
 TEST(a_message_as_bytes)
