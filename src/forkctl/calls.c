@@ -17,12 +17,29 @@
  * container for ever. */
 #define ANSWER_S 120
 
-int lr_forkctl_connect(const char *path, struct lr_err *err)
+void lr_forkctl_be_patient(int sock, unsigned seconds)
 {
-	const struct timeval most = {.tv_sec = ANSWER_S};
-	struct sockaddr_un sa = {.sun_family = AF_UNIX};
+	const struct timeval most = {.tv_sec = (time_t)seconds};
+
+	setsockopt(sock, SOL_SOCKET, SO_RCVTIMEO, &most, sizeof(most));
+	setsockopt(sock, SOL_SOCKET, SO_SNDTIMEO, &most, sizeof(most));
+}
+
+int lr_forkctl_believe(int sock, const char *path, struct lr_err *err)
+{
 	struct ucred who = {.uid = (uid_t)-1};
 	socklen_t size = sizeof(who);
+
+	if (getsockopt(sock, SOL_SOCKET, SO_PEERCRED, &who, &size) < 0)
+		return lr_fail(err, errno, "ask who listens at %s", path);
+	if (who.uid && who.uid != geteuid())
+		return lr_refuse(err, EPERM, "who listens at %s is neither root nor us", path);
+	return 0;
+}
+
+int lr_forkctl_connect(const char *path, struct lr_err *err)
+{
+	struct sockaddr_un sa = {.sun_family = AF_UNIX};
 	LR_CLEANUP_FD int sock = socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0);
 
 	if (sock < 0)
@@ -30,19 +47,15 @@ int lr_forkctl_connect(const char *path, struct lr_err *err)
 	if (strlen(path) >= sizeof(sa.sun_path))
 		return lr_fail(err, ENAMETOOLONG, "connect to lean-forkd at %s", path);
 	memcpy(sa.sun_path, path, strlen(path));
+	lr_forkctl_be_patient(sock, ANSWER_S);
 	if (connect(sock, (struct sockaddr *)&sa, sizeof(sa)) < 0) {
 		lr_fail(err, errno, "connect to lean-forkd at %s", path);
 		return lr_err_hint(err, "start it: systemctl start lean-forkd, or lean-forkd serve "
 					"--listen HOST:PORT; --forkd names another socket");
 	}
 	/* It gets tickets, and containers' memory. */
-	if (getsockopt(sock, SOL_SOCKET, SO_PEERCRED, &who, &size) < 0)
-		return lr_fail(err, errno, "ask who listens at %s", path);
-	if (who.uid && who.uid != geteuid())
-		return lr_refuse(err, EPERM, "who listens at %s is neither root nor us", path);
-	setsockopt(sock, SOL_SOCKET, SO_RCVTIMEO, &most, sizeof(most));
-	setsockopt(sock, SOL_SOCKET, SO_SNDTIMEO, &most, sizeof(most));
-	return lr_take_fd(&sock);
+	int r = lr_forkctl_believe(sock, path, err);
+	return r < 0 ? r : lr_take_fd(&sock);
 }
 
 /* ---- tickets ------------------------------------------------------------------------------ */
@@ -183,6 +196,23 @@ int lr_forkctl_add_filling(int sock, int descriptor, int pages, uint64_t lease,
 	return add(sock, &m, fds, 2, ticket, err);
 }
 
+int lr_forkctl_exports(int sock, struct lr_err *err)
+{
+	const struct lr_wire_msg m = {.type = LR_WIRE_EXPORTS};
+
+	return call_ok(sock, &m, NULL, 0, err);
+}
+
+int lr_forkctl_add_exported(int sock, int descriptor, int pages, int exported, uint64_t lease,
+			    char ticket[LR_TICKET_TEXT], struct lr_err *err)
+{
+	const struct lr_wire_msg m = {
+		.type = LR_WIRE_ADD, .lease = lease, .flags = LR_WIRE_EXPORTED};
+	const int fds[3] = {descriptor, pages, exported};
+
+	return add(sock, &m, fds, 3, ticket, err);
+}
+
 int lr_forkctl_filled(int sock, uint64_t at, uint64_t length, struct lr_wire_range *wanted,
 		      size_t *n, struct lr_err *err)
 {
@@ -257,6 +287,16 @@ int lr_forkctl_serve(int sock, const uint8_t id[LR_WIRE_ID], int cgroup, uint32_
 
 	memcpy(m.id, id, sizeof(m.id));
 	return call_ok(sock, &m, &cgroup, cgroup >= 0, err);
+}
+
+int lr_forkctl_limit(int sock, const uint8_t id[LR_WIRE_ID], uint64_t bytes, struct lr_err *err)
+{
+	struct lr_wire_msg m = {.type = LR_WIRE_LIMIT, .length = bytes};
+
+	memcpy(m.id, id, sizeof(m.id));
+	int r = call_ok(sock, &m, NULL, 0, err);
+	return r < 0 ? lr_err_hint(err, "an older lean-forkd brings all of it, or what is touched")
+		     : r;
 }
 
 int lr_forkctl_ready(int sock, uint32_t processes, struct lr_err *err)

@@ -17,6 +17,10 @@
 
 /* ---- calls -------------------------------------------------------------------------------- */
 
+/* How long connecting takes at most, and each question and answer after it. */
+void lr_forkctl_be_patient(int sock, unsigned seconds);
+/* Whether root or our user listens there; -EPERM: somebody else. */
+int lr_forkctl_believe(int sock, const char *path, struct lr_err *err) LR_MUST_CHECK;
 /* A connected socket. */
 int lr_forkctl_connect(const char *path, struct lr_err *err);
 /* Text of a ticket, from an argument that may say where it is (lr_ticket_place). */
@@ -35,6 +39,14 @@ int lr_forkctl_add_filling(int sock, int descriptor, int pages, uint64_t lease,
 			   char ticket[LR_TICKET_TEXT], struct lr_err *err);
 int lr_forkctl_filled(int sock, uint64_t at, uint64_t length, struct lr_wire_range *wanted,
 		      size_t *n, struct lr_err *err);
+/*
+ * Two files, and a seed of the kernel module with what the processes alone had (src/seed/stretch.h):
+ * of that the file of pages has no contents. lr_forkctl_exports: whether the daemon would take that;
+ * -ECONNREFUSED: no, and other questions may follow.
+ */
+int lr_forkctl_exports(int sock, struct lr_err *err);
+int lr_forkctl_add_exported(int sock, int descriptor, int pages, int exported, uint64_t lease,
+			    char ticket[LR_TICKET_TEXT], struct lr_err *err);
 /* The descriptor of a seed, as a memfd. */
 int lr_forkctl_fetch(int sock, const char *ticket, int *ret, uint8_t id[LR_WIRE_ID],
 		     struct lr_err *err);
@@ -58,6 +70,8 @@ int lr_forkctl_source(int sock, const uint8_t id[LR_WIRE_ID], int *ret, struct l
  */
 int lr_forkctl_serve(int sock, const uint8_t id[LR_WIRE_ID], int cgroup, uint32_t around,
 		     uint32_t flags, struct lr_err *err);
+/* Before that: of what nobody touches (LR_WIRE_PREFETCH) no more than so much comes. */
+int lr_forkctl_limit(int sock, const uint8_t id[LR_WIRE_ID], uint64_t bytes, struct lr_err *err);
 int lr_forkctl_ready(int sock, uint32_t processes, struct lr_err *err);
 
 /* The lease begins again. lease: ms; 0: as long as it is. */
@@ -76,7 +90,7 @@ int lr_forkctl_children(int sock, uint32_t skip, struct lr_wire_msg *m, struct l
 
 struct lr_forkctl_in {
 	uint8_t bytes[LR_WIRE_MESSAGE];
-	int fds[2];
+	int fds[3];
 	size_t n;  /* of fds */
 	pid_t pid; /* the sender's, as we see it; 0: not told */
 	uid_t uid;

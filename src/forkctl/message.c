@@ -5,6 +5,7 @@
 #include <sys/socket.h>
 
 #include "src/base/fd.h"
+#include "src/base/str.h"
 #include "src/forkctl/forkctl.h"
 
 #ifndef SCM_PIDFD
@@ -22,7 +23,7 @@ static void take_fds(struct lr_forkctl_in *in, const struct cmsghdr *c)
 	for (size_t i = 0; i < n; i++) {
 		int fd;
 		memcpy(&fd, CMSG_DATA(c) + i * sizeof(fd), sizeof(fd));
-		if (in->n < 2)
+		if (in->n < LR_ARRAY_SIZE(in->fds))
 			in->fds[in->n++] = fd;
 		else
 			lr_close(fd);
@@ -91,13 +92,13 @@ int lr_forkctl_send(int sock, const struct lr_wire_msg *m, const int *fds, size_
 	struct iovec iov = {bytes, size > 0 ? (size_t)size : 0};
 	union {
 		struct cmsghdr h;
-		char room[CMSG_SPACE(2 * sizeof(int))];
+		char room[CMSG_SPACE(3 * sizeof(int))];
 	} control = {0};
 	struct msghdr msg = {.msg_iov = &iov, .msg_iovlen = 1};
 
 	if (size < 0)
 		return (int)size;
-	if (n > 2)
+	if (n > 3)
 		return -EINVAL;
 	if (n) {
 		msg.msg_control = &control;

@@ -35,10 +35,13 @@ struct child {
 };
 
 struct session {
-	int sock, cgroup, end; /* end: readable when the daemon ends */
+	int sock, cgroup;
 	struct remote *remote;
 	struct figures *figures;
 	uint32_t around, flags;
+	uint64_t most; /* pages that come before anybody touches them */
+	/* of what a child before has touched: how much, and what comes next */
+	size_t touches, touch;
 	uint8_t *spare;
 	struct child v[CHILDREN_MAX];
 	size_t n;
@@ -55,6 +58,8 @@ void children_end(struct session *s, const char *why);
 int child_fill(struct session *s, struct child *c, uint64_t at);
 #define CHILD_COMPLETE 1 /* nothing of the seed is missing any more */
 int child_prefetch(struct session *s, struct child *c);
+/* What a child before has touched, if it is still the seed's there. */
+int child_prefetch_touch(struct session *s, struct child *c, const struct remote_touch *t);
 
 /* Pure: the memory of the mm that is to be filled. What is read into place by the restorer is not
  * under a userfaultfd: nobody tells when the program gives that up, and something else is there.

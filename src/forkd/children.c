@@ -17,6 +17,7 @@
 #include "src/forkd/given.h"
 #include "src/forkd/keeper.h"
 #include "src/forkd/local.h"
+#include "src/forkd/main.h"
 #include "src/sys/syscalls.h"
 
 #define TICK_MS 500 /* how often we look who has ended */
@@ -139,13 +140,21 @@ static void take_uffd(struct session *s, const struct lr_forkctl_in *in)
 	}
 }
 
+/* Where one has just died, there soon is another one. */
+static bool keeper_comes(void)
+{
+	for (int i = 0; i < 100 && !keeper_lives(); i++)
+		lr_sleep_us(10000);
+	return keeper_lives();
+}
+
 static void be_ready(struct session *s, const struct lr_wire_msg *m)
 {
 	struct lr_wire_msg ok = {.type = LR_WIRE_OK, .tag = m->tag};
 
 	if (s->failed || s->ending || m->count != s->taken)
 		local_fail(s->sock, m->tag, "not all processes are kept");
-	else if (!keeper_lives())
+	else if (!keeper_comes())
 		local_fail(s->sock, m->tag, "there is no keeper, who ends them if the daemon dies");
 	else {
 		/* All of it is registered now: what is not is nobody's to fill. */
@@ -331,11 +340,36 @@ static void look_after(struct session *s)
 		close(s->orphans[--s->n_orphans]);
 }
 
+/* What a child before has touched comes first: of processes that are there. Whether one piece came, or
+ * has to wait. */
+static bool prefetch_touched(struct session *s)
+{
+	while (s->touch < s->touches) {
+		struct remote_touch t;
+		size_t i = 0;
+		remote_touch(s->remote, s->touch, &t);
+		while (i < s->n && s->v[i].mm != t.mm)
+			i++;
+		if (i < s->n) {
+			struct child *c = &s->v[i];
+			if (!c->waiting)
+				c->waiting = child_prefetch_touch(s, c, &t) == -EAGAIN;
+			s->touch += !c->waiting;
+			return !c->waiting;
+		}
+		s->touch++;
+	}
+	return false;
+}
+
 /* One piece for one of them. Whether there may be more to do. */
 static bool prefetch(struct session *s)
 {
-	if (!(s->flags & LR_WIRE_PREFETCH) || s->ending || !s->started)
+	if (!(s->flags & LR_WIRE_PREFETCH) || s->ending || !s->started ||
+	    s->figures->v[LR_WIRE_PREFETCHED] >= s->most)
 		return false;
+	if (prefetch_touched(s))
+		return true;
 	for (size_t i = 0; i < s->n; i++) {
 		struct child *c = &s->v[i];
 		if (c->waiting)
@@ -356,7 +390,7 @@ static bool prefetch(struct session *s)
 static size_t set_polls(const struct session *s, struct pollfd *p)
 {
 	p[0] = (struct pollfd){.fd = s->sock, .events = POLLIN};
-	p[1] = (struct pollfd){.fd = s->end, .events = POLLIN};
+	p[1] = (struct pollfd){.fd = ending_fd(), .events = POLLIN};
 	/* What is still to be read of those that end does not matter. */
 	for (size_t i = 0; i < s->n && !s->ending; i++)
 		p[i + 2] = (struct pollfd){.fd = s->v[i].uffd, .events = POLLIN};
@@ -383,7 +417,7 @@ static void one_round(struct session *s, struct pollfd *p, int ms)
 }
 
 void children_serve(int sock, struct remote *r, int cgroup, const struct lr_wire_msg *m,
-		    const struct figures *brought, int end)
+		    uint64_t most, const struct figures *brought)
 {
 	struct figures *f = figures_begin(r->id, brought);
 	struct session *s = calloc(1, sizeof(*s));
@@ -399,7 +433,8 @@ void children_serve(int sock, struct remote *r, int cgroup, const struct lr_wire
 				      .figures = f,
 				      .around = m->count,
 				      .flags = m->flags,
-				      .end = end,
+				      .most = most,
+				      .touches = remote_touches(r),
 				      .spare = spare};
 		while (s->sock >= 0 || s->n || s->n_orphans) {
 			one_round(s, p, more ? 0 : s->again ? 5 : TICK_MS);

@@ -11,9 +11,10 @@
  * sock: of SOCK_SEQPACKET, with SO_PASSCRED. Processes send their userfaultfd by it, with the index
  * of theirs in the seed (four bytes); READY asks whether all are kept. Returns when the socket's
  * other end is closed and no process is left. Takes the reference, sock and cgroup (or LR_NOFD).
- * m: the SERVE. brought: what came by the connection before.
+ * m: the SERVE. most: pages that come before anybody touches them. brought: what came by the
+ * connection before.
  */
 void children_serve(int sock, struct remote *r, int cgroup, const struct lr_wire_msg *m,
-		    const struct figures *brought, int end);
+		    uint64_t most, const struct figures *brought);
 
 #endif

@@ -5,7 +5,6 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/mman.h>
 #include <sys/socket.h>
 #include <sys/stat.h>
 #include <sys/un.h>
@@ -14,6 +13,7 @@
 #include "src/base/fd.h"
 #include "src/base/str.h"
 #include "src/forkd/children.h"
+#include "src/forkd/exported.h"
 #include "src/forkd/feed.h"
 #include "src/forkd/forkd.h"
 #include "src/forkd/given.h"
@@ -33,6 +33,7 @@ struct talk {
 	int sock;
 	struct remote *fetched; /* what BRING and SERVE are about; or NULL */
 	struct held *filling;   /* what FILLED is about; or NULL */
+	uint64_t most;          /* pages that SERVE brings before anybody touches them */
 	struct figures brought; /* of what was fetched */
 };
 
@@ -75,6 +76,8 @@ static int add_files(const struct lr_wire_msg *m, const struct lr_forkctl_in *in
 		return lr_refuse(err, EPERM,
 				 "whoever made these files can still change them: they "
 				 "have to be in memory, and sealed");
+	if (m->flags & LR_WIRE_EXPORTED)
+		return held_add_exported(in->fds[0], in->fds[1], in->fds[2], lease, ret, err);
 	return filling ? held_add_filling(in->fds[0], in->fds[1], lease, ret, err)
 		       : held_add(in->fds[0], in->fds[1], lease, ret, err);
 }
@@ -83,12 +86,13 @@ static int add(const struct lr_wire_msg *m, const struct lr_forkctl_in *in, stru
 	       struct lr_err *err)
 {
 	const uint64_t lease = m->lease ? m->lease : forkd_config.lease;
+	const size_t files = m->flags & LR_WIRE_EXPORTED ? 3 : 2;
 	char path[LR_WIRE_PATH + 1];
 
-	if (lease > INT64_MAX / 2 || (m->flags & ~LR_WIRE_FILLING))
-		return lr_refuse(err, EINVAL, "the lease is too long, or a flag is unknown");
-	if (m->path.n ? in->n != 0 || m->flags : in->n != 2)
-		return lr_refuse(err, EINVAL, "a seed is a directory, or two files");
+	if (lease > INT64_MAX / 2 || m->flags > LR_WIRE_EXPORTED)
+		return lr_refuse(err, EINVAL, "the lease is too long, or the flags are unknown");
+	if (m->path.n ? in->n != 0 || m->flags : in->n != files)
+		return lr_refuse(err, EINVAL, "a seed is a directory, or %zu files", files);
 	if (!forkd_config.listen)
 		return lr_refuse(err, EINVAL,
 				 "no address for tickets: it was started without --listen");
@@ -180,18 +184,6 @@ static void do_change(int sock, const struct lr_wire_msg *m)
 	say(sock, m->tag, r, &err);
 }
 
-static int as_file(const struct remote *r, struct lr_err *err)
-{
-	LR_CLEANUP_FD int fd = memfd_create("descriptor", MFD_CLOEXEC | MFD_ALLOW_SEALING);
-
-	if (fd < 0)
-		return lr_fail(err, errno, "make a file in memory");
-	if (lr_write_full(fd, r->descriptor, r->length) != (ssize_t)r->length ||
-	    fcntl(fd, F_ADD_SEALS, F_SEAL_SEAL | F_SEAL_WRITE | F_SEAL_GROW | F_SEAL_SHRINK) < 0)
-		return lr_fail(err, errno, "write the descriptor");
-	return lr_take_fd(&fd);
-}
-
 static void do_fetch(struct talk *talk, const struct lr_wire_msg *m)
 {
 	const int sock = talk->sock;
@@ -209,13 +201,14 @@ static void do_fetch(struct talk *talk, const struct lr_wire_msg *m)
 	else
 		e = remote_fetch(&t, &r, &err);
 	if (e == 0)
-		e = fd = as_file(r, &err);
+		e = fd = given_make(r->descriptor, r->length, &err);
 	if (e >= 0) {
 		answer.length = r->length;
 		memcpy(answer.id, r->id, sizeof(answer.id));
 		local_send(sock, &answer, fd);
 		remote_put(talk->fetched);
 		talk->fetched = r;
+		talk->most = UINT64_MAX;
 		talk->brought = (struct figures){0};
 		memcpy(talk->brought.id, r->id, sizeof(r->id));
 	} else {
@@ -288,6 +281,14 @@ static void do_source(const struct talk *talk, const struct lr_wire_msg *m)
 		local_send(talk->sock, &ok, fd);
 }
 
+static void do_exports(int sock, const struct lr_wire_msg *m)
+{
+	struct lr_err err = {0};
+	int r = exported_may(&err);
+
+	say(sock, m->tag, r, &err);
+}
+
 static void do_count(const struct talk *talk, const struct lr_wire_msg *m)
 {
 	struct lr_wire_msg answer = {
@@ -298,6 +299,16 @@ static void do_count(const struct talk *talk, const struct lr_wire_msg *m)
 	else
 		answer.count = figures_list(m->count, &answer);
 	local_send(talk->sock, &answer, LR_NOFD);
+}
+
+static void do_limit(struct talk *talk, const struct lr_wire_msg *m)
+{
+	struct lr_err err = {0};
+	const int r = fetched(talk, m, &err) ? 0 : -ENOENT;
+
+	if (r == 0)
+		talk->most = m->length / LR_WIRE_PAGE;
+	say(talk->sock, m->tag, r, &err);
 }
 
 /* True: the socket is the children's from here on. */
@@ -321,7 +332,7 @@ static bool do_serve(struct talk *talk, const struct lr_wire_msg *m, struct lr_f
 		return false;
 	talk->fetched = NULL;
 	connections--; /* however many children there are, there has to be room to revoke */
-	children_serve(talk->sock, r, cgroup, m, &talk->brought, ending_fd());
+	children_serve(talk->sock, r, cgroup, m, talk->most, &talk->brought);
 	return true;
 }
 
@@ -359,6 +370,12 @@ static bool answer(struct talk *talk, ssize_t n, struct lr_forkctl_in *in)
 		break;
 	case LR_WIRE_SOURCE:
 		do_source(talk, &m);
+		break;
+	case LR_WIRE_LIMIT:
+		do_limit(talk, &m);
+		break;
+	case LR_WIRE_EXPORTS:
+		do_exports(sock, &m);
 		break;
 	case LR_WIRE_COUNTS:
 	case LR_WIRE_CHILDREN:

@@ -21,13 +21,15 @@
 #include "src/base/fd.h"
 #include "src/forkd/direct.h"
 #include "src/forkd/forkd.h"
+#include "src/forkd/handover.h"
+#include "src/forkd/heir.h"
 #include "src/forkd/held.h"
 #include "src/forkd/keeper.h"
 #include "src/forkd/main.h"
 #include "src/forkd/outlet.h"
 #include "src/forkd/remote.h"
 
-enum { CONTROL, METRICS, NET, SIGNALS, KEEPER, SOURCES };
+enum { CONTROL, METRICS, NET, HANDOVER, SIGNALS, KEEPER, SOURCES };
 
 static int ending = LR_NOFD;
 
@@ -123,6 +125,59 @@ static int watch_signals(struct lr_err *err)
 	return fd < 0 ? lr_fail(err, errno, "make a signalfd") : fd;
 }
 
+static int listen_all(int fds[SOURCES], struct lr_err *err)
+{
+	fds[CONTROL] = control_listen(forkd_config.control, err);
+	if (fds[CONTROL] < 0)
+		return fds[CONTROL];
+	fds[METRICS] = forkd_config.metrics ? unix_listen(forkd_config.metrics, SOCK_STREAM, err)
+					    : LR_NOFD;
+	if (forkd_config.metrics && fds[METRICS] < 0)
+		return fds[METRICS];
+	fds[NET] = forkd_config.listen ? listen_at(forkd_config.listen, err) : LR_NOFD;
+	return forkd_config.listen && fds[NET] < 0 ? fds[NET] : 0;
+}
+
+static void leave_places(const int fds[SOURCES])
+{
+	if (fds[CONTROL] >= 0)
+		unlink(forkd_config.control);
+	if (fds[METRICS] >= 0)
+		unlink(forkd_config.metrics);
+}
+
+/* Who held seeds before us lets go of them when they are ours, also if we are killed then: our
+ * keeper has them, and the name by which the next daemon finds it. */
+static int begin_keeper(int fds[SOURCES], struct lr_err *err)
+{
+	LR_CLEANUP_FD int before = LR_NOFD;
+	size_t rows;
+	int taken = 0;
+
+	int r = heir_ask(forkd_config.control, &before, &rows, err);
+	if (r == 0)
+		r = listen_all(fds, err);
+	if (r == 0)
+		r = handover_listen(err);
+	if (r == 0 && before >= 0 && forkd_config.listen)
+		r = taken = heir_take(before, rows, err);
+	if (r >= 0)
+		r = keeper_begin(err);
+	if (r == 0)
+		r = handover_enter(err);
+	if (r < 0) {
+		handover_leave();
+		leave_places(fds);
+		return r;
+	}
+	fds[HANDOVER] = handover_fd();
+	if (before >= 0)
+		heir_done(before);
+	if (taken)
+		forkd_log("%d seeds of the daemon before are held, or known to have ended", taken);
+	return 0;
+}
+
 static int open_all(int fds[SOURCES], struct lr_err *err)
 {
 	struct rlimit files;
@@ -140,17 +195,13 @@ static int open_all(int fds[SOURCES], struct lr_err *err)
 	fds[SIGNALS] = watch_signals(err);
 	if (fds[SIGNALS] < 0)
 		return fds[SIGNALS];
-	fds[CONTROL] = control_listen(forkd_config.control, err);
-	if (fds[CONTROL] < 0)
-		return fds[CONTROL];
-	fds[METRICS] = forkd_config.metrics ? unix_listen(forkd_config.metrics, SOCK_STREAM, err)
-					    : LR_NOFD;
-	if (forkd_config.metrics && fds[METRICS] < 0)
-		return fds[METRICS];
-	fds[NET] = forkd_config.listen ? listen_at(forkd_config.listen, err) : LR_NOFD;
-	if (forkd_config.listen && fds[NET] < 0)
-		return fds[NET];
-	return keeper_begin(err);
+	int r = handover_begin(forkd_config.control, forkd_config.keep, err);
+	const int turn = r < 0 ? r : handover_turn(forkd_config.control, err);
+	if (turn < 0)
+		return turn;
+	r = begin_keeper(fds, err);
+	handover_turn_over(forkd_config.control, turn);
+	return r;
 }
 
 /* Whoever started us may wait for that. */
@@ -189,6 +240,15 @@ static void look_after_keeper(bool had)
 	}
 }
 
+/* Who interrupts us at a terminal wants all of it to end. */
+static void hear_signal(int fd)
+{
+	struct signalfd_siginfo s;
+
+	if (read(fd, &s, sizeof(s)) == (ssize_t)sizeof(s) && s.ssi_signo == SIGINT)
+		handover_forget();
+}
+
 static void wait_for_children(void)
 {
 	const uint64_t one = 1;
@@ -200,7 +260,7 @@ static void wait_for_children(void)
 
 int daemon_run(struct lr_err *err)
 {
-	int fds[SOURCES];
+	int fds[SOURCES] = {LR_NOFD, LR_NOFD, LR_NOFD, LR_NOFD, LR_NOFD, LR_NOFD};
 	struct pollfd p[SOURCES];
 
 	int r = forkd_config.rdma == FORKD_RDMA_REQUIRE ? direct_check(err) : 0;
@@ -224,16 +284,17 @@ int daemon_run(struct lr_err *err)
 			serve_accept(fds[NET]);
 		if (p[METRICS].revents)
 			metrics_accept(fds[METRICS]);
+		if (p[HANDOVER].revents) /* as long as we live, there is nothing to take */
+			lr_close(forkd_accept(fds[HANDOVER], NULL, NULL, 0));
 		if (p[SIGNALS].revents)
 			break;
 		held_expire();
 		remote_clean();
 		outlets_clean();
 	}
+	hear_signal(fds[SIGNALS]);
 	tell_service_manager("STOPPING=1");
 	wait_for_children();
-	unlink(forkd_config.control);
-	if (forkd_config.metrics)
-		unlink(forkd_config.metrics);
+	leave_places(fds);
 	return 0;
 }

@@ -47,7 +47,13 @@ int direct_check(struct lr_err *err)
 
 /* ---- to connect --------------------------------------------------------------------------- */
 
-static int wait_event(struct direct *d, enum rdma_cm_event_type want, struct lr_err *err)
+#define ADAPTER "find an adapter for the address by which the seed's host is reached"
+#define ROUTE   "find a route to the seed's host"
+#define CONNECT "connect to the seed's host"
+
+/* what: the step, for the error. */
+static int wait_event(struct direct *d, enum rdma_cm_event_type want, const char *what,
+		      struct lr_err *err)
 {
 	struct pollfd p = {.fd = d->channel->fd, .events = POLLIN};
 	const int64_t until = lr_now_ms() + STEP_MS;
@@ -56,13 +62,16 @@ static int wait_event(struct direct *d, enum rdma_cm_event_type want, struct lr_
 	for (;;) {
 		int64_t left = until - lr_now_ms();
 		if (left <= 0)
-			return lr_refuse(err, ETIMEDOUT, "no RDMA: no answer");
+			return lr_fail(err, ETIMEDOUT, "no RDMA: %s", what);
 		if (poll(&p, 1, (int)left) == 1 && d->verbs->rdma_get_cm_event(d->channel, &e) == 0)
 			break;
 	}
 	const enum rdma_cm_event_type got = e->event;
+	const int status = e->status; /* of a refusal it is a number of InfiniBand's */
 	d->verbs->rdma_ack_cm_event(e);
-	return got == want ? 0 : lr_refuse(err, ECONNREFUSED, "no RDMA: the connection is refused");
+	if (got == want)
+		return 0;
+	return lr_fail(err, status < 0 ? -status : ECONNREFUSED, "no RDMA: %s", what);
 }
 
 static int find_way(struct direct *d, struct sockaddr *to, struct lr_err *err)
@@ -76,13 +85,13 @@ static int find_way(struct direct *d, struct sockaddr *to, struct lr_err *err)
 	if (v->rdma_create_id(d->channel, &d->id, NULL, RDMA_PS_TCP) < 0)
 		return lr_fail(err, errno, "no RDMA: begin a connection");
 	if (v->rdma_resolve_addr(d->id, NULL, to, STEP_MS) < 0)
-		return lr_fail(err, errno, "no RDMA: find an adapter");
-	int r = wait_event(d, RDMA_CM_EVENT_ADDR_RESOLVED, err);
+		return lr_fail(err, errno, "no RDMA: " ADAPTER);
+	int r = wait_event(d, RDMA_CM_EVENT_ADDR_RESOLVED, ADAPTER, err);
 	if (r == 0 && !verbs_are_right(d->id))
 		r = lr_refuse(err, ENOTSUP, "no RDMA: the adapter is neither InfiniBand nor RoCE");
 	if (r == 0 && v->rdma_resolve_route(d->id, STEP_MS) < 0)
-		r = lr_fail(err, errno, "no RDMA: find a route");
-	return r < 0 ? r : wait_event(d, RDMA_CM_EVENT_ROUTE_RESOLVED, err);
+		r = lr_fail(err, errno, "no RDMA: " ROUTE);
+	return r < 0 ? r : wait_event(d, RDMA_CM_EVENT_ROUTE_RESOLVED, ROUTE, err);
 }
 
 /* The keeper, which is a fork, gets no copy: what the adapter writes has to come to us. */
@@ -139,8 +148,8 @@ static int shake_hands(struct direct *d, const uint8_t token[LR_WIRE_PROOF], str
 		param.initiator_depth = (uint8_t)device.max_qp_init_rd_atom;
 	lr_wire_put_token(token, shown);
 	if (d->verbs->rdma_connect(d->id, &param) < 0)
-		return lr_fail(err, errno, "no RDMA: connect");
-	return wait_event(d, RDMA_CM_EVENT_ESTABLISHED, err);
+		return lr_fail(err, errno, "no RDMA: " CONNECT);
+	return wait_event(d, RDMA_CM_EVENT_ESTABLISHED, CONNECT, err);
 }
 
 /* ---- the control connection --------------------------------------------------------------- */
@@ -154,7 +163,7 @@ static int question(struct direct *d, enum lr_wire_type type, enum lr_wire_type 
 	return link_ask(d->control, &m, want, got, body, sizeof(body), ms, err);
 }
 
-static int none(struct lr_err *err)
+static int not_offered(struct lr_err *err)
 {
 	return lr_refuse(err, ENOTSUP, "no RDMA: the seed's host does not offer it, or not now");
 }
@@ -170,7 +179,7 @@ static int ask_where(struct direct *d, struct sockaddr_storage *to, uint8_t toke
 	if (r < 0)
 		return r;
 	if (!got.count || got.count > UINT16_MAX)
-		return none(err);
+		return not_offered(err);
 	if (getpeername(link_fd(d->control), (struct sockaddr *)to, &size) < 0)
 		return lr_fail(err, errno, "no RDMA: where the host is");
 	if (to->ss_family == AF_INET6)
@@ -189,7 +198,7 @@ static int ask_region(struct direct *d, struct lr_err *err)
 	if (r < 0)
 		return r;
 	if (!got.length)
-		return none(err);
+		return not_offered(err);
 	if (got.length != d->pages || got.at > UINT64_MAX - got.length)
 		return lr_refuse(err, EPROTO, "no RDMA: the host has another file of pages");
 	d->base = got.at;
@@ -217,7 +226,7 @@ int direct_connect(struct link *control, uint64_t pages, struct direct **ret, st
 
 	if (!d) {
 		link_close(control);
-		return lr_fail(err, ENOMEM, "no RDMA: connect");
+		return lr_fail(err, ENOMEM, "no RDMA: " CONNECT);
 	}
 	d->control = control;
 	d->pages = pages;

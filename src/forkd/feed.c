@@ -16,18 +16,22 @@
 #include "src/base/clock.h"
 #include "src/base/fd.h"
 #include "src/forkd/forkd.h"
+#include "src/forkd/linked.h"
 #include "src/forkd/main.h"
 
 #define THREADS 4
 #define TICK_MS 500
-#define KEEP_MS 60000 /* a source without a mapping */
+#define KEEP_MS 60000  /* a source without a mapping */
+#define LINK_MS 600000 /* until a host is tried again whose module does not answer */
 #define ROOM    ((size_t)LEAN_SEED_WANT_MAX * LR_WIRE_PAGE)
 
 struct feed {
 	struct remote *remote;
 	struct lr_arena *arena;
 	struct lr_seed_spans spans;
-	int fd;
+	bool linked;   /* the module reads by RDMA, and asks us for nothing */
+	uint64_t seen; /* pages that it had read so when we looked */
+	int fd;        /* the module's questions; LR_NOFD: of who is linked */
 	/* under the lock */
 	int source; /* ours, for the next child; LR_NOFD: nobody has mapped it for a while */
 	int64_t used;
@@ -112,8 +116,11 @@ static void rest(struct feed *f)
 	if (f->source >= 0 && lr_now_ms() - f->used > KEEP_MS) {
 		if (ioctl(f->source, LEAN_SEED_STATUS, &s) == 0 && s.mappings)
 			f->used = lr_now_ms();
-		else
+		else {
 			f->source = lr_close(f->source);
+			if (f->linked)
+				finish(f);
+		}
 	}
 	pthread_mutex_unlock(&lock);
 }
@@ -202,6 +209,53 @@ static void *feed_run(void *arg)
 	return NULL;
 }
 
+/* ---- what the module reads itself --------------------------------------------------------- */
+
+static bool look(struct feed *f, struct lean_seed_status *s)
+{
+	pthread_mutex_lock(&lock);
+	const bool there = f->source >= 0 && ioctl(f->source, LEAN_SEED_STATUS, s) == 0;
+	pthread_mutex_unlock(&lock);
+	return there;
+}
+
+/* The seed's host hears of no read, so it is told that there are some: its lease would end. */
+static void note_reads(struct feed *f, const struct lean_seed_status *s)
+{
+	struct lr_err err = {0};
+
+	if (s->fetched == f->seen)
+		return;
+	forkd_counts.linked_pages += s->fetched - f->seen;
+	f->seen = s->fetched;
+	remote_use(f->remote, &err);
+}
+
+/* Children have the source without us, to their end. We keep it for the next one. */
+static void *linked_run(void *arg)
+{
+	struct feed *f = arg;
+	struct lr_err err = {0};
+
+	while (!is_over(f)) {
+		struct pollfd p = {.fd = ending_fd(), .events = POLLIN};
+		struct lean_seed_status s;
+		if (poll(&p, 1, TICK_MS) < 0 && errno != EINTR)
+			break;
+		if (p.revents || !look(f, &s)) {
+			end(f);
+			break;
+		}
+		note_reads(f, &s);
+		if (s.dead)
+			failed(f, lr_refuse(&err, ESTALE, "the connection by RDMA has ended"),
+			       &err);
+		rest(f);
+	}
+	leave(f);
+	return NULL;
+}
+
 /* ---- the beginning ------------------------------------------------------------------------ */
 
 static int begin_spans(struct feed *f, struct lr_err *err)
@@ -227,11 +281,12 @@ static int begin_feed(struct feed *f, int device, struct lr_err *err)
 
 static int begin_threads(struct feed *f, struct lr_err *err)
 {
+	const unsigned n = f->linked ? 1 : THREADS; /* two would count what was read twice */
 	int r = 0;
 
-	for (unsigned i = 0; i < THREADS && r == 0; i++) {
+	for (unsigned i = 0; i < n && r == 0; i++) {
 		f->threads++;
-		r = forkd_thread(feed_run, f);
+		r = forkd_thread(f->linked ? linked_run : feed_run, f);
 		if (r < 0)
 			f->threads--;
 	}
@@ -239,19 +294,22 @@ static int begin_threads(struct feed *f, struct lr_err *err)
 	return f->threads ? 0 : lr_fail(err, -r, "begin a thread");
 }
 
-/* With the lock. Takes no reference of the caller's. */
-static int begin(struct remote *r, int device, struct feed **ret, struct lr_err *err)
+/* With the lock. Takes no reference of the caller's. *linked: a source that was linked, which is taken
+ * then; or LR_NOFD. */
+static int begin(struct remote *r, int device, int *linked, struct feed **ret, struct lr_err *err)
 {
 	char id[LR_WIRE_HEX];
 	struct feed *f = calloc(1, sizeof(*f));
 
 	if (!f)
 		return lr_fail(err, ENOMEM, "feed the kernel module");
-	*f = (struct feed){.remote = r, .fd = LR_NOFD, .source = LR_NOFD};
+	*f = (struct feed){
+		.remote = r, .fd = LR_NOFD, .source = lr_take_fd(linked), .used = lr_now_ms()};
+	f->linked = f->source >= 0;
 	remote_get(r);
 	int e = begin_spans(f, err);
 	if (e == 0)
-		e = begin_feed(f, device, err);
+		e = f->linked ? 0 : begin_feed(f, device, err);
 	if (e == 0)
 		e = begin_threads(f, err);
 	if (e < 0) {
@@ -259,11 +317,13 @@ static int begin(struct remote *r, int device, struct feed **ret, struct lr_err 
 		return e;
 	}
 	forkd_counts.sources++;
+	forkd_counts.links += f->linked;
 	f->next = feeds;
 	feeds = f;
 	lr_wire_id_text(r->id, id);
-	forkd_log("seed %s: memory comes by the kernel module, %llu pages", id,
-		  (unsigned long long)f->spans.pages);
+	forkd_log("seed %s: memory comes by the kernel module, %llu pages%s", id,
+		  (unsigned long long)f->spans.pages,
+		  f->linked ? ", which reads them by RDMA, in clear" : "");
 	*ret = f;
 	return 0;
 }
@@ -273,13 +333,48 @@ static int give(struct feed *f, int device, int *ret, struct lr_err *err)
 {
 	struct lean_seed_open arg = {.seed = f->fd};
 
-	if (f->source < 0)
+	if (f->source < 0 && !f->linked)
 		f->source = ioctl(device, LEAN_SEED_OPEN, &arg);
-	if (f->source < 0)
+	if (f->source < 0 && !f->linked)
 		return lr_fail(err, errno, "open a source of the kernel module");
 	f->used = lr_now_ms();
 	*ret = fcntl(f->source, F_DUPFD_CLOEXEC, 0);
 	return *ret < 0 ? lr_fail(err, errno, "open a source of the kernel module") : 0;
+}
+
+static struct feed *find(const struct remote *r)
+{
+	struct feed *f = feeds;
+
+	while (f && f->remote != r)
+		f = f->next;
+	return f;
+}
+
+static bool is_known(const struct remote *r)
+{
+	pthread_mutex_lock(&lock);
+	const bool known = find(r);
+	pthread_mutex_unlock(&lock);
+	return known;
+}
+
+/* Without the lock, as it takes a while; where two try at once, the first one's stays. */
+static int try_link(struct remote *r, int device)
+{
+	struct lr_err err = {0};
+	char id[LR_WIRE_HEX], why[512];
+	int fd = LR_NOFD;
+
+	if (lr_now_ms() < r->unlinked)
+		return LR_NOFD;
+	if (linked_source(r, device, &fd, &err) < 0 && err.code != ENOTSUP) {
+		r->unlinked = lr_now_ms() + LINK_MS;
+		lr_wire_id_text(r->id, id);
+		forkd_log("seed %s: the kernel module reads nothing by RDMA: %s", id,
+			  lr_err_format(&err, why, sizeof(why)));
+	}
+	return fd;
 }
 
 int feed_source(struct remote *r, int *ret, struct lr_err *err)
@@ -291,11 +386,10 @@ int feed_source(struct remote *r, int *ret, struct lr_err *err)
 		return lr_refuse(err, ENODEV, "the kernel module is not loaded");
 	if (device < 0)
 		return lr_fail(err, errno, "open " FEED_DEVICE);
+	LR_CLEANUP_FD int linked = is_known(r) ? LR_NOFD : try_link(r, device);
 	pthread_mutex_lock(&lock);
-	struct feed *f = feeds;
-	while (f && f->remote != r)
-		f = f->next;
-	int e = f ? 0 : begin(r, device, &f, err);
+	struct feed *f = find(r);
+	int e = f ? 0 : begin(r, device, &linked, &f, err);
 	if (e == 0)
 		e = give(f, device, ret, err);
 	pthread_mutex_unlock(&lock);

@@ -134,6 +134,32 @@ int child_fill(struct session *s, struct child *c, uint64_t at)
 	if (r == 0) {
 		s->figures->v[LR_WIRE_ASKED]++;
 		s->figures->v[LR_WIRE_AHEAD] += (w.end - w.start) / LR_SEED_PAGE - 1;
+		const struct remote_touch t = {w.start, c->mm,
+					       (uint32_t)((w.end - w.start) / LR_SEED_PAGE)};
+		remote_touched(s->remote, s->figures, &t);
+	}
+	return r;
+}
+
+/* So many pages may still come before they are touched. */
+static uint32_t at_most(const struct session *s, uint32_t pages)
+{
+	const uint64_t left = s->most - s->figures->v[LR_WIRE_PREFETCHED];
+
+	return left < pages ? (uint32_t)left : pages;
+}
+
+static int bring(struct session *s, const struct child *c, const struct child_window *w)
+{
+	const uint64_t pages = (w->end - w->start) / LR_SEED_PAGE;
+	const uint8_t *from;
+	int r = fetch(s, w, &from);
+
+	if (r == 0)
+		r = done(s, copy(c, w, from));
+	if (r == 0) {
+		s->figures->v[LR_WIRE_PREFETCHED] += pages;
+		forkd_counts.pages_prefetched += pages;
 	}
 	return r;
 }
@@ -141,17 +167,22 @@ int child_fill(struct session *s, struct child *c, uint64_t at)
 int child_prefetch(struct session *s, struct child *c)
 {
 	struct child_window w;
-	const uint8_t *from;
 
-	if (!child_next(&s->remote->seed, c->mm, &c->pieces, c->cursor, PREFETCH_PAGES, &w))
+	if (!child_next(&s->remote->seed, c->mm, &c->pieces, c->cursor, at_most(s, PREFETCH_PAGES),
+			&w))
 		return CHILD_COMPLETE;
-	int r = fetch(s, &w, &from);
+	int r = bring(s, c, &w);
 	if (r == 0)
-		r = done(s, copy(c, &w, from));
-	if (r == 0) {
-		s->figures->v[LR_WIRE_PREFETCHED] += (w.end - w.start) / LR_SEED_PAGE;
-		forkd_counts.pages_prefetched += (w.end - w.start) / LR_SEED_PAGE;
 		c->cursor = w.end;
-	}
 	return r;
+}
+
+int child_prefetch_touch(struct session *s, struct child *c, const struct remote_touch *t)
+{
+	struct child_window w;
+
+	if (!child_next(&s->remote->seed, c->mm, &c->pieces, t->at, at_most(s, t->pages), &w) ||
+	    w.start != t->at)
+		return 0;
+	return bring(s, c, &w);
 }

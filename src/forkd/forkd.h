@@ -26,6 +26,7 @@ struct forkd_config {
 	const char *control, *metrics;
 	bool plain;            /* tickets without TLS are given, and served */
 	uint64_t lease;        /* ms, if nobody says */
+	uint64_t keep;         /* ms: how long what is held waits for the next daemon */
 	uint64_t patience;     /* ms: how long a child waits for a host that does not answer */
 	uint64_t cache;        /* bytes of pages kept for all children together */
 	uint64_t descriptor;   /* bytes: the longest descriptor that is fetched */
@@ -49,6 +50,7 @@ struct forkd_counts {
 	atomic_ullong rdma_bytes, rdma_reads, rdma_connects, rdma_failures;
 	atomic_ullong rdma_peers, rdma_refused, rdma_pinned;
 	atomic_ullong sources, source_reads, source_pages, source_failures;
+	atomic_ullong exported, links, linked_pages;
 };
 extern struct forkd_counts forkd_counts;
 

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* forkd: see given.h. */
+#define LR_ROOM "forkd"
 #include "src/forkd/given.h"
 
 #include <errno.h>
@@ -9,6 +10,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/mman.h>
 #include <sys/stat.h>
 #include <sys/vfs.h>
 #include <unistd.h>
@@ -16,16 +18,32 @@
 #include "src/base/fd.h"
 #include "src/base/str.h"
 
-int given_is_uffd(int fd)
+/* What a descriptor of no file is called. A file's name has a slash. */
+static ssize_t kind_of(int fd, char *text, size_t size)
 {
-	char path[32], text[64];
+	char path[32];
 
 	snprintf(path, sizeof(path), "/proc/self/fd/%d", fd);
-	ssize_t n = readlink(path, text, sizeof(text) - 1);
+	ssize_t n = readlink(path, text, size - 1);
 	if (n < 0)
 		return -errno;
-	text[n] = 0; /* a file's name has a slash */
-	return lr_streq(text, "anon_inode:[userfaultfd]");
+	text[n] = 0;
+	return n;
+}
+
+int given_is_uffd(int fd)
+{
+	char text[64];
+	ssize_t n = kind_of(fd, text, sizeof(text));
+
+	return n < 0 ? (int)n : lr_streq(text, "anon_inode:[userfaultfd]");
+}
+
+bool given_is_exported(int fd)
+{
+	char text[64];
+
+	return kind_of(fd, text, sizeof(text)) > 0 && lr_streq(text, "anon_inode:[lean-seed]");
 }
 
 bool given_tells_all(int uffd)
@@ -82,6 +100,18 @@ static bool has_seals(int fd, int all)
 bool given_is_sealed(int fd)
 {
 	return has_seals(fd, F_SEAL_WRITE | F_SEAL_SHRINK | F_SEAL_GROW);
+}
+
+int given_make(const void *bytes, size_t n, struct lr_err *err)
+{
+	LR_CLEANUP_FD int fd = memfd_create("descriptor", MFD_CLOEXEC | MFD_ALLOW_SEALING);
+
+	if (fd < 0)
+		return lr_fail(err, errno, "make a file in memory");
+	if (lr_write_full(fd, bytes, n) != (ssize_t)n ||
+	    fcntl(fd, F_ADD_SEALS, F_SEAL_SEAL | F_SEAL_WRITE | F_SEAL_GROW | F_SEAL_SHRINK) < 0)
+		return lr_fail(err, errno, "write the descriptor");
+	return lr_take_fd(&fd);
 }
 
 bool given_keeps_size(int fd)

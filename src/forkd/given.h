@@ -8,7 +8,10 @@
 #define LR_FORKD_GIVEN_H
 
 #include <stdbool.h>
+#include <stddef.h>
 #include <sys/types.h>
+
+#include "src/base/err.h"
 
 /* 1, 0, or -errno if nobody can say. System calls only. */
 int given_is_uffd(int fd);
@@ -20,6 +23,10 @@ bool given_is_cgroup(int fd);
 bool given_is_member(int cgroup, pid_t pid);
 /* A file in memory that nobody can change any more. */
 bool given_is_sealed(int fd);
+/* One that is, with these bytes. */
+int given_make(const void *bytes, size_t n, struct lr_err *err);
+/* A seed of the kernel module: nobody can change its pages. */
+bool given_is_exported(int fd);
 /* One that nobody can make shorter or longer. */
 bool given_keeps_size(int fd);
 

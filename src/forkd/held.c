@@ -13,6 +13,7 @@
 #include "src/base/clock.h"
 #include "src/base/fd.h"
 #include "src/base/str.h"
+#include "src/forkd/exported.h"
 #include "src/forkd/forkd.h"
 #include "src/forkd/given.h"
 #include "src/forkd/link.h"
@@ -52,7 +53,7 @@ static int whole_file(int fd, uint64_t most, uint8_t **ret, uint64_t *size, stru
 	return 0;
 }
 
-static int check(struct held *h, struct lr_err *err)
+static int check(struct held *h, int exported, struct lr_err *err)
 {
 	struct lr_seed_pages_header head;
 	struct lr_seed s;
@@ -70,12 +71,14 @@ static int check(struct held *h, struct lr_err *err)
 		return r;
 	h->pages = s.header->pages;
 	memcpy(h->id, s.header->id, sizeof(h->id));
-	return 0;
+	return exported < 0 ? 0 : exported_new(exported, &s, &h->exported, err);
 }
 
 static void drop(struct held *h)
 {
 	lr_close(h->fd);
+	lr_close(h->file);
+	exported_free(h->exported);
 	free(h->descriptor);
 	free(h->there);
 	link_forget(h->secret, sizeof(h->secret));
@@ -85,7 +88,10 @@ static void drop(struct held *h)
 /* What is not needed to say why it ended. */
 static void shrink(struct held *h)
 {
+	for (size_t i = 0; h->row && i < HANDOVER_FILES; i++)
+		h->row->files[i] = LR_NOFD;
 	h->fd = lr_close(h->fd);
+	h->file = lr_close(h->file);
 	free(h->descriptor);
 	h->descriptor = NULL;
 	free(h->there);
@@ -106,6 +112,7 @@ static struct held **find(const uint8_t id[LR_WIRE_ID])
  * it. */
 static void replace(struct held *h)
 {
+	h->row = NULL;
 	if (h->users)
 		h->replaced = true;
 	else
@@ -126,6 +133,40 @@ static struct held **place(void)
 	return oldest;
 }
 
+/* What changes with each use. */
+static void tell_keeper(const struct held *h)
+{
+	struct handover_row *row = h->row;
+
+	if (!row)
+		return;
+	/* The daemon may be killed between any two of these, and nobody takes a row that lasts longer
+	 * than a lease. */
+	if (h->lease > row->lease)
+		row->lease = h->lease;
+	row->until = h->until;
+	row->lease = h->lease;
+	row->sent = h->sent;
+}
+
+/* The keeper may look at any instant: at no row, or at a whole one. */
+static void give_row(struct held *h, struct handover_row *row)
+{
+	if (!row)
+		return;
+	row->used = false;
+	memcpy(row->id, h->id, sizeof(row->id));
+	memcpy(row->secret, h->secret, sizeof(row->secret));
+	row->ended = h->ended;
+	/* The next daemon has no descriptor of the module's: there would be zeros. */
+	row->whole = !h->there && !h->exported;
+	row->files[0] = h->file;
+	row->files[1] = h->fd;
+	h->row = row;
+	tell_keeper(h);
+	row->used = true;
+}
+
 static int keep(struct held *h, struct lr_err *err)
 {
 	int r = 0;
@@ -142,6 +183,7 @@ static int keep(struct held *h, struct lr_err *err)
 		if (*at)
 			replace(*at);
 		*at = h;
+		give_row(h, handover_row((size_t)(at - table)));
 	}
 	pthread_mutex_unlock(&lock);
 	return r;
@@ -160,23 +202,44 @@ static int begin_filling(struct held *h, struct lr_err *err)
 	return 0;
 }
 
-static int add(int descriptor, int pages, bool filling, uint64_t lease, struct held **ret,
-	       struct lr_err *err)
+static struct held *begin(uint64_t lease, int64_t until)
 {
 	struct held *h = calloc(1, sizeof(*h));
 
 	if (!h)
-		return lr_fail(err, ENOMEM, "hold the seed");
+		return NULL;
 	h->users = 1;
 	h->lease = lease;
-	h->until = lr_now_ms() + (int64_t)lease;
+	h->until = until;
+	h->fd = h->file = LR_NOFD;
+	return h;
+}
+
+static int take_files(struct held *h, int descriptor, int pages, int exported, struct lr_err *err)
+{
 	h->fd = fcntl(pages, F_DUPFD_CLOEXEC, 0);
-	int r = h->fd < 0 ? lr_fail(err, errno, "keep the file of pages") : 0;
+	if (h->fd < 0)
+		return lr_fail(err, errno, "keep the file of pages");
+	int r = whole_file(descriptor, forkd_config.descriptor, &h->descriptor, &h->length, err);
 	if (r == 0)
-		r = whole_file(descriptor, forkd_config.descriptor, &h->descriptor, &h->length,
-			       err);
-	if (r == 0)
-		r = check(h, err);
+		r = check(h, exported, err);
+	if (r < 0)
+		return r;
+	if (!given_is_sealed(descriptor))
+		r = h->file = given_make(h->descriptor, h->length, err);
+	else if ((h->file = fcntl(descriptor, F_DUPFD_CLOEXEC, 0)) < 0)
+		r = lr_fail(err, errno, "keep the descriptor");
+	return r < 0 ? r : 0;
+}
+
+static int add(int descriptor, int pages, int exported, bool filling, uint64_t lease,
+	       struct held **ret, struct lr_err *err)
+{
+	struct held *h = begin(lease, lr_now_ms() + (int64_t)lease);
+
+	if (!h)
+		return lr_fail(err, ENOMEM, "hold the seed");
+	int r = take_files(h, descriptor, pages, exported, err);
 	if (r == 0 && filling)
 		r = begin_filling(h, err);
 	if (r == 0 && link_random(h->secret, sizeof(h->secret)) < 0)
@@ -193,13 +256,19 @@ static int add(int descriptor, int pages, bool filling, uint64_t lease, struct h
 
 int held_add(int descriptor, int pages, uint64_t lease, struct held **ret, struct lr_err *err)
 {
-	return add(descriptor, pages, false, lease, ret, err);
+	return add(descriptor, pages, LR_NOFD, false, lease, ret, err);
 }
 
 int held_add_filling(int descriptor, int pages, uint64_t lease, struct held **ret,
 		     struct lr_err *err)
 {
-	return add(descriptor, pages, true, lease, ret, err);
+	return add(descriptor, pages, LR_NOFD, true, lease, ret, err);
+}
+
+int held_add_exported(int descriptor, int pages, int exported, uint64_t lease, struct held **ret,
+		      struct lr_err *err)
+{
+	return add(descriptor, pages, exported, false, lease, ret, err);
 }
 
 /* Whose it is, and who else may write there. */
@@ -240,6 +309,40 @@ int held_add_directory(const char *path, uint64_t lease, struct held **ret, stru
 	return pages < 0 ? pages : held_add(descriptor, pages, lease, ret, err);
 }
 
+/* Nobody can change what was checked: it is sealed, or in a file as one of a directory. */
+static int inherit_files(struct held *h, const struct handover_seed *s,
+			 const int files[HANDOVER_FILES], struct lr_err *err)
+{
+	if (!given_is_sealed(files[0]))
+		return lr_refuse(err, EPERM, "its descriptor can still be changed");
+	int r = given_is_sealed(files[1]) ? 0 : trust(files[1], "pages", err);
+	if (r == 0)
+		r = take_files(h, files[0], files[1], LR_NOFD, err);
+	if (r == 0 && memcmp(h->id, s->id, sizeof(h->id)) != 0)
+		r = lr_refuse(err, EPROTO, "its files are another seed's");
+	return r;
+}
+
+int held_inherit(const struct handover_seed *s, const int files[HANDOVER_FILES], struct lr_err *err)
+{
+	struct held *h = begin(s->lease, s->until);
+
+	if (!h)
+		return lr_fail(err, ENOMEM, "hold the seed");
+	memcpy(h->id, s->id, sizeof(h->id));
+	memcpy(h->secret, s->secret, sizeof(h->secret));
+	h->ended = s->ended;
+	h->sent = s->sent;
+	int r = s->ended ? 0 : inherit_files(h, s, files, err);
+	if (r == 0)
+		r = keep(h, err);
+	if (r < 0)
+		drop(h);
+	else
+		held_put(h);
+	return r;
+}
+
 /* ---- use ---------------------------------------------------------------------------------- */
 
 struct held *held_get(const uint8_t id[LR_WIRE_ID])
@@ -263,13 +366,19 @@ void held_put(struct held *h)
 	pthread_mutex_unlock(&lock);
 }
 
+static void use(struct held *h)
+{
+	h->until = lr_now_ms() + (int64_t)h->lease;
+	tell_keeper(h);
+}
+
 enum lr_wire_code held_read(struct held *h)
 {
 	pthread_mutex_lock(&lock);
 	enum lr_wire_code ended = h->ended;
 	if (!ended) {
 		h->readers++;
-		h->until = lr_now_ms() + (int64_t)h->lease;
+		use(h);
 	}
 	pthread_mutex_unlock(&lock);
 	return ended;
@@ -283,11 +392,21 @@ void held_unread(struct held *h)
 	pthread_mutex_unlock(&lock);
 }
 
+ssize_t held_pread(const struct held *h, void *to, size_t n, uint64_t at)
+{
+	ssize_t got = h->exported ? exported_read(h->exported, at, to, &n) : 0;
+
+	if (got)
+		return got;
+	got = pread(h->fd, to, n, (off_t)at);
+	return got < 0 ? -errno : got;
+}
+
 void held_use(struct held *h)
 {
 	pthread_mutex_lock(&lock);
 	if (!h->ended)
-		h->until = lr_now_ms() + (int64_t)h->lease;
+		use(h);
 	pthread_mutex_unlock(&lock);
 }
 
@@ -308,6 +427,8 @@ uint64_t held_left(const struct held *h)
 
 static void finish(struct held *h, enum lr_wire_code why)
 {
+	if (h->row)
+		h->row->ended = why;
 	h->ended = why;
 	pthread_cond_broadcast(&changed);
 	if (!h->readers)
@@ -338,6 +459,8 @@ static int fill(struct held *h, uint64_t at, uint64_t length)
 	if (!h->missing && given_is_sealed(h->fd)) {
 		free(h->there);
 		h->there = NULL;
+		if (h->row)
+			h->row->whole = true;
 	}
 	pthread_cond_broadcast(&changed);
 	return 0;
@@ -413,8 +536,14 @@ bool held_wait(struct held *h, const struct lr_wire_range *r, int64_t ms)
 
 /* ---- to its end --------------------------------------------------------------------------- */
 
-/* Who reads by RDMA asks nobody, so it is taken away from it; without the lock, as to let go of many
- * pages takes a while. Whether it had not ended before. */
+/* From who reads without asking us. Without the lock, as to let go of many pages takes a while. */
+static void take_away(const struct held *h)
+{
+	outlets_end(h);
+	exported_end(h->exported);
+}
+
+/* Whether it had not ended before. */
 static bool end(struct held *h, enum lr_wire_code why)
 {
 	pthread_mutex_lock(&lock);
@@ -423,7 +552,7 @@ static bool end(struct held *h, enum lr_wire_code why)
 		finish(h, why);
 	pthread_mutex_unlock(&lock);
 	if (first)
-		outlets_end(h);
+		take_away(h);
 	return first;
 }
 
@@ -444,7 +573,7 @@ int held_extend(const uint8_t id[LR_WIRE_ID], uint64_t lease)
 	struct held **at = find(id);
 	if (at && !(*at)->ended) {
 		(*at)->lease = lease ? lease : (*at)->lease;
-		(*at)->until = lr_now_ms() + (int64_t)(*at)->lease;
+		use(*at);
 		r = 0;
 	}
 	pthread_mutex_unlock(&lock);
@@ -454,7 +583,7 @@ int held_extend(const uint8_t id[LR_WIRE_ID], uint64_t lease)
 /* Who looks after leases has other things to do, too. */
 static void *end_aside(void *arg)
 {
-	outlets_end(arg);
+	take_away(arg);
 	held_put(arg);
 	return NULL;
 }

@@ -9,8 +9,10 @@
 
 #include <stdatomic.h>
 #include <stdbool.h>
+#include <sys/types.h>
 
 #include "src/base/err.h"
+#include "src/forkd/handover.h"
 #include "src/wire/wire.h"
 
 #define HELD_MAX 1024 /* with those that ended */
@@ -27,17 +29,23 @@ struct held {
 	int64_t until;          /* of lr_now_ms */
 	uint64_t length, pages; /* bytes */
 	uint8_t *descriptor;
-	int fd;         /* the file of pages */
-	uint8_t *there; /* a bit for each page that has come; NULL: all are in place */
+	int fd;                    /* the file of pages */
+	int file;                  /* the descriptor's, sealed and in memory: for the next daemon */
+	struct handover_row *row;  /* what the keeper knows of it; or NULL */
+	struct exported *exported; /* what of it the kernel module has; NULL: nothing */
+	uint8_t *there;            /* a bit for each page that has come; NULL: all are in place */
 	struct lr_wire_range wanted[LR_WIRE_RANGES]; /* of what has not */
 	size_t n_wanted;
 };
 
-/* Takes neither descriptor. -EEXIST: it is here already. Both files are checked. */
+/* Takes no descriptor. -EEXIST: it is here already. Files are checked. */
 int held_add(int descriptor, int pages, uint64_t lease, struct held **ret, struct lr_err *err);
 /* The same; but only the first page is there, until held_fill says more. */
 int held_add_filling(int descriptor, int pages, uint64_t lease, struct held **ret,
 		     struct lr_err *err);
+/* What the processes alone had is the kernel module's, and has no contents in the file. */
+int held_add_exported(int descriptor, int pages, int exported, uint64_t lease, struct held **ret,
+		      struct lr_err *err);
 /* These bytes are in place; with all of them, in a file that nobody can change any more, the seed is
  * whole. What somebody waits for is in m->ranges then. -EINVAL: there can't be such bytes. -ESTALE: it
  * has ended, or is whole. */
@@ -50,6 +58,10 @@ void held_abandon(struct held *h);
 bool held_wait(struct held *h, const struct lr_wire_range *r, int64_t ms);
 /* The two files of a directory; nobody but root or us may be able to write there. */
 int held_add_directory(const char *path, uint64_t lease, struct held **ret, struct lr_err *err);
+/* What the daemon before us held. Neither descriptor is taken. It is checked as what anybody brings,
+ * and has its lease. */
+int held_inherit(const struct handover_seed *s, const int files[HANDOVER_FILES],
+		 struct lr_err *err);
 /* NULL: unknown. To be given back. */
 struct held *held_get(const uint8_t id[LR_WIRE_ID]);
 void held_put(struct held *h);
@@ -57,6 +69,8 @@ void held_put(struct held *h);
  * end. 0, or why it ended. */
 enum lr_wire_code held_read(struct held *h);
 void held_unread(struct held *h);
+/* Some bytes of the file of pages: how many; 0: it has become shorter; -errno. By who reads. */
+ssize_t held_pread(const struct held *h, void *to, size_t n, uint64_t at);
 void held_use(struct held *h); /* the lease begins again */
 uint64_t held_left(const struct held *h);
 

@@ -28,6 +28,7 @@
 #include "src/base/fd.h"
 #include "src/forkd/forkd.h"
 #include "src/forkd/given.h"
+#include "src/forkd/handover.h"
 #include "src/sys/syscalls.h"
 
 struct slot {
@@ -117,15 +118,15 @@ int keeper_is_over(int uffd)
 
 static bool is_needed(int fd)
 {
-	bool r = false;
+	bool r = handover_needs(fd);
 
 	for (size_t i = 0; i < KEEPER_SLOTS; i++)
 		r = r || (slots[i].pid && (slots[i].pidfd == fd || slots[i].cgroup == fd));
 	return r;
 }
 
-/* Closes userfaultfds whose memory is gone, and what is neither one nor needed to end who has one.
- * How many are left. */
+/* Closes userfaultfds whose memory is gone, and what is neither one, nor needed to end who has one, nor
+ * for the next daemon. How many are left. */
 static int sweep(void)
 {
 	int left = 0;
@@ -155,17 +156,22 @@ static void end_all(void)
  * for the pages that they miss. */
 static void take_over(void)
 {
+	const int64_t since = lr_now_ms();
+
 	end_all();
-	sweep(); /* the next daemon wants our addresses */
-	for (size_t i = 0; i < KEEPER_SLOTS; i++) {
-		struct pollfd p = {.fd = slots[i].pidfd, .events = POLLIN};
-		if (slots[i].pid)
-			poll(&p, 1, 10000);
+	int left = sweep(); /* the next daemon wants our addresses */
+	bool waits = handover_waits(since);
+	while (left > 0 || waits) {
+		handover_give(left > 0 ? 20 : 200);
+		if (left > 0) {
+			end_all();
+			left = sweep();
+		}
+		waits = handover_waits(since);
+		if (!waits)
+			handover_drop();
 	}
-	while (sweep() > 0) {
-		end_all();
-		lr_sleep_us(20000);
-	}
+	handover_drop();
 	_exit(0);
 }
 

@@ -4,7 +4,8 @@
  * memory. The kernel closes no userfaultfd of that table before both have ended, so nobody's missing
  * pages become zeros when one of them is killed, also not those of a child whose descriptor came an
  * instant ago. When the daemon dies, the keeper ends the children, and closes their descriptors
- * after that. When the keeper dies, the daemon starts another.
+ * after that; what the daemon held it hands over to the next one (handover.h). When the keeper dies,
+ * the daemon starts another.
  *
  * Memory that both see holds who is to be ended: a few numbers a child.
  */

@@ -266,7 +266,9 @@ static int prove(struct link *l, const struct lr_ticket *t, const struct lr_wire
 
 	if (t->way == LR_WIRE_TLS) {
 		r = tls_connect(l->fd, t->id, t->secret, until_of(l, ms), &l->tls);
-		return r < 0 ? lr_refuse(err, -r, "TLS: the host does not prove the secret") : 0;
+		if (r == -EACCES)
+			return lr_refuse(err, EACCES, "TLS: the host does not prove the secret");
+		return r < 0 ? lr_fail(err, -r, "prove the secret by TLS") : 0;
 	}
 	struct lr_wire_msg m = {.type = LR_WIRE_PROVE};
 	r = link_proof(t->secret, g->challenge, t->id, m.proof);

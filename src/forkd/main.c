@@ -17,6 +17,7 @@
 struct forkd_config forkd_config = {
 	.control = LR_FORKCTL_SOCKET,
 	.lease = 3600000,
+	.keep = 60000,
 	.patience = 30000,
 	.cache = UINT64_C(1) << 30,
 	.descriptor = 64 << 20,
@@ -40,6 +41,8 @@ static const char usage[] =
 	"  --plain               give and take tickets without TLS, on networks that are trusted\n"
 	"  --metrics SOCKET      write figures, for Prometheus, to whoever connects there\n"
 	"  --lease DURATION      end a seed that nobody uses for so long (1h)\n"
+	"  --keep DURATION       when this daemon has ended, keep its seeds so long for the next "
+	"(1m)\n"
 	"  --patience DURATION   let a child wait so long for a host that does not answer (30s)\n"
 	"  --cache BYTES         keep so much of the pages that came (1073741824)\n"
 	"  --descriptor BYTES    refuse a seed with a longer descriptor (67108864)\n"
@@ -59,6 +62,7 @@ enum {
 	PLAIN,
 	METRICS,
 	LEASE,
+	KEEP,
 	PATIENCE,
 	CACHE,
 	DESCRIPTOR,
@@ -80,6 +84,7 @@ static const struct option options[] = {
 	{"plain", 0, NULL, PLAIN},
 	{"metrics", 1, NULL, METRICS},
 	{"lease", 1, NULL, LEASE},
+	{"keep", 1, NULL, KEEP},
 	{"patience", 1, NULL, PATIENCE},
 	{"cache", 1, NULL, CACHE},
 	{"descriptor", 1, NULL, DESCRIPTOR},
@@ -138,6 +143,8 @@ static int set(int option, const char *value)
 		return 0;
 	case LEASE:
 		return duration_of(value, &c->lease);
+	case KEEP:
+		return duration_of(value, &c->keep);
 	case PATIENCE:
 		return duration_of(value, &c->patience);
 	case CACHE:
@@ -204,8 +211,8 @@ static int take_options(int argc, char **argv)
 		if (o == '?')
 			return wrong(NULL, NULL);
 		if (set(o, optarg) < 0) {
-			fprintf(stderr, "lean-forkd: --%s: no such value: %s\n", options[i].name,
-				optarg);
+			fprintf(stderr, "lean-forkd: --%s: no such value: %s; see lean-forkd(8)\n",
+				options[i].name, optarg);
 			return 2;
 		}
 	}

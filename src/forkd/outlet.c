@@ -20,14 +20,14 @@
 #include "src/base/clock.h"
 #include "src/base/fd.h"
 #include "src/base/str.h"
+#include "src/forkd/addresses.h"
 #include "src/forkd/forkd.h"
 #include "src/forkd/link.h"
 #include "src/forkd/verbs.h"
 
-#define LISTENERS 16    /* addresses of ours by which peers came */
-#define TOKEN_MS  10000 /* to connect after ENTRY */
-#define KEEP_MS   60000 /* a region that nobody reads */
-#define BACKLOG   64
+#define TOKEN_MS 10000 /* to connect after ENTRY */
+#define KEEP_MS  60000 /* a region that nobody reads */
+#define BACKLOG  64
 
 struct region {
 	struct region *next;
@@ -58,10 +58,8 @@ static const struct verbs *verbs;
 static struct rdma_event_channel *channel;
 static struct outlet *outlets;
 static struct region *regions;
-static struct {
-	struct sockaddr_storage address;
-	struct rdma_cm_id *id;
-} listeners[LISTENERS];
+static struct addresses addresses;
+static struct rdma_cm_id *listeners[ADDRESSES];
 
 /* ---- regions ------------------------------------------------------------------------------ */
 
@@ -147,24 +145,57 @@ static void *map_pages(const struct held *h)
 	return at == MAP_FAILED ? NULL : at;
 }
 
+/* What the kernel module has is in no file: for user space it is copied, once somebody reads so. */
+static void *copy_pages(const struct held *h)
+{
+	uint8_t *at = mmap(NULL, h->pages, PROT_READ | PROT_WRITE,
+			   MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+	ssize_t n = 1;
+
+	if (at == MAP_FAILED)
+		return NULL;
+	madvise(at, h->pages, MADV_DONTFORK); /* the keeper would keep a copy */
+	for (uint64_t done = 0; n > 0 && done<h->pages; done += n> 0 ? (uint64_t)n : 0)
+		n = held_pread(h, at + done, h->pages - done, done);
+	if (n > 0)
+		return at;
+	munmap(at, h->pages);
+	return NULL;
+}
+
 /* Linux before 6.2 pins no file for reading alone, nor does it pin some file systems' at all. From
- * address 0: where it lies in our memory is nobody's business. */
+ * address 0: where it lies in our memory is nobody's business. NULL: errno says why. */
 static struct ibv_mr *pin(struct ibv_pd *pd, const struct held *h, void **at)
 {
-	struct ibv_mr *mr = NULL;
-
-	*at = map_pages(h);
-	if (*at)
-		mr = verbs->ibv_reg_mr_iova(pd, *at, h->pages, 0, IBV_ACCESS_REMOTE_READ);
-	if (*at && !mr)
+	*at = h->exported ? copy_pages(h) : map_pages(h);
+	if (!*at)
+		return NULL;
+	struct ibv_mr *mr = verbs->ibv_reg_mr_iova(pd, *at, h->pages, 0, IBV_ACCESS_REMOTE_READ);
+	const int code = errno;
+	if (!mr)
 		munmap(*at, h->pages);
+	errno = code;
 	return mr;
+}
+
+static void tell_unpinned(const struct held *h, int code)
+{
+	static bool told;
+	char id[LR_WIRE_HEX];
+
+	if (told)
+		return;
+	told = true;
+	lr_wire_id_text(h->id, id);
+	forkd_log(
+		"seed %s is read by TCP alone: its pages can't be pinned: %s; it takes Linux 6.2, "
+		"and as much memory as may be locked (LimitMEMLOCK, ulimit -l)",
+		id, lr_strerror(code));
 }
 
 /* Without the lock while it is pinned: that takes a tenth of a second for a gigabyte. */
 static void be_registered(struct region *r, const struct held *h)
 {
-	static bool told;
 	void *at;
 
 	while (r->busy)
@@ -175,23 +206,22 @@ static void be_registered(struct region *r, const struct held *h)
 	forkd_counts.rdma_pinned += h->pages;
 	pthread_mutex_unlock(&lock);
 	struct ibv_mr *mr = pin(r->pd, h, &at);
+	const int code = errno;
 	pthread_mutex_lock(&lock);
 	r->busy = false;
 	r->mr = mr;
 	r->at = at;
 	if (!mr) {
 		forkd_counts.rdma_pinned -= h->pages;
-		if (!told)
-			forkd_log("a seed is read by TCP alone: its pages can't be pinned");
-		told = true;
+		tell_unpinned(h, code);
 	}
 	pthread_cond_broadcast(&changed);
 }
 
 /* ---- connections -------------------------------------------------------------------------- */
 
-/* Takes away what somebody reads by. Without the lock for a while: to part from a peer that does not
- * answer takes its time. What is o's then may be somebody else's after it. */
+/* Takes away what somebody reads by. Lets the lock go meanwhile, as to part from a peer that does not
+ * answer takes its time: what the caller has found in a list before it, it has to look for again. */
 static void cut(struct outlet *o)
 {
 	struct rdma_cm_id *id = o->id;
@@ -282,11 +312,26 @@ static void go(const struct rdma_cm_id *id)
 	pthread_mutex_unlock(&lock);
 }
 
+/* Whatever fails, who listens goes on: without it nobody would be let in any more. */
+static struct rdma_cm_event *next_event(void)
+{
+	struct rdma_cm_event *e = NULL;
+	bool told = false;
+
+	while (verbs->rdma_get_cm_event(channel, &e) != 0) {
+		if (errno == EINTR)
+			continue;
+		if (!told)
+			forkd_log("what RDMA tells can't be read: %s", lr_strerror(errno));
+		told = true;
+		lr_sleep_us(100000);
+	}
+	return e;
+}
+
 static void *watch(void *arg)
 {
-	struct rdma_cm_event *e;
-
-	while (verbs->rdma_get_cm_event(channel, &e) == 0 || errno == EINTR) {
+	for (struct rdma_cm_event *e; (e = next_event());) {
 		uint8_t token[LR_WIRE_PROOF];
 		struct rdma_conn_param asked = e->param.conn;
 		struct rdma_cm_id *id = e->id;
@@ -300,7 +345,6 @@ static void *watch(void *arg)
 		else if (type != RDMA_CM_EVENT_ESTABLISHED)
 			go(id);
 	}
-	forkd_log("RDMA ends: %s", lr_strerror(errno));
 	return arg;
 }
 
@@ -321,37 +365,36 @@ static bool begin(void)
 	return channel;
 }
 
-/* Any port of an address; one of IPv4 that came by a socket of IPv6 as what it is. */
-static void clean_address(struct sockaddr_storage *sa)
-{
-	const struct sockaddr_in6 six = *(struct sockaddr_in6 *)sa;
-	struct sockaddr_in four = {.sin_family = AF_INET};
-
-	if (sa->ss_family == AF_INET6 && IN6_IS_ADDR_V4MAPPED(&six.sin6_addr)) {
-		memcpy(&four.sin_addr, six.sin6_addr.s6_addr + 12, 4);
-		memset(sa, 0, sizeof(*sa));
-		memcpy(sa, &four, sizeof(four));
-	} else if (sa->ss_family == AF_INET6) {
-		((struct sockaddr_in6 *)sa)->sin6_port = 0;
-	} else {
-		((struct sockaddr_in *)sa)->sin_port = 0;
-	}
-}
-
-/* Where the peer has reached us by TCP, at any port. */
-static int listen_at(struct sockaddr_storage *sa, struct rdma_cm_id **ret)
+/* Where the peer has reached us by TCP, at any port. NULL: no adapter is there. */
+static struct rdma_cm_id *listen_at(struct sockaddr_storage *sa)
 {
 	struct rdma_cm_id *id;
 
 	if (verbs->rdma_create_id(channel, &id, NULL, RDMA_PS_TCP) < 0)
-		return -errno;
+		return NULL;
 	if (verbs->rdma_bind_addr(id, (struct sockaddr *)sa) < 0 || !verbs_are_right(id) ||
 	    verbs->rdma_listen(id, BACKLOG) < 0) {
 		verbs->rdma_destroy_id(id);
-		return -ENODEV;
+		return NULL;
 	}
-	*ret = id;
-	return 0;
+	return id;
+}
+
+/* The same, once for all peers. Who came by a listener that gives way stays. */
+static struct rdma_cm_id *listener_at(struct sockaddr_storage *sa)
+{
+	size_t i;
+
+	if (addresses_find(&addresses, sa, &i))
+		return listeners[i];
+	struct rdma_cm_id *id = listen_at(sa);
+	if (!id)
+		return NULL;
+	if (listeners[i])
+		verbs->rdma_destroy_id(listeners[i]);
+	listeners[i] = id;
+	addresses_put(&addresses, i, sa);
+	return id;
 }
 
 /* 0: no adapter is there. */
@@ -359,18 +402,13 @@ static uint16_t port_for(int fd)
 {
 	struct sockaddr_storage sa = {0};
 	socklen_t size = sizeof(sa);
-	size_t i = 0;
 
 	if (getsockname(fd, (struct sockaddr *)&sa, &size) < 0 || !begin())
 		return 0;
-	clean_address(&sa);
-	while (i < LISTENERS && listeners[i].id &&
-	       memcmp(&listeners[i].address, &sa, sizeof(sa)) != 0)
-		i++;
-	if (i == LISTENERS || (!listeners[i].id && listen_at(&sa, &listeners[i].id) < 0))
-		return 0;
-	listeners[i].address = sa;
-	return ntohs(verbs->rdma_get_src_port(listeners[i].id));
+	address_clean(&sa);
+	address_set_port(&sa, 0);
+	struct rdma_cm_id *id = listener_at(&sa);
+	return id ? ntohs(verbs->rdma_get_src_port(id)) : 0;
 }
 
 /* ---- for a control connection ------------------------------------------------------------- */

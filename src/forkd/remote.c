@@ -37,6 +37,11 @@ struct one {
 	uint8_t *cache; /* as long as the file of pages, where that is possible */
 	uint8_t *have;  /* a bit a page */
 	struct {
+		const void *who;
+		struct remote_touch *v; /* REMOTE_TOUCHES; or NULL */
+		size_t n;
+	} touched;
+	struct {
 		struct direct *d; /* one for all children; NULL: by TCP */
 		unsigned users;
 		bool bad;             /* the last user closes it */
@@ -189,6 +194,7 @@ static void drop(struct one *o)
 		munmap(o->cache, o->r.pages);
 	}
 	free(o->have);
+	free(o->touched.v);
 	free(o->r.descriptor);
 	link_forget(&o->ticket, sizeof(o->ticket));
 	free(o);
@@ -311,6 +317,33 @@ static int ask_host(struct one *o, struct lr_err *err)
 	else
 		to_pool(o, l);
 	return r;
+}
+
+int remote_use(struct remote *r, struct lr_err *err)
+{
+	return ask_host((struct one *)r, err);
+}
+
+int remote_ask(struct remote *r, enum lr_wire_type type, enum lr_wire_type want,
+	       struct lr_wire_msg *got, struct sockaddr_storage *where, struct lr_err *err)
+{
+	uint8_t body[LR_WIRE_HEAD + LR_WIRE_TEXT + 4];
+	struct lr_wire_msg m = {.type = type};
+	struct one *o = (struct one *)r;
+	socklen_t size = sizeof(*where);
+	struct link *l;
+
+	int e = connection(o, &l, err);
+	if (e < 0)
+		return e;
+	e = link_ask(l, &m, want, got, body, sizeof(body), at_most(ANSWER_MS), err);
+	if (e == 0 && getpeername(link_fd(l), (struct sockaddr *)where, &size) < 0)
+		e = lr_fail(err, errno, "where the seed's host is");
+	if (e < 0)
+		link_close(l);
+	else
+		to_pool(o, l);
+	return e;
 }
 
 int remote_fetch(const struct lr_ticket *t, struct remote **ret, struct lr_err *err)
@@ -458,18 +491,26 @@ static void join_later(struct one *o)
 	}
 }
 
-/* Where RDMA is required. */
+static bool has_direct(struct one *o)
+{
+	pthread_mutex_lock(&lock);
+	const bool has = o->rdma.d;
+	pthread_mutex_unlock(&lock);
+	return has;
+}
+
+/* Where RDMA is required. What has ended, and somebody still uses, has to go first. */
 static int take_or_join(struct one *o, struct direct **ret, struct lr_err *err)
 {
 	int r = 0;
 
 	pthread_mutex_lock(&o->rdma.join);
 	*ret = take(o);
-	if (!*ret)
-		r = o->rdma.d ? lr_refuse(err, EAGAIN, "the connection by RDMA has ended")
-			      : join(o, err);
-	if (r == 0 && !*ret)
-		*ret = take(o);
+	if (!*ret && !has_direct(o)) {
+		r = join(o, err);
+		if (r == 0)
+			*ret = take(o);
+	}
 	pthread_mutex_unlock(&o->rdma.join);
 	return r < 0 || *ret ? r : lr_refuse(err, EAGAIN, "the connection by RDMA has ended");
 }
@@ -615,4 +656,35 @@ int remote_bring(struct remote *r, const struct lr_wire_range *v, size_t n, uint
 		to += (size_t)v[i].pages * LR_WIRE_PAGE;
 	}
 	return 0;
+}
+
+/* ---- what was touched --------------------------------------------------------------------- */
+
+void remote_touched(struct remote *r, const void *who, const struct remote_touch *t)
+{
+	struct one *o = (struct one *)r;
+
+	pthread_mutex_lock(&lock);
+	if (!o->touched.who) {
+		o->touched.who = who;
+		o->touched.v = calloc(REMOTE_TOUCHES, sizeof(*o->touched.v));
+	}
+	if (o->touched.who == who && o->touched.v && o->touched.n < REMOTE_TOUCHES)
+		o->touched.v[o->touched.n++] = *t;
+	pthread_mutex_unlock(&lock);
+}
+
+size_t remote_touches(struct remote *r)
+{
+	pthread_mutex_lock(&lock);
+	size_t n = ((struct one *)r)->touched.n;
+	pthread_mutex_unlock(&lock);
+	return n;
+}
+
+void remote_touch(struct remote *r, size_t i, struct remote_touch *ret)
+{
+	pthread_mutex_lock(&lock);
+	*ret = ((struct one *)r)->touched.v[i];
+	pthread_mutex_unlock(&lock);
 }

@@ -18,6 +18,7 @@
 #include "src/forkd/held.h"
 #include "src/forkd/limits.h"
 #include "src/forkd/link.h"
+#include "src/forkd/linked.h"
 #include "src/forkd/outlet.h"
 #include "src/seed/seed.h"
 
@@ -221,12 +222,20 @@ static bool read_range(const struct held *h, const struct lr_wire_range *r, uint
 	size_t n = (size_t)r->pages * LR_WIRE_PAGE, done = 0;
 
 	while (done < n) {
-		ssize_t got = pread(h->fd, to + done, n - done, (off_t)(r->at + done));
-		if (got <= 0 && !(got < 0 && errno == EINTR))
+		ssize_t got = held_pread(h, to + done, n - done, r->at + done);
+		if (got <= 0 && got != -EINTR)
 			return false;
 		done += got > 0 ? (size_t)got : 0;
 	}
 	return true;
+}
+
+static void tell_damaged(const struct held *h)
+{
+	char id[LR_WIRE_HEX];
+
+	lr_wire_id_text(h->id, id);
+	forkd_log("seed %s is damaged: its pages can't be read: its children end", id);
 }
 
 static int read_pages(struct peer *p, const struct lr_wire_msg *m)
@@ -245,7 +254,9 @@ static int read_pages(struct peer *p, const struct lr_wire_msg *m)
 		if (!held_wait(p->held, r, FILL_MS))
 			return refuse(p, m->tag, p->held->ended ? p->held->ended : LR_WIRE_BUSY);
 		if (!read_range(p->held, r, p->pages + at)) {
-			forkd_log("the pages of a seed can't be read");
+			if (p->held->ended)
+				return refuse(p, m->tag, p->held->ended);
+			tell_damaged(p->held);
 			return refuse(p, m->tag, LR_WIRE_DAMAGED);
 		}
 		at += n;
@@ -273,6 +284,9 @@ static int answer(struct peer *p, const struct lr_wire_msg *m)
 		return link_send(p->link, &pong, BODY_MS);
 	case LR_WIRE_RDMA:
 		outlet_open(p->held, link_fd(p->link), &p->outlet, &entry);
+		return link_send(p->link, &entry, BODY_MS);
+	case LR_WIRE_MODULE:
+		linked_offer(p->held, link_fd(p->link), &entry);
 		return link_send(p->link, &entry, BODY_MS);
 	case LR_WIRE_ENTERED:
 		outlet_enter(p->outlet, &region);

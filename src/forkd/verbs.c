@@ -25,8 +25,9 @@ static int load(const char *file, const struct symbol *v, size_t n, struct lr_er
 {
 	void *library = dlopen(file, RTLD_NOW | RTLD_LOCAL);
 
+	/* The loader's own words: the file may be there, and memory or descriptors be short. */
 	if (!library)
-		return lr_refuse(err, ENOTSUP, "no RDMA: %s can't be loaded (Debian: %s)", file,
+		return lr_refuse(err, ENOTSUP, "no RDMA: %s (Debian: %s)", dlerror(),
 				 file[3] == 'r' ? "librdmacm1" : "libibverbs1, ibverbs-providers");
 	for (size_t i = 0; i < n; i++) {
 		void *f = dlsym(library, v[i].name);

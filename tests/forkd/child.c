@@ -24,6 +24,7 @@
 
 static uint64_t pages;
 static char *memory;
+static bool limited;
 
 /* ---- begin -------------------------------------------------------------------------------- */
 
@@ -79,6 +80,24 @@ static int hand_over_early(int sock, int fd)
 	return r;
 }
 
+/* Pages that are far from each other. */
+static uint64_t some(void (*look)(uint64_t))
+{
+	uint64_t n = 0;
+
+	for (uint64_t i = 0; i < pages; i += 97)
+		if (!is_hole(i)) {
+			look(i);
+			n++;
+		}
+	return n;
+}
+
+static void only_count(uint64_t i)
+{
+	(void)i;
+}
+
 static int begin(int sock, const char *arg, uint32_t around, uint32_t flags, bool late,
 		 struct lr_err *err)
 {
@@ -89,12 +108,14 @@ static int begin(int sock, const char *arg, uint32_t around, uint32_t flags, boo
 
 	if (r == 0)
 		r = lr_forkctl_fetch(sock, ticket, &fd, id, err);
+	if (r == 0 && measure(fd) < 0)
+		return lr_err_set(err, EIO, "tool", false, "no descriptor");
+	if (r == 0 && limited)
+		r = lr_forkctl_limit(sock, id, some(only_count) * LR_SEED_PAGE, err);
 	if (r == 0)
 		r = lr_forkctl_serve(sock, id, -1, around, flags, err);
 	if (r < 0)
 		return r;
-	if (measure(fd) < 0)
-		return lr_err_set(err, EIO, "tool", false, "no descriptor");
 	memory = mmap((void *)(uintptr_t)MEMORY, pages * LR_SEED_PAGE, PROT_READ | PROT_WRITE,
 		      MAP_PRIVATE | MAP_ANONYMOUS | MAP_FIXED_NOREPLACE | MAP_NORESERVE, -1, 0);
 	madvise(memory, pages * LR_SEED_PAGE, MADV_NOHUGEPAGE);
@@ -204,6 +225,21 @@ static void events(void)
 	puts("events: all as it has to be");
 }
 
+static void look_at_some(int sock)
+{
+	struct lr_wire_child c = {0};
+
+	for (int i = 0; limited && i < 1000 && c.v[LR_WIRE_PREFETCHED] < some(only_count); i++) {
+		nanosleep(&(struct timespec){.tv_nsec = 10000000}, NULL);
+		lr_forkctl_counts(sock, &c, NULL);
+	}
+	const uint64_t n = some(right);
+	lr_forkctl_counts(sock, &c, NULL);
+	printf("some: %llu pages, %llu faults, %llu before\n", (unsigned long long)n,
+	       (unsigned long long)c.v[LR_WIRE_FAULTS],
+	       (unsigned long long)c.v[LR_WIRE_PREFETCHED]);
+}
+
 static void every_other(uint64_t first)
 {
 	for (uint64_t i = first; i < pages; i += 2) {
@@ -265,16 +301,17 @@ int child(const char *control, const char *ticket, const char *how, uint32_t aro
 	char line[1024];
 	int sock = lr_forkctl_connect(control, &err);
 	double began = now();
+	limited = lr_streq(how, "warm");
 	bool only_bring = lr_streq(how, "bring");
-	int r = sock < 0 ? sock
-		: only_bring
-			? bring(sock, ticket, &err)
-			: begin(sock, ticket, around,
-				lr_streq(how, "prefetch") || lr_streq(how, "moved") ||
-						lr_streq(how, "parted") || lr_streq(how, "late")
-					? LR_WIRE_PREFETCH
-					: 0,
-				lr_streq(how, "late"), &err);
+	int r = sock < 0     ? sock
+		: only_bring ? bring(sock, ticket, &err)
+			     : begin(sock, ticket, around,
+				     lr_streq(how, "prefetch") || lr_streq(how, "moved") ||
+						     lr_streq(how, "parted") ||
+						     lr_streq(how, "late") || limited
+					     ? LR_WIRE_PREFETCH
+					     : 0,
+				     lr_streq(how, "late"), &err);
 
 	if (r < 0) {
 		fprintf(stderr, "forkd-tool: %s\n", lr_err_format(&err, line, sizeof(line)));
@@ -293,6 +330,8 @@ int child(const char *control, const char *ticket, const char *how, uint32_t aro
 		move_back(sock);
 	else if (lr_streq(how, "events"))
 		events();
+	else if (lr_streq(how, "some") || limited)
+		look_at_some(sock);
 	else if (lr_streq(how, "slow"))
 		slow();
 	else if (lr_streq(how, "grow"))

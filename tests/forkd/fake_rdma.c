@@ -3,8 +3,11 @@
  * librdmacm and libibverbs for hosts without an adapter, as far as lean-forkd uses them: a connection
  * is a Unix socket in the directory $FAKE_RDMA, and a thread of the process that is read from takes
  * the adapter's part. As an adapter does, it lets somebody read what is registered in the domain of
- * its queue pair, for reading, within its bounds, and ends the connection otherwise. While
- * $FAKE_RDMA/stall is there, it answers nobody; with $FAKE_RDMA/full, nothing can be registered for others.
+ * its queue pair, for reading, within its bounds, and ends the connection otherwise. (It would also
+ * let somebody write, where that is what was registered, but nothing is written.) While
+ * $FAKE_RDMA/stall is there, it answers nobody; with $FAKE_RDMA/full, nothing can be registered for
+ * others; with $FAKE_RDMA/nowhere no host is reached by an adapter. $FAKE_RDMA/interrupt.PID is taken
+ * away when that process waits for an event: a signal has come.
  */
 #include <arpa/inet.h>
 #include <errno.h>
@@ -62,6 +65,7 @@ struct question {
 	uint64_t at, to;
 	uint32_t key, length;
 	uint64_t id;
+	uint32_t write, zero;
 };
 struct answer {
 	uint64_t id, to;
@@ -89,6 +93,14 @@ static bool there(const char *name)
 	return access(path, F_OK) == 0;
 }
 
+static bool is_interrupted(void)
+{
+	char path[200];
+
+	snprintf(path, sizeof(path), "%s/interrupt.%d", getenv("FAKE_RDMA"), getpid());
+	return unlink(path) == 0;
+}
+
 static int whole(int fd, void *at, size_t n, bool out)
 {
 	for (size_t done = 0; done < n;) {
@@ -103,19 +115,28 @@ static int whole(int fd, void *at, size_t n, bool out)
 
 /* ---- events ------------------------------------------------------------------------------- */
 
-static void tell(struct rdma_event_channel *c, struct rdma_cm_id *id, enum rdma_cm_event_type type,
-		 const void *private)
+static void tell_status(struct rdma_event_channel *c, struct rdma_cm_id *id,
+			enum rdma_cm_event_type type, int status, const void *private)
 {
-	struct rdma_cm_event *e = calloc(1, sizeof(*e));
+	struct rdma_cm_event *e = calloc(1, sizeof(*e) + PRIVATE);
 
+	if (!e)
+		return;
 	e->id = id;
 	e->event = type;
+	e->status = status;
 	if (private) {
-		e->param.conn.private_data = memcpy(malloc(PRIVATE), private, PRIVATE);
+		e->param.conn.private_data = memcpy(e + 1, private, PRIVATE);
 		e->param.conn.private_data_len = PRIVATE;
 		e->param.conn.responder_resources = 16;
 	}
 	(void)!write(((struct channel *)c)->in, &e, sizeof(e));
+}
+
+static void tell(struct rdma_event_channel *c, struct rdma_cm_id *id, enum rdma_cm_event_type type,
+		 const void *private)
+{
+	tell_status(c, id, type, 0, private);
 }
 
 struct rdma_event_channel *rdma_create_event_channel(void)
@@ -123,8 +144,10 @@ struct rdma_event_channel *rdma_create_event_channel(void)
 	struct channel *c = calloc(1, sizeof(*c));
 	int p[2];
 
-	if (!c || pipe2(p, 02000000) < 0)
+	if (!c || pipe2(p, 02000000) < 0) {
+		free(c);
 		return NULL;
+	}
 	c->c.fd = p[0];
 	c->in = p[1];
 	return &c->c;
@@ -139,26 +162,31 @@ void rdma_destroy_event_channel(struct rdma_event_channel *c)
 
 int rdma_get_cm_event(struct rdma_event_channel *c, struct rdma_cm_event **e)
 {
+	if (is_interrupted()) {
+		errno = EINTR;
+		return -1;
+	}
 	return read(c->fd, e, sizeof(*e)) == (ssize_t)sizeof(*e) ? 0 : -1;
 }
 
 int rdma_ack_cm_event(struct rdma_cm_event *e)
 {
-	free((void *)(uintptr_t)e->param.conn.private_data);
 	free(e);
 	return 0;
 }
 
 /* ---- both ends ---------------------------------------------------------------------------- */
 
-static struct region *find(uint32_t key, const struct ibv_pd *pd, uint64_t at, uint32_t length)
+static struct region *find(const struct question *q, const struct ibv_pd *pd)
 {
+	const int wanted = q->write ? IBV_ACCESS_REMOTE_WRITE : IBV_ACCESS_REMOTE_READ;
 	struct region *r = regions;
 
-	while (r && r->mr.rkey != key)
+	while (r && r->mr.rkey != q->key)
 		r = r->next;
-	return r && r->mr.pd == pd && (r->access & IBV_ACCESS_REMOTE_READ) && at >= r->iova &&
-			       length <= r->mr.length && at - r->iova <= r->mr.length - length
+	return r && r->mr.pd == pd && (r->access & wanted) && q->at >= r->iova &&
+			       q->length <= r->mr.length &&
+			       q->at - r->iova <= r->mr.length - q->length
 		       ? r
 		       : NULL;
 }
@@ -173,10 +201,10 @@ static void *serve(void *arg)
 		while (there("stall") && !i->ends)
 			usleep(20000);
 		pthread_mutex_lock(&lock);
-		struct region *r = find(q.key, i->id.qp->pd, q.at, q.length);
-		struct answer a = {q.id, q.to, r ? q.length : 0, !r};
+		struct region *r = find(&q, i->id.qp->pd);
+		struct answer a = {q.id, q.to, r && !q.write ? q.length : 0, !r};
 		int e = whole(i->sock, &a, sizeof(a), true);
-		if (r && e == 0)
+		if (r && !q.write && e == 0)
 			e = whole(i->sock, (char *)r->mr.addr + (q.at - r->iova), q.length, true);
 		pthread_mutex_unlock(&lock);
 		if (!r || e < 0)
@@ -255,7 +283,10 @@ static void *listens(void *arg)
 
 static int begin(struct id *i, void *(*run)(void *))
 {
-	i->runs = pthread_create(&i->thread, NULL, run, i) == 0;
+	const int code = pthread_create(&i->thread, NULL, run, i);
+
+	i->runs = code == 0;
+	errno = code;
 	return i->runs ? 0 : -1;
 }
 
@@ -298,6 +329,10 @@ int rdma_destroy_id(struct rdma_cm_id *id)
 
 	if (id->qp)
 		rdma_destroy_qp(id);
+	if (i->runs) { /* it listens */
+		shutdown(i->sock, SHUT_RDWR);
+		pthread_join(i->thread, NULL);
+	}
 	if (i->sock >= 0)
 		close(i->sock);
 	free(i); /* an event of it that is under way has its address, and nothing else */
@@ -326,7 +361,8 @@ int rdma_listen(struct rdma_cm_id *id, int backlog)
 
 	unlink(un.sun_path);
 	i->sock = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0);
-	if (bind(i->sock, (struct sockaddr *)&un, sizeof(un)) < 0 || listen(i->sock, backlog) < 0)
+	if (i->sock < 0 || bind(i->sock, (struct sockaddr *)&un, sizeof(un)) < 0 ||
+	    listen(i->sock, backlog) < 0)
 		return -1;
 	return begin(i, listens);
 }
@@ -345,7 +381,10 @@ int rdma_resolve_addr(struct rdma_cm_id *id, struct sockaddr *from, struct socka
 	memcpy(&i->address, to, sizeof(struct sockaddr_in));
 	i->port = ntohs(((struct sockaddr_in *)to)->sin_port);
 	id->verbs = &context;
-	tell(id->channel, id, RDMA_CM_EVENT_ADDR_RESOLVED, NULL);
+	if (there("nowhere"))
+		tell_status(id->channel, id, RDMA_CM_EVENT_ADDR_ERROR, -ENODEV, NULL);
+	else
+		tell(id->channel, id, RDMA_CM_EVENT_ADDR_RESOLVED, NULL);
 	return 0;
 }
 
@@ -377,7 +416,7 @@ int rdma_connect(struct rdma_cm_id *id, struct rdma_conn_param *param)
 
 	memcpy(private, param->private_data, param->private_data_len);
 	i->sock = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0);
-	if (connect(i->sock, (struct sockaddr *)&un, sizeof(un)) < 0 ||
+	if (i->sock < 0 || connect(i->sock, (struct sockaddr *)&un, sizeof(un)) < 0 ||
 	    whole(i->sock, private, PRIVATE, true) < 0)
 		return -1;
 	return begin(i, receive);
@@ -493,7 +532,10 @@ struct ibv_comp_channel *ibv_create_comp_channel(struct ibv_context *c)
 		return NULL;
 	r->context = c;
 	r->fd = eventfd(0, EFD_CLOEXEC);
-	return r;
+	if (r->fd >= 0)
+		return r;
+	free(r);
+	return NULL;
 }
 
 int ibv_destroy_comp_channel(struct ibv_comp_channel *c)
@@ -570,8 +612,9 @@ static int post_send(struct ibv_qp *qp, struct ibv_send_wr *wr, struct ibv_send_
 				     .to = wr->sg_list->addr,
 				     .key = wr->wr.rdma.rkey,
 				     .length = wr->sg_list->length,
-				     .id = wr->wr_id};
-		if (wr->opcode != IBV_WR_RDMA_READ ||
+				     .id = wr->wr_id,
+				     .write = wr->opcode == IBV_WR_RDMA_WRITE};
+		if ((wr->opcode != IBV_WR_RDMA_READ && !q.write) ||
 		    whole(((struct pair *)qp)->id->sock, &q, sizeof(q), true) < 0) {
 			*bad = wr;
 			return EIO;

@@ -16,7 +16,8 @@ seeds, children, ticket, directory = sys.argv[1:5]
 with open(ticket, "rb") as t:
     text = t.read().strip()
 seed = bytes.fromhex(text.split(b":")[3].decode())
-ADD, REMOVE, INSPECT, FETCH, SERVE, READY, BRING, FILLED, WANTED, SOURCE = 32, 34, 36, 37, 38, 39, 44, 45, 46, 47
+ADD, REMOVE, INSPECT, FETCH, SERVE, READY, BRING, FILLED, WANTED, SOURCE, LIMIT = 32, 34, 36, 37, 38, 39, 44, 45, 46, 47, 51
+EXPORTS = 52
 REFUSED, OK, TICKET, SEEDS, DESCRIPTOR = 3, 40, 41, 42, 43
 NO_SEED = 1  # a reason
 libc = ctypes.CDLL(None, use_errno=True)
@@ -103,6 +104,8 @@ def tickets():
     check("with the ticket, pages come", ask(s, BRING, seed + one, [memory]) == OK)
     other = connect()
     check("pages of a seed without its ticket", ask(other, BRING, seed + one, [memory]) == REFUSED)
+    check("or a limit for them", ask(other, LIMIT, seed + struct.pack("<Q", 4096)) == REFUSED)
+    check("which the ticket is for, too", ask(s, LIMIT, seed + struct.pack("<Q", 4096)) == OK)
     check("and processes of it", ask(other, SERVE, seed + struct.pack("<II", 16, 0)) == REFUSED)
     # Without the kernel module nobody gets one, but for another reason.
     send(other, struct.pack("<IHHQ", 16, SOURCE, 0, 7) + seed)
@@ -122,6 +125,12 @@ def files():
     read, _ = os.pipe()
     check("a seed that is a pipe", ask(connect(seeds), ADD, body, [read, read]) == REFUSED)
     fds = [in_memory("descriptor", whole), in_memory("pages", whole)]
+    check("a seed of the module without one", ask(connect(seeds), ADD, struct.pack("<QI", 60000, 2), fds) == REFUSED)
+    check("a seed of the module that is a file", ask(connect(seeds), ADD, struct.pack("<QI", 60000, 2), fds + fds[1:]) == REFUSED)
+    check("a directory with one of the module", ask(connect(seeds), ADD, struct.pack("<QI", 60000, 2) + directory.encode()) == REFUSED)
+    check("one that is still filled", ask(connect(seeds), ADD, struct.pack("<QI", 60000, 3), fds) == REFUSED)
+    s = connect(seeds)
+    check("whether the module may be used, and another question", ask(s, EXPORTS) in (OK, REFUSED) and ask(s, REMOVE, bytes(16)) == REFUSED)
     check("sealed, it is held", ask(connect(seeds), ADD, body, fds) == TICKET)
     ask(connect(seeds), REMOVE, given)
 

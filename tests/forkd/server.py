@@ -10,11 +10,13 @@ import sys
 import threading
 import time
 
+from wire import whole
+
 directory, host, port, ticket, how = sys.argv[1], sys.argv[2], int(sys.argv[3]), sys.argv[4], sys.argv[5]
 descriptor = open(f"{directory}/descriptor", "rb").read()
 pages = open(f"{directory}/pages", "rb").read()
 seed = bytes.fromhex(sys.argv[6]) if len(sys.argv) > 6 else descriptor[32:48]
-WELCOME, REFUSED, DESCRIBE, READ, DATA, PONG = 2, 3, 4, 5, 6, 8
+WELCOME, REFUSED, DESCRIBE, READ, DATA, PONG, ENTRY, MODULE = 2, 3, 4, 5, 6, 8, 10, 13
 answers = connections = 0
 
 
@@ -28,16 +30,6 @@ def sealed(text):
 
 assert sealed(descriptor) == descriptor
 others = sealed(descriptor[:32] + bytes(16) + descriptor[48:])
-
-
-def whole(s, n):
-    out = b""
-    while len(out) < n:
-        got = s.recv(n - len(out))
-        if not got:
-            raise EOFError
-        out += got
-    return out
 
 
 def message(kind, body=b"", tag=0, length=None):
@@ -79,12 +71,40 @@ WELCOMES = {
 }
 
 
+def entry(port, tag, token=b"t" * 32):
+    return message(ENTRY, struct.pack("<I", port) + token, tag)
+
+
+# Answers to MODULE, by the tag of the question; None: the connection ends.
+ENTRIES = {
+    "module: port 70000": lambda tag: entry(70000, tag),
+    "module: port 2^32 - 1": lambda tag: entry(0xFFFFFFFF, tag),
+    "module: a token that is too short": lambda tag: entry(7411, tag, b"t" * 31),
+    "module: a token that is too long": lambda tag: entry(7411, tag, b"t" * 33),
+    "module: an entry without anything": lambda tag: message(ENTRY, b"", tag),
+    "module: an entry of 4 GiB": lambda tag: message(ENTRY, b"", tag, 0xFFFFFFFF),
+    "module: the tag of another question": lambda tag: entry(7411, tag + 1),
+    "module: pages in place of an entry": lambda tag: message(DATA, b"x" * 36, tag),
+    "module: half an entry, and silence": lambda tag: entry(7411, tag)[:30],
+    "module: garbage": lambda tag: os.urandom(200),
+    "module: a refusal": lambda tag: refused(8),
+    "module: that the seed is revoked": lambda tag: refused(2),
+    "module: never an answer": lambda tag: b"",
+    "module: an end": None,
+    # These lead to a connection of the module's.
+    "entry": lambda tag: entry(7777, tag),
+    "entry, and one more that nobody asked for": lambda tag: entry(7777, tag) + entry(6666, tag),
+}
+
+
 def question(s):
     length, kind, _, tag = struct.unpack("<IHHQ", whole(s, 16))
     body = whole(s, length)
     if kind == DESCRIBE:
         at, count = struct.unpack("<QI", body)
         return kind, tag, descriptor[at:at + count]
+    if kind == MODULE:
+        return kind, tag, b""
     if kind != READ:
         raise EOFError
     data = b""
@@ -123,6 +143,8 @@ def talk(s):
         s.sendall(GREETINGS[how])
         return
     s.sendall(greeting())
+    if how == "nothing behind the greeting":
+        whole(s, 1 << 20)
     whole(s, 48)
     if how == "a byte now and then":
         for byte in welcome():
@@ -137,6 +159,11 @@ def talk(s):
     while True:
         kind, tag, data = question(s)
         answers += kind == READ
+        if kind == MODULE:
+            if not ENTRIES.get(how):
+                return
+            s.sendall(ENTRIES[how](tag))
+            continue
         if changes and connections == 1 and kind == READ:
             return
         if how == "a descriptor of another seed" and kind == DESCRIBE:
@@ -163,6 +190,9 @@ with open(ticket, "w", opener=lambda p, f: os.open(p, f, 0o600)) as f:
     f.write(f"lean-seed:1:plain:{seed.hex()}:{'A' * 43}@{host}:{port}\n")
 if how == "list":
     print("\n".join([*GREETINGS, *WELCOMES]))
+    sys.exit()
+if how == "entries":
+    print("\n".join(h for h in ENTRIES if h.startswith("module: ")))
     sys.exit()
 while True:
     threading.Thread(target=serve, args=(listener.accept()[0],), daemon=True).start()

@@ -33,6 +33,8 @@ void fill_page(uint64_t *page, uint64_t i);
  *	split    changes what may be done with every other page, before they came
  *	parted   the same with a prefetch
  *	late     registers its memory half a second after it has handed the userfaultfd over
+ *	some     some pages, and prints what that took
+ *	warm     waits until as many pages have come as that are, which is all that may come, then as some
  *	slow     a page now and then, and by a fork, too: to be killed
  * Status 3: something was wrong.
  */

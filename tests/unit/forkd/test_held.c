@@ -2,11 +2,16 @@
 /* Seeds that are held: how long, for whom, and what stays of one that ended. */
 #include <errno.h>
 #include <fcntl.h>
+#include <signal.h>
 #include <sys/mman.h>
 #include <sys/stat.h>
+#include <sys/wait.h>
 #include <unistd.h>
 
+#include "src/base/clock.h"
+#include "src/base/fd.h"
 #include "src/forkd/forkd.h"
+#include "src/forkd/handover.h"
 #include "src/forkd/held.h"
 #include "tests/unit/seed/sample.h"
 #include "tests/unit/test.h"
@@ -46,6 +51,35 @@ static int hold(uint8_t which, struct held **ret, struct lr_err *err)
 	close(descriptor);
 	close(pages);
 	return r;
+}
+
+/* The row is in shared memory, and the lock is not. */
+TEST(whoever_is_killed_leaves_a_row_that_is_taken)
+{
+	const struct handover_row *row = NULL;
+	struct handover_seed s = {0}, got;
+	struct held *h = NULL;
+	struct lr_err err = {0};
+	int refused = 0;
+
+	REQUIRE(handover_begin("/nowhere", 0, &err) == 0 && hold(77, &h, &err) == 0);
+	for (size_t i = 0; i < HELD_MAX; i++)
+		if (handover_row(i)->used)
+			row = handover_row(i);
+	REQUIRE(row != NULL);
+	for (int i = 0; i < 400; i++) {
+		pid_t pid = fork();
+		for (uint64_t n = 0; pid == 0; n++)
+			held_extend(h->id, n % 2 ? HOUR : 1000);
+		usleep(1000 + (unsigned)i % 97);
+		REQUIRE(pid > 0 && kill(pid, SIGKILL) == 0 && waitpid(pid, NULL, 0) == pid);
+		s.lease = row->lease;
+		s.until = row->until;
+		refused += handover_get_seed(&s, sizeof(s), 2, lr_now_ms(), &got) != 0;
+	}
+	CHECK_INT(refused, 0);
+	held_revoke(h->id);
+	held_put(h);
 }
 
 TEST(a_seed_is_held_once)
@@ -212,4 +246,97 @@ TEST(a_directory_that_others_may_write_to)
 	close(fd);
 	unlink(path);
 	rmdir(dir);
+}
+
+static int inherit(const struct handover_seed *s, int descriptor, int pages, struct lr_err *err)
+{
+	const int fds[HANDOVER_FILES] = {descriptor, pages};
+
+	*err = (struct lr_err){0};
+	return held_inherit(s, fds, err);
+}
+
+static bool seal(int fd)
+{
+	return fcntl(fd, F_ADD_SEALS, F_SEAL_WRITE | F_SEAL_GROW | F_SEAL_SHRINK) == 0;
+}
+
+/* From the daemon before: it has its secret, and what is left of its lease. */
+TEST(a_seed_of_the_daemon_before)
+{
+	struct handover_seed s = {.id = {21},
+				  .secret = {1, 2, 3},
+				  .lease = HOUR,
+				  .until = lr_now_ms() + 5000,
+				  .sent = 77};
+	struct lr_wire_msg m = {0};
+	struct lr_err err = {0};
+	struct held *first = NULL;
+	int pages = -1, other = -1, plain = files(21, &pages), another = files(22, &other);
+
+	/* A daemon keeps a copy of its own of what was not sealed. */
+	REQUIRE(plain >= 0 && another >= 0 && held_add(plain, pages, HOUR, &first, &err) == 0);
+	int sealed = fcntl(first->file, F_DUPFD_CLOEXEC, 0);
+	REQUIRE(sealed >= 0 && seal(pages));
+	CHECK_INT(held_revoke(first->id), 0);
+	held_put(first);
+	CHECK_INT(inherit(&s, plain, pages, &err), -EPERM);
+	CHECK_INT(inherit(&s, sealed, other, &err), -EPERM);
+	CHECK(seal(other));
+	CHECK_INT(inherit(&s, sealed, other, &err), -EPROTO);
+	s.id[0] = 99;
+	CHECK_INT(inherit(&s, sealed, pages, &err), -EPROTO);
+	CHECK_HAS(err.msg, "another seed");
+	s.id[0] = 21;
+	CHECK_INT(held_count(), 0);
+	CHECK_INT(inherit(&s, sealed, pages, &err), 0);
+	CHECK_INT(inherit(&s, sealed, pages, &err), -EEXIST);
+	struct held *h = held_get(s.id);
+	REQUIRE(h);
+	CHECK(memcmp(h->secret, s.secret, sizeof(h->secret)) == 0);
+	CHECK(held_left(h) <= 5000 && held_is_whole(h));
+	CHECK_INT(held_list(h->id, 0, &m), 1);
+	CHECK_INT(m.seeds[0].sent, 77);
+	CHECK_INT(held_revoke(h->id), 0);
+	held_put(h);
+	close(sealed);
+	close(plain);
+	close(another);
+	close(pages);
+	close(other);
+}
+
+TEST(a_seed_that_ended_before_stays_ended)
+{
+	struct handover_seed s = {.id = {23}, .secret = {4}, .ended = LR_WIRE_REVOKED};
+	struct lr_err err = {0};
+
+	CHECK_INT(inherit(&s, LR_NOFD, LR_NOFD, &err), 0);
+	struct held *h = held_get(s.id);
+	REQUIRE(h);
+	CHECK_INT(held_read(h), LR_WIRE_REVOKED);
+	CHECK_INT(held_extend(h->id, HOUR), -ENOENT);
+	CHECK_INT(held_count(), 0);
+	held_put(h);
+}
+/* As long as the module's part of the sample would be: whoever gave it could change it for ever. */
+TEST(what_is_no_seed_of_the_module)
+{
+	struct held *h = NULL;
+	struct lr_err err = {0};
+	int pages = -1, descriptor = files(13, &pages);
+	int other = memfd_create("exported", MFD_CLOEXEC);
+
+	REQUIRE(descriptor >= 0 && ftruncate(other, 4 * 4096) == 0);
+	CHECK_INT(held_add_exported(descriptor, pages, other, HOUR, &h, &err), -EINVAL);
+	CHECK_HAS(err.msg, "not the kernel module's");
+	CHECK_INT(held_add_exported(descriptor, pages, pages, HOUR, &h, &err), -EINVAL);
+	forkd_config.no_module = true;
+	CHECK_INT(held_add_exported(descriptor, pages, other, HOUR, &h, &err), -ENOTSUP);
+	forkd_config.no_module = false;
+	CHECK(!h);
+	CHECK_INT(held_count(), 0);
+	close(descriptor);
+	close(pages);
+	close(other);
 }
