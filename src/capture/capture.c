@@ -11,6 +11,7 @@
 
 #include "src/base/fd.h"
 #include "src/capture/state.h"
+#include "src/capture/watches.h"
 #include "src/sys/syscalls.h"
 
 static uint64_t now(void)
@@ -28,7 +29,8 @@ static int refused(const struct cap *c, struct lr_err *err)
 	if (!c->n_refusals)
 		return 0;
 	lr_refuse(err, ENOTSUP, "%zu of its resources can't be carried", c->n_refusals);
-	return lr_err_hint(err, "the engine criu carries more");
+	lr_err_hint(err, "the engine criu carries more");
+	return c->n_passing == c->n_refusals ? -EAGAIN : -ENOTSUP;
 }
 
 static int look_inside(struct cap *c, struct cap_process *p, const char *maps, struct lr_err *err)
@@ -55,6 +57,8 @@ static int look(struct cap *c, const char *maps, struct lr_err *err)
 	for (size_t i = 0; r >= 0 && i < c->n; i++) {
 		struct cap_process *p = &c->p[i];
 		r = cap_proc_look(c, p, err);
+		if (r >= 0 && !i && cap_would_wait(c, true))
+			return 0;
 		/* What is refused there is told by the root's name; and files are looked for there. */
 		if (r >= 0 && !i)
 			r = cap_tmpfs_look(c, err);
@@ -160,6 +164,28 @@ static int copy(struct cap *c, struct lr_err *err)
 	return dead < 0 ? dead : r;
 }
 
+/* Private memory to whoever takes it as it is. What nobody takes is copied: now, or once the seed is
+ * told of. */
+static int give(struct cap *c, struct lr_err *err)
+{
+	pid_t *twins = lr_new_n(c->a, c->n, pid_t);
+	size_t n = 0;
+
+	if (!twins)
+		return lr_fail(err, ENOMEM, "list the frozen copies");
+	for (size_t i = 0; i < c->n; i++)
+		if (!(c->p[i].seed.flags & LR_SEED_ZOMBIE))
+			twins[n++] = c->p[i].twin;
+	int r = c->opts->take(c->opts->written_arg, twins, n, err);
+	if (r < 0)
+		return r;
+	c->taken = r > 0;
+	/* Whose numbers they are: nobody was waited for, so they are still the twins'. */
+	if (c->taken)
+		return cap_check_twins(c, err);
+	return c->opts->filled ? 0 : cap_pages_fill(c, err);
+}
+
 /* The last thread of the root of a pid namespace is gone only when all in there have been waited for,
  * its other threads and the twins too: nobody knows in which order. */
 static int end(struct cap *c, struct lr_err *err)
@@ -194,6 +220,8 @@ static int capture(struct cap *c, struct lr_capture_stats *stats, bool *copied, 
 	c->holds = true;
 	if (r >= 0)
 		r = cap_tree_look(c, err);
+	if (r >= 0)
+		r = cap_watches_find(c, err);
 	if (r < 0) {
 		cap_strangers_let_go(c);
 		return r;
@@ -217,13 +245,15 @@ static int capture(struct cap *c, struct lr_capture_stats *stats, bool *copied, 
 		r = look_round(c, err);
 	if (r >= 0)
 		r = copy(c, err);
+	if (r >= 0 && c->opts->take)
+		r = give(c, err);
 	if (r >= 0 && c->opts->written)
 		r = c->opts->written(c->opts->written_arg, err);
 	if (r >= 0 && c->opts->end)
 		r = end(c, err);
 	else if (r >= 0)
 		cap_here_tell(c);
-	if (r >= 0 && c->opts->filled)
+	if (r >= 0 && c->opts->filled && !c->taken)
 		r = cap_pages_fill(c, err);
 	cap_tree_let_go(c);
 	for (size_t i = 0; i < c->n; i++)
@@ -278,6 +308,10 @@ static int look_once(const struct cap *begin, char **refusals, struct lr_err *er
 	seen.a = a;
 	int r = cap_tree_look(&seen, err);
 	if (r >= 0)
+		r = cap_strangers_look(&seen, err);
+	if (r >= 0)
+		r = cap_watches_find(&seen, err);
+	if (r >= 0)
 		r = look(&seen, "smaps", err);
 	if (r >= 0 && begin->opts->namespace_too)
 		r = cap_strangers_refuse(&seen, err);
@@ -286,8 +320,6 @@ static int look_once(const struct cap *begin, char **refusals, struct lr_err *er
 	close_all(&seen);
 	if (r >= 0)
 		r = refused(&seen, err);
-	if (r == -ENOTSUP && seen.n_passing == seen.n_refusals)
-		r = -EAGAIN;
 	give_refusals(&seen, refusals);
 	return r;
 }
@@ -304,12 +336,20 @@ static int capture_once(const struct cap *begin, struct lr_capture_stats *stats,
 	return r;
 }
 
+/* What was refused since it may pass, and has not. */
+static int settle(int r, const struct lr_err *err)
+{
+	return r == -EAGAIN && err && err->code == ENOTSUP ? -ENOTSUP : r;
+}
+
 int lr_capture(const struct lr_capture *opts, struct lr_capture_stats *stats, char **refusals,
 	       struct lr_err *err)
 {
 	struct lr_capture_stats ignored;
 	bool copied = false;
-	struct cap begin = {.opts = opts, .pages_at = LR_SEED_PAGE};
+	LR_CLEANUP_ARENA struct lr_arena *a = lr_arena_new();
+	struct cap_paths paths = {.a = a};
+	struct cap begin = {.opts = opts, .pages_at = LR_SEED_PAGE, .paths = &paths};
 
 	LR_CLEANUP_FD int pidfd = lr_pidfd_open(opts->pid, 0);
 	if (pidfd < 0)
@@ -322,9 +362,9 @@ int lr_capture(const struct lr_capture *opts, struct lr_capture_stats *stats, ch
 	for (unsigned i = 0; try_again(i, r, began); i++)
 		r = look_once(&begin, refusals, err);
 	if (r < 0 || opts->refusals_only)
-		return r;
+		return settle(r, err);
 	began = now();
 	for (unsigned i = 0; !copied && try_again(i, r, began); i++)
 		r = capture_once(&begin, stats ? stats : &ignored, &copied, refusals, err);
-	return r;
+	return settle(r, err);
 }

@@ -10,7 +10,8 @@
  *	copy      from the twins, their memory to the file of pages; then the twins end
  *
  * What lies where in the file of pages is known before it is copied, but for pages of zeros, which
- * are left out. Where they may stay (`later`), as holes, the descriptor is written before the copy.
+ * are left out. Where they may stay (`filled`, `take`), as holes, the descriptor is written before the
+ * copy.
  *
  * Whoever runs this may be killed at any point; trace.h says why that does no harm. A twin is a
  * child of its process, with no signal at its end, and is waited for by it (a few calls are made in
@@ -37,7 +38,11 @@ struct lr_capture_pages {
 	uint64_t at, pages; /* at: in bytes */
 };
 
-#define LR_CAPTURE_WANTED 64
+/* Bytes of files that are open and have no name any more: more is refused, as all of it is copied while
+ * the processes are held, and is memory in a child. */
+#define LR_CAPTURE_DELETED (UINT64_C(64) << 20)
+
+#define LR_CAPTURE_WANTED  64
 struct lr_capture_wanted {
 	struct lr_capture_pages v[LR_CAPTURE_WANTED];
 	size_t n;
@@ -72,6 +77,10 @@ struct lr_capture {
 	 * there before a child is comes first. */
 	int (*filled)(void *arg, const struct lr_capture_pages *now, bool last,
 		      struct lr_capture_wanted *wanted, struct lr_err *err);
+	/* Not NULL: private memory is not read, if this takes it. Called when the descriptor is written,
+	 * with `written_arg` and the twins, one for each memory of the descriptor. 1: it has all that the
+	 * file of pages has no contents for; 0: it has nothing, and all is copied. */
+	int (*take)(void *arg, const pid_t *twins, size_t n, struct lr_err *err);
 	/* All are held until then, and killed: the root, and with it its pid namespace. */
 	bool end;
 	/* Where its own tmpfs are that are carried, as clean paths in its root; NULL at the end. May be
@@ -87,6 +96,7 @@ struct lr_capture {
 	bool terminal;      /* it has one of its own, which is bound on /dev/console */
 	bool relayed;       /* and whoever made that has it end lines with a newline alone */
 	bool own_ipc;       /* and so are queues of its ipc namespace */
+	bool close_tcp; /* connections of TCP are closed in children; otherwise they are refused */
 	/* What the container began with; NULL: it does not matter. Other names are refused. */
 	const char *hostname, *domainname;
 };

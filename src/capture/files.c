@@ -19,6 +19,8 @@
 #include "src/base/fd.h"
 #include "src/base/str.h"
 #include "src/capture/state.h"
+#include "src/capture/watches.h"
+#include "src/sys/path.h"
 #include "src/sys/syscalls.h"
 #include "src/sys/terminal.h"
 
@@ -108,15 +110,13 @@ static void look_epoll(struct found *x)
 		if (!v)
 			return;
 		x->f->watches = v;
-		v[x->f->n_watches++] = (struct cap_watch){fd, events, data, inode, x->p->pid};
+		v[x->f->n_watches++] = (struct cap_watch){fd, events, data, inode, x->p->pid, NULL};
 	}
 }
 
 static void look_inotify(struct found *x)
 {
-	x->f->seed.kind = LR_SEED_INOTIFY;
-	if (strstr(x->info, "inotify wd:"))
-		refuse(x, "an inotify with watches");
+	cap_watches_look(x->c, x->p, x->fd, x->info, x->f);
 }
 
 static const struct {
@@ -131,15 +131,16 @@ static const struct {
 static void look_socket(struct found *x)
 {
 	LR_CLEANUP_FD int fd = cap_borrow(x->p->pid, x->fd);
-	int domain = 0, type = 0;
+	int domain = 0, type = 0, listens = 0;
 	socklen_t len = sizeof(int);
 
 	if (fd < 0 || getsockopt(fd, SOL_SOCKET, SO_DOMAIN, &domain, &len) < 0 ||
-	    getsockopt(fd, SOL_SOCKET, SO_TYPE, &type, &len) < 0) {
-		refuse(x, "a socket that can't be looked at");
+	    getsockopt(fd, SOL_SOCKET, SO_TYPE, &type, &len) < 0 ||
+	    getsockopt(fd, SOL_SOCKET, SO_ACCEPTCONN, &listens, &len) < 0) {
+		refuse(x, cap_socket_failed(x->c, fd < 0 ? -fd : errno));
 		return;
 	}
-	if (domain != AF_UNIX) {
+	if (domain != AF_UNIX || listens) {
 		const char *why = cap_endpoint_look(x->c, x->f, fd);
 		if (why)
 			refuse(x, why);
@@ -172,6 +173,68 @@ static void look_device(struct found *x)
 		refuse(x, "a device");
 }
 
+/* What is memory in a child, which then has the mode and the owner that this has: so its processes may
+ * open it again as they could. */
+static void look_memory(struct found *x)
+{
+	uint32_t uid = x->st.st_uid, gid = x->st.st_gid;
+
+	if (!cap_id_inside(x->c, &x->c->uids, &uid) || !cap_id_inside(x->c, &x->c->gids, &gid))
+		refuse(x, "a file of somebody whom its user namespace does not know");
+	x->f->seed.kind = LR_SEED_MEMFD_FILE;
+	x->f->seed.args[0] = 1;
+	x->f->seed.args[1] = x->st.st_mode & 0777;
+	x->f->seed.args[2] = uid;
+	x->f->seed.args[3] = gid;
+}
+
+static bool is_counted(const struct found *x)
+{
+	for (size_t i = 0; i < x->c->n_files; i++) {
+		const struct cap_file *f = x->c->files[i];
+		if (f->deleted && f->device == x->st.st_dev && f->inode == x->st.st_ino)
+			return true;
+	}
+	return false;
+}
+
+static void look_deleted(struct found *x)
+{
+	if (!S_ISREG(x->st.st_mode) || x->f->seed.flags & O_PATH) {
+		refuse(x, "a file that is deleted, and no regular one");
+		return;
+	}
+	if (cap_mount_may_wait(x->c, (unsigned)info(x, "mnt_id:", 10))) {
+		refuse(x, "a file that is deleted, of FUSE or from outside");
+		return;
+	}
+	/* Memory may have none of that, and would then get none of its flags. */
+	x->f->seed.flags &= ~(uint32_t)O_DIRECT;
+	if (!is_counted(x))
+		x->c->deleted += (uint64_t)x->st.st_size;
+	x->f->deleted = true;
+	x->f->size = (uint64_t)x->st.st_size;
+	if (x->c->deleted > LR_CAPTURE_DELETED)
+		refuse(x, "a file that is deleted, and larger than what is carried of those");
+	look_memory(x);
+}
+
+/* Its name is gone, and others may be there, by which nobody knows it. A link that is on the way by now
+ * would lead to our root, and not to the container's: there is none in a path of the kernel's. */
+static bool has_lost_its_name(const struct found *x)
+{
+	char path[32];
+	struct stat st;
+
+	if (!lr_has_suffix(x->link, " (deleted)") || !S_ISREG(x->st.st_mode))
+		return false;
+	snprintf(path, sizeof(path), "/proc/%d/root", x->p->pid);
+	LR_CLEANUP_FD int root = lr_open(path, O_PATH | O_DIRECTORY | O_CLOEXEC);
+	LR_CLEANUP_FD int fd = root < 0 ? root : lr_open_in_nolinks(root, x->link, O_PATH, 0);
+	return fd < 0 || fstat(fd, &st) < 0 || st.st_dev != x->st.st_dev ||
+	       st.st_ino != x->st.st_ino;
+}
+
 /* The name it was opened by may be gone, and it have another. */
 static void look_tmpfs(struct found *x)
 {
@@ -180,7 +243,7 @@ static void look_tmpfs(struct found *x)
 	if (path)
 		x->f->path = (char *)(uintptr_t)path;
 	else if (S_ISREG(x->st.st_mode) && !(x->f->seed.flags & O_PATH))
-		x->f->seed.kind = LR_SEED_MEMFD_FILE;
+		look_memory(x);
 	else
 		refuse(x, "a directory that is deleted");
 }
@@ -194,15 +257,17 @@ static void look_path(struct found *x)
 	if (lr_streq(x->link, CAP_SECRET))
 		refuse(x, "secret memory");
 	else if (x->st.st_dev == x->c->memory && S_ISREG(x->st.st_mode))
-		x->f->seed.kind = LR_SEED_MEMFD_FILE;
+		look_memory(x);
 	else if (!x->st.st_nlink && !carried)
-		refuse(x, "a file that is deleted");
+		look_deleted(x);
 	else if (S_ISFIFO(x->st.st_mode) || S_ISSOCK(x->st.st_mode))
 		refuse(x, "a named pipe or socket");
 	else if (S_ISCHR(x->st.st_mode) || S_ISBLK(x->st.st_mode))
 		look_device(x);
 	else if (carried)
 		look_tmpfs(x);
+	else if (has_lost_its_name(x))
+		refuse(x, "a file whose name is deleted, and that may have another one");
 	if (strstr(x->info, "\nlock:"))
 		refuse(x, "a file with locks");
 }
@@ -305,7 +370,7 @@ static int look_fd(struct cap *c, struct cap_process *p, int fd, struct lr_err *
 
 	snprintf(path, sizeof(path), "/proc/%d/fd/%d", p->pid, fd);
 	x.link = cap_read_link(c->a, path);
-	if (!x.link || stat(path, &x.st) < 0)
+	if (!x.link || cap_stat(path, &x.st) < 0)
 		return errno == ENOENT ? 0 : lr_fail(err, errno, "look at %s", path);
 	snprintf(path, sizeof(path), "/proc/%d/fdinfo/%d", p->pid, fd);
 	int r = cap_read_all(c->a, path, &text, &size, err);

@@ -14,10 +14,24 @@ int cap_borrow(pid_t pid, int fd);
  * none, or a name, or it can't be known. */
 uint64_t cap_unix_peer(pid_t pid, uint64_t inode);
 
+/* How many may wait to be accepted at a Unix socket that listens there, or a negative errno. */
+int64_t cap_unix_backlog(pid_t pid, uint64_t inode);
+
+/* Whether a TCP socket that listens there takes only what is signed (TCP_MD5SIG); or a negative errno, and nobody
+ * knows. The port is as the network has it. */
+int cap_tcp_is_signed(pid_t pid, uint64_t inode, uint32_t domain, uint16_t port);
+
 struct cap;
 struct cap_file;
+struct cap_endpoint;
 /* sockets.c: a socket that is of no pair, by a descriptor of ours. Returns why it can't be carried, or
  * NULL. */
 const char *cap_endpoint_look(struct cap *c, struct cap_file *f, int fd);
+/* The same of one that can't be asked. */
+const char *cap_socket_failed(struct cap *c, int code);
+/* Whether the error says that this kernel does not have that option, or such a socket. */
+bool cap_socket_lacks(int code);
+/* named.c: the name of a Unix socket that listens, its file, and how many may wait. The same. */
+const char *cap_named_look(struct cap *c, const struct cap_file *f, int fd, struct cap_endpoint *e);
 
 #endif

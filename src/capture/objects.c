@@ -27,16 +27,15 @@ struct cap_object *cap_object_of(struct cap *c, uint64_t device, uint64_t inode)
 	return NULL;
 }
 
-/* Takes fd. */
-static int add(struct cap *c, int fd, const char *link, struct lr_err *err)
+/* Takes fd. most: who is outside may have the file, too, and let it grow since it was counted. */
+static int add(struct cap *c, int fd, const char *link, uint64_t most, struct lr_err *err)
 {
 	struct stat st;
-	bool memfd = lr_has_prefix(link, MEMFD);
-
 	if (fstat(fd, &st) < 0) {
 		lr_close(fd);
 		return lr_fail(err, errno, "look at %s", link);
 	}
+	const bool memfd = st.st_dev == c->memory && lr_has_prefix(link, MEMFD);
 	if (cap_object_of(c, st.st_dev, st.st_ino)) {
 		lr_close(fd);
 		return 0;
@@ -51,7 +50,7 @@ static int add(struct cap *c, int fd, const char *link, struct lr_err *err)
 	*v = (struct cap_object){
 		.device = st.st_dev, .inode = st.st_ino, .fd = fd, .here = LR_NOFD};
 	v->seed.kind = memfd ? LR_SEED_MEMFD : LR_SEED_SHARED_ANON;
-	v->seed.size = (uint64_t)st.st_size;
+	v->seed.size = (uint64_t)st.st_size < most ? (uint64_t)st.st_size : most;
 	if (v->seed.size > LR_SEED_TOP)
 		cap_refuse(c, c->p, "shared memory that is too long (%s)", link);
 	int seals = fcntl(fd, F_GET_SEALS);
@@ -98,7 +97,7 @@ static int of_maps(struct cap *c, const struct cap_process *p, struct lr_err *er
 						       "open shared memory of process %d at %llx",
 						       p->pid, (unsigned long long)v->start),
 					       err);
-		int r = add(c, fd, v->name, err);
+		int r = add(c, fd, v->name, UINT64_MAX, err);
 		if (r < 0)
 			return r;
 	}
@@ -121,41 +120,77 @@ int cap_objects_find(struct cap *c, struct lr_err *err)
 		r = fd < 0 ? cap_open_failed(
 				     lr_fail(err, errno, "open %s of process %d", f->path, f->pid),
 				     err)
-			   : add(c, fd, f->path, err);
+			   : add(c, fd, f->path, f->deleted ? f->size : UINT64_MAX, err);
 	}
 	return r;
 }
 
+static uint64_t page_above(uint64_t at)
+{
+	return (at + LR_SEED_PAGE - 1) & ~(uint64_t)(LR_SEED_PAGE - 1);
+}
+
+/* Less than n: that is the end of the file. */
+static ssize_t read_at(int fd, uint8_t *to, size_t n, uint64_t at)
+{
+	size_t done = 0;
+
+	while (done < n) {
+		ssize_t got = pread(fd, to + done, n - done, (off_t)(at + done));
+		if (got < 0 && errno == EINTR)
+			continue;
+		if (got < 0)
+			return -1;
+		if (!got)
+			break;
+		done += (size_t)got;
+	}
+	return (ssize_t)done;
+}
+
+/* What lies from `at`, where a page begins, to `end`, with no hole that counts. */
+static int copy_data(struct cap *c, const struct cap_contents *from, uint64_t at, uint64_t end,
+		     uint8_t *buffer, struct lr_err *err)
+{
+	const uint64_t batch = (uint64_t)CAP_BATCH * LR_SEED_PAGE;
+
+	for (size_t pages; at < end; at += pages * LR_SEED_PAGE) {
+		ssize_t got = read_at(from->fd, buffer,
+				      (size_t)(end - at < batch ? end - at : batch), at);
+		if (got <= 0)
+			return got < 0 ? lr_fail(err, errno, "read shared memory") : 0;
+		if (from->left && *from->left < (uint64_t)got)
+			return lr_refuse(err, EFBIG, "there is more to copy than was counted");
+		if (from->left)
+			*from->left -= (uint64_t)got;
+		pages = (size_t)(page_above((uint64_t)got) / LR_SEED_PAGE);
+		memset(buffer + got, 0, pages * LR_SEED_PAGE - (size_t)got);
+		if (!at && from->object)
+			cap_here_copied(from->object, buffer);
+		int r = cap_pages_put(c, buffer, at, pages, false, from->runs, from->n_runs, err);
+		if (r < 0)
+			return r;
+	}
+	return 0;
+}
+
+/* Holes are as long as their owner likes, and there are as many: none of them is read. */
 int cap_runs_copy(struct cap *c, const struct cap_contents *from, uint8_t *buffer,
 		  struct lr_err *err)
 {
-	const size_t batch = (size_t)CAP_BATCH * LR_SEED_PAGE;
-	const uint64_t size = from->size;
+	int r = 0;
 
 	c->first_run = 0;
-	for (off_t at = 0; (uint64_t)at < size;) {
-		/* Holes are as long as they like. */
-		at = lseek(from->fd, at, SEEK_DATA);
-		if (at < 0)
+	for (uint64_t at = 0; r >= 0 && at < from->size;) {
+		const off_t data = lseek(from->fd, (off_t)at, SEEK_DATA);
+		const off_t hole = data < 0 ? -1 : lseek(from->fd, data, SEEK_HOLE);
+		if (hole < 0)
 			return errno == ENXIO ? 0 : lr_fail(err, errno, "read shared memory");
-		at &= ~(off_t)(LR_SEED_PAGE - 1);
-		if ((uint64_t)at >= size)
-			return 0;
-		size_t most = size - (uint64_t)at < batch ? (size_t)(size - (uint64_t)at) : batch;
-		ssize_t got = pread(from->fd, buffer, most, at);
-		if (got < 0)
-			return lr_fail(err, errno, "read shared memory");
-		size_t pages = ((size_t)got + LR_SEED_PAGE - 1) / LR_SEED_PAGE;
-		memset(buffer + got, 0, pages * LR_SEED_PAGE - (size_t)got);
-		if (!at && got && from->object)
-			cap_here_copied(from->object, buffer);
-		int r = cap_pages_put(c, buffer, (uint64_t)at, pages, false, from->runs,
-				      from->n_runs, err);
-		if (r < 0 || !got)
-			return r;
-		at += got;
+		const uint64_t begin = (uint64_t)data & ~(uint64_t)(LR_SEED_PAGE - 1);
+		at = page_above((uint64_t)hole);
+		r = copy_data(c, from, begin, at < from->size ? at : from->size, buffer, err);
 	}
-	return 0;
+	return r;
 }
 
 int cap_objects_copy(struct cap *c, struct lr_err *err)
@@ -167,7 +202,8 @@ int cap_objects_copy(struct cap *c, struct lr_err *err)
 	for (size_t i = 0; r >= 0 && i < c->n_objects; i++) {
 		struct cap_object *o = &c->objects[i];
 		r = cap_runs_copy(
-			c, &(struct cap_contents){o->fd, o->seed.size, &o->runs, &o->n_runs, o},
+			c,
+			&(struct cap_contents){o->fd, o->seed.size, &o->runs, &o->n_runs, o, NULL},
 			buffer, err);
 		c->objects[i].fd = lr_close(c->objects[i].fd);
 	}

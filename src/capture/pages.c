@@ -98,7 +98,7 @@ static int read_pages(const struct source *s, uint64_t start, size_t n, struct l
 static int take_pages(struct cap *c, const struct source *s, struct cap_process *p, bool file,
 		      uint64_t start, size_t n, struct lr_err *err)
 {
-	if (c->opts->filled) {
+	if (c->opts->filled || c->opts->take) {
 		if (add_run(c, start, n, &p->runs, &p->n_runs) < 0)
 			return lr_fail(err, ENOMEM, "list the pages");
 		c->pages_at += n * LR_SEED_PAGE;
@@ -217,7 +217,7 @@ static int tell(struct filling *f, bool last, struct lr_err *err)
 	const struct lr_capture *o = f->c->opts;
 	int r = 0;
 
-	if (f->told.pages || last)
+	if (o->filled && (f->told.pages || last))
 		r = o->filled(o->written_arg, &f->told, last, &f->wanted, err);
 	f->told.at += f->told.pages * LR_SEED_PAGE;
 	f->told.pages = 0;

@@ -1,9 +1,14 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* capture: the other end of a pair of sockets; only sock_diag(7) knows. */
+/* capture: the other end of a pair of sockets, how many may wait at one that listens, and whether it asks for
+ * signatures: only sock_diag(7) knows. */
+#include <arpa/inet.h>
+#include <errno.h>
 #include <fcntl.h>
+#include <linux/inet_diag.h>
 #include <linux/netlink.h>
 #include <linux/sock_diag.h>
 #include <linux/unix_diag.h>
+#include <netinet/tcp.h>
 #include <sched.h>
 #include <stdio.h>
 #include <string.h>
@@ -11,49 +16,79 @@
 #include <unistd.h>
 
 #include "src/base/fd.h"
+#include "src/base/str.h"
 #include "src/capture/files.h"
 #include "src/sys/syscalls.h"
 
-/* A socket of the network namespace that the process is in; we are back in ours at the end. */
+/* A socket of the network namespace that the process is in, or a negative errno; we are back in ours at the
+ * end. */
 static int open_there(pid_t pid)
 {
 	char path[40];
 	LR_CLEANUP_FD int own = lr_open("/proc/thread-self/ns/net", O_RDONLY | O_CLOEXEC);
 
+	if (own < 0)
+		return -errno;
 	snprintf(path, sizeof(path), "/proc/%d/ns/net", pid);
 	LR_CLEANUP_FD int there = lr_open(path, O_RDONLY | O_CLOEXEC);
-	if (own < 0 || there < 0 || lr_setns(there, CLONE_NEWNET) < 0)
-		return LR_NOFD;
+	if (there < 0)
+		return -errno;
+	int r = lr_setns(there, CLONE_NEWNET);
+	if (r < 0)
+		return r;
 	int fd = socket(AF_NETLINK, SOCK_RAW | SOCK_CLOEXEC, NETLINK_SOCK_DIAG);
+	int code = errno;
 	/* Nothing that follows may happen elsewhere than the caller thinks. */
-	if (lr_setns(own, CLONE_NEWNET) < 0)
+	r = lr_setns(own, CLONE_NEWNET);
+	if (r < 0) {
+		dprintf(STDERR_FILENO, "capture: return to the caller's network namespace: %s\n",
+			lr_strerror(-r));
 		_exit(125);
-	return fd < 0 ? LR_NOFD : fd;
+	}
+	return fd < 0 ? -code : fd;
 }
 
-static uint64_t read_peer(const struct nlmsghdr *h)
+/* The first attribute of that type in an answer, behind the answer's own fields (their size); NULL: it has none that
+ * long. */
+static const void *attribute_behind(const struct nlmsghdr *h, size_t fields, unsigned type,
+				    size_t size)
 {
-	const struct unix_diag_msg *m = NLMSG_DATA(h);
-	const char *at = (const char *)(m + 1), *end = (const char *)h + h->nlmsg_len;
+	const char *at = (const char *)NLMSG_DATA(h) + fields,
+		   *end = (const char *)h + h->nlmsg_len;
 
 	while (end - at >= (long)sizeof(struct nlattr)) {
 		struct nlattr a;
 		memcpy(&a, at, sizeof(a));
 		if (a.nla_len < sizeof(a) || a.nla_len > end - at)
-			return 0;
-		uint32_t peer;
-		if (a.nla_type == UNIX_DIAG_NAME)
-			return 0;
-		if (a.nla_type == UNIX_DIAG_PEER && a.nla_len >= sizeof(a) + sizeof(peer)) {
-			memcpy(&peer, at + sizeof(a), sizeof(peer));
-			return peer;
-		}
+			return NULL;
+		if (a.nla_type == type)
+			return a.nla_len >= sizeof(a) + size ? at + sizeof(a) : NULL;
 		at += (a.nla_len + 3U) & ~3U;
 	}
-	return 0;
+	return NULL;
 }
 
-uint64_t cap_unix_peer(pid_t pid, uint64_t inode)
+static const void *attribute(const struct nlmsghdr *h, unsigned type, size_t size)
+{
+	return attribute_behind(h, sizeof(struct unix_diag_msg), type, size);
+}
+
+/* Of the end of an answer: it may be an error. */
+static int ended(const struct nlmsghdr *h)
+{
+	int code = 0;
+
+	if (h->nlmsg_len >= NLMSG_LENGTH(sizeof(code)))
+		memcpy(&code, NLMSG_DATA(h), sizeof(code));
+	return code < 0 ? code : -ENOENT;
+}
+
+/* ---- Unix sockets ----------------------------------------------------------------------------- */
+
+#define ANSWER 1024
+
+/* What that network namespace says of a socket, or a negative errno. */
+static int ask_of(pid_t pid, uint64_t inode, unsigned show, char *answer)
 {
 	LR_CLEANUP_FD int fd = open_there(pid);
 	struct {
@@ -65,16 +100,105 @@ uint64_t cap_unix_peer(pid_t pid, uint64_t inode)
 		 .q = {.sdiag_family = AF_UNIX,
 		       .udiag_states = UINT32_MAX,
 		       .udiag_ino = (uint32_t)inode,
-		       .udiag_show = UDIAG_SHOW_PEER | UDIAG_SHOW_NAME,
+		       .udiag_show = show,
 		       .udiag_cookie = {UINT32_MAX, UINT32_MAX}}};
-	_Alignas(struct nlmsghdr) char answer[1024];
-	struct nlmsghdr *h = (void *)answer;
+	const struct nlmsghdr *h = (void *)answer;
 
-	if (fd < 0 || send(fd, &ask, sizeof(ask), 0) != (ssize_t)sizeof(ask))
+	if (fd < 0)
+		return fd;
+	if (send(fd, &ask, sizeof(ask), 0) != (ssize_t)sizeof(ask))
+		return -errno;
+	ssize_t n = recv(fd, answer, ANSWER, 0);
+	if (n < 0)
+		return -errno;
+	if (!NLMSG_OK(h, (size_t)n))
+		return -EPROTO;
+	if (h->nlmsg_type != SOCK_DIAG_BY_FAMILY)
+		return ended(h);
+	return h->nlmsg_len < NLMSG_LENGTH(sizeof(struct unix_diag_msg)) ? -EPROTO : 0;
+}
+
+uint64_t cap_unix_peer(pid_t pid, uint64_t inode)
+{
+	_Alignas(struct nlmsghdr) char answer[ANSWER];
+	const struct nlmsghdr *h = (void *)answer;
+	const int r = ask_of(pid, inode, UDIAG_SHOW_PEER | UDIAG_SHOW_NAME, answer);
+	uint32_t peer;
+	const void *at = r == 0 && !attribute(h, UNIX_DIAG_NAME, 0)
+				 ? attribute(h, UNIX_DIAG_PEER, sizeof(peer))
+				 : NULL;
+
+	if (!at)
 		return 0;
-	ssize_t n = recv(fd, answer, sizeof(answer), 0);
-	if (n < 0 || !NLMSG_OK(h, (size_t)n) || h->nlmsg_type != SOCK_DIAG_BY_FAMILY ||
-	    h->nlmsg_len < NLMSG_LENGTH(sizeof(struct unix_diag_msg)))
-		return 0;
-	return read_peer(h);
+	memcpy(&peer, at, sizeof(peer));
+	return peer;
+}
+
+int64_t cap_unix_backlog(pid_t pid, uint64_t inode)
+{
+	_Alignas(struct nlmsghdr) char answer[ANSWER];
+	const int r = ask_of(pid, inode, UDIAG_SHOW_RQLEN, answer);
+	struct unix_diag_rqlen n;
+
+	if (r < 0)
+		return r;
+	const void *at = attribute((void *)answer, UNIX_DIAG_RQLEN, sizeof(n));
+	if (!at)
+		return -EPROTO;
+	/* Of one that listens these two are how many wait, and how many may. */
+	memcpy(&n, at, sizeof(n));
+	return n.udiag_wqueue;
+}
+
+/* ---- TCP -------------------------------------------------------------------------------------- */
+
+/* The kernel gives no more at once than there is room for here. */
+#define PART 32768
+
+static int ask_who_listens(int fd, uint32_t domain, uint16_t port)
+{
+	const struct {
+		struct nlmsghdr h;
+		struct inet_diag_req_v2 q;
+	} ask = {.h = {.nlmsg_len = sizeof(ask),
+		       .nlmsg_type = SOCK_DIAG_BY_FAMILY,
+		       .nlmsg_flags = NLM_F_REQUEST | NLM_F_DUMP},
+		 .q = {.sdiag_family = (uint8_t)domain,
+		       .sdiag_protocol = IPPROTO_TCP,
+		       .idiag_ext = 1U << (INET_DIAG_INFO - 1), /* or it says nothing of keys */
+		       .idiag_states = 1U << TCP_LISTEN,
+		       .id.idiag_sport = port}};
+
+	return send(fd, &ask, sizeof(ask), 0) == (ssize_t)sizeof(ask) ? 0 : -errno;
+}
+
+/* -EAGAIN: it is in no message so far. */
+static int find_signed(const char *part, size_t n, uint64_t inode)
+{
+	const struct nlmsghdr *h = (const void *)part;
+
+	for (; NLMSG_OK(h, n); h = NLMSG_NEXT(h, n)) {
+		if (h->nlmsg_type == NLMSG_DONE || h->nlmsg_type == NLMSG_ERROR)
+			return ended(h);
+		const struct inet_diag_msg *m = NLMSG_DATA(h);
+		if (h->nlmsg_type == SOCK_DIAG_BY_FAMILY &&
+		    h->nlmsg_len >= NLMSG_LENGTH(sizeof(*m)) && m->idiag_inode == (uint32_t)inode)
+			return attribute_behind(h, sizeof(*m), INET_DIAG_MD5SIG, 0) != NULL;
+	}
+	return -EAGAIN;
+}
+
+int cap_tcp_is_signed(pid_t pid, uint64_t inode, uint32_t domain, uint16_t port)
+{
+	_Alignas(struct nlmsghdr) char part[PART];
+	LR_CLEANUP_FD int fd = open_there(pid);
+	int r = fd < 0 ? fd : ask_who_listens(fd, domain, port);
+
+	for (r = r < 0 ? r : -EAGAIN; r == -EAGAIN;) {
+		ssize_t n = recv(fd, part, sizeof(part), MSG_TRUNC);
+		if (n <= 0 || n > (ssize_t)sizeof(part))
+			return n < 0 ? -errno : -EMSGSIZE;
+		r = find_signed(part, (size_t)n, inode);
+	}
+	return r;
 }

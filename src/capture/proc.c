@@ -9,11 +9,14 @@
 #include <sys/resource.h>
 #include <sys/stat.h>
 #include <sys/syscall.h>
+#include <sys/sysmacros.h>
 #include <unistd.h>
 
 #include "src/base/fd.h"
 #include "src/base/str.h"
 #include "src/capture/state.h"
+#include "src/sys/proc.h"
+#include "src/sys/syscalls.h"
 
 #ifndef KCMP_VM
 #define KCMP_VM    1
@@ -64,6 +67,26 @@ char *cap_read_link(struct lr_arena *a, const char *path)
 		return NULL;
 	text[n] = 0;
 	return lr_strdup(a, text);
+}
+
+int cap_stat(const char *path, struct stat *ret)
+{
+	struct statx x;
+	int r = lr_statx(AT_FDCWD, path, AT_STATX_DONT_SYNC, STATX_BASIC_STATS, &x);
+
+	if (r < 0) {
+		errno = -r;
+		return -1;
+	}
+	*ret = (struct stat){.st_dev = makedev(x.stx_dev_major, x.stx_dev_minor),
+			     .st_ino = x.stx_ino,
+			     .st_mode = x.stx_mode,
+			     .st_nlink = x.stx_nlink,
+			     .st_uid = x.stx_uid,
+			     .st_gid = x.stx_gid,
+			     .st_size = (off_t)x.stx_size,
+			     .st_rdev = makedev(x.stx_rdev_major, x.stx_rdev_minor)};
+	return 0;
 }
 
 int cap_open_again(int fd, int flags)
@@ -200,8 +223,11 @@ static void refuse_status(struct cap *c, const struct cap_process *p, const char
 	const unsigned long long tracer = number(text, "TracerPid", 10);
 
 	/* By ourselves: it was killed while we held it, and is on its way out. */
-	if (tracer && tracer != (unsigned)getpid() && !p->threads[0].held)
+	if (tracer && tracer != (unsigned)getpid() && !p->threads[0].held) {
 		cap_refuse(c, p, "it is traced by process %llu", tracer);
+		/* Who has copied the seed before, and was killed, takes its frozen copies along soon. */
+		c->n_passing += lr_proc_dies((pid_t)tracer);
+	}
 	if (number(text, "Seccomp", 10) == 1)
 		cap_refuse(c, p, "strict mode of seccomp(2)");
 	if (number(text, "Seccomp_filters", 10) > (c->opts->known_filter ? 1 : 0))

@@ -1,11 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* capture: sockets that listen. Who waits to be accepted stays the parent's: nothing is taken out of
- * them. */
+/* capture: sockets that listen: who waits to be accepted stays the parent's, nothing is taken out of
+ * them; and connections that a child finds closed. */
 #define LR_ROOM "capture"
 #include <errno.h>
 #include <linux/sockios.h>
 #include <netinet/in.h>
 #include <netinet/tcp.h>
+#include <poll.h>
 #include <stdio.h>
 #include <string.h>
 #include <sys/ioctl.h>
@@ -30,21 +31,30 @@
 #ifndef SO_GET_FILTER
 #define SO_GET_FILTER 26
 #endif
+#ifndef TCP_AO_INFO
+#define TCP_AO_INFO 40
+#endif
+#ifndef IPV6_MINHOPCOUNT
+#define IPV6_MINHOPCOUNT 73
+#endif
 #ifndef IPV6_TRANSPARENT
 #define IPV6_TRANSPARENT 75
 #endif
 
-/* 0 where there is no such option. */
-static int option(int fd, int level, int name)
+const char *cap_socket_failed(struct cap *c, int code)
 {
-	int value = 0;
-	socklen_t n = sizeof(value);
+	const char *why = lr_strf(c->a, "a socket that can't be looked at: %s", lr_strerror(code));
 
-	return getsockopt(fd, level, name, &value, &n) < 0 ? 0 : value;
+	return why ? why : "a socket that can't be looked at, as no memory is left";
+}
+
+bool cap_socket_lacks(int code)
+{
+	return code == ENOPROTOOPT || code == EOPNOTSUPP;
 }
 
 /* What is not carried, and would be missed. */
-static const char *other_option(int fd)
+static const char *other_option(struct cap *c, int fd)
 {
 	static const struct {
 		int level, name;
@@ -58,7 +68,10 @@ static const char *other_option(int fd)
 		{SOL_SOCKET, SO_RCVTIMEO, "a socket that listens, with a timeout"},
 		{SOL_SOCKET, SO_SNDTIMEO, "a socket that listens, with a timeout"},
 		{IPPROTO_IP, IP_TOS, "a socket that listens, with a type of service"},
+		{IPPROTO_IP, IP_MINTTL, "a socket that listens to who is near alone (IP_MINTTL)"},
 		{IPPROTO_IP, IP_TRANSPARENT, "a transparent socket that listens"},
+		{IPPROTO_IPV6, IPV6_MINHOPCOUNT,
+		 "a socket that listens to who is near alone (IPV6_MINHOPCOUNT)"},
 		{IPPROTO_IPV6, IPV6_TCLASS, "a socket that listens, with a traffic class"},
 		{IPPROTO_IPV6, IPV6_TRANSPARENT, "a transparent socket that listens"},
 	};
@@ -66,9 +79,12 @@ static const char *other_option(int fd)
 	for (size_t i = 0; i < LR_ARRAY_SIZE(others); i++) {
 		uint64_t value[2] = {0};
 		socklen_t n = sizeof(value);
-		if (getsockopt(fd, others[i].level, others[i].name, value, &n) == 0 &&
-		    (value[0] || value[1]))
+		if (getsockopt(fd, others[i].level, others[i].name, value, &n) < 0) {
+			if (!cap_socket_lacks(errno))
+				return cap_socket_failed(c, errno);
+		} else if (value[0] || value[1]) {
 			return others[i].what;
+		}
 	}
 	socklen_t n = 0;
 	/* One without its code of old is not shown. */
@@ -77,26 +93,36 @@ static const char *other_option(int fd)
 	return NULL;
 }
 
-static void take_options(int fd, struct lr_seed_endpoint *e)
+/* What its child would not have if it could not be read here. */
+static const char *take_options(struct cap *c, int fd, struct lr_seed_endpoint *e)
 {
-	const int locked = option(fd, SOL_SOCKET, SO_BUF_LOCK);
+	int locked = 0;
+	socklen_t n = sizeof(locked);
 
+	if (getsockopt(fd, SOL_SOCKET, SO_BUF_LOCK, &locked, &n) < 0 && !cap_socket_lacks(errno))
+		return cap_socket_failed(c, errno);
 	for (unsigned i = 0; i < LR_SEED_OPTIONS; i++) {
 		const struct lr_seed_option_of *o = &lr_seed_options[i];
-		int value = option(fd, o->level, o->name);
+		int value = 0;
+		n = sizeof(value);
+		if (!lr_seed_option_fits(i, e->domain))
+			continue;
+		if (getsockopt(fd, o->level, o->name, &value, &n) < 0 && !cap_socket_lacks(errno))
+			return cap_socket_failed(c, errno);
 		/* The kernel's own are not the program's; and it doubles what it is given. */
 		if (i == LR_SEED_SNDBUF || i == LR_SEED_RCVBUF)
 			value = locked & (i == LR_SEED_SNDBUF ? 1 : 2) ? value / 2 : 0;
 		/* A sysctl says what it is at first. */
-		if (lr_seed_option_fits(i, e->domain) && (value > 0 || i == LR_SEED_V6ONLY)) {
+		if (value > 0 || i == LR_SEED_V6ONLY) {
 			e->set |= 1U << i;
 			e->options[i] = value;
 		}
 	}
+	return NULL;
 }
 
 /* A socket stays in the network namespace that it was made in. */
-static const char *other_namespace(const struct cap *c, int fd)
+static const char *other_namespace(struct cap *c, int fd)
 {
 	char path[40];
 	struct stat theirs, its;
@@ -104,18 +130,18 @@ static const char *other_namespace(const struct cap *c, int fd)
 	snprintf(path, sizeof(path), "/proc/%d/ns/net", c->opts->pid);
 	LR_CLEANUP_FD int ns = ioctl(fd, SIOCGSKNS);
 	if (ns < 0 || fstat(ns, &its) < 0 || stat(path, &theirs) < 0)
-		return "a socket whose network namespace can't be told";
+		return cap_socket_failed(c, errno);
 	return its.st_dev == theirs.st_dev && its.st_ino == theirs.st_ino
 		       ? NULL
 		       : "a socket of another network namespace";
 }
 
-static const char *take_owner(const struct cap *c, int fd, struct lr_seed_endpoint *e)
+static const char *take_owner(struct cap *c, int fd, struct lr_seed_endpoint *e)
 {
 	struct stat st;
 
 	if (fstat(fd, &st) < 0)
-		return "a socket that can't be looked at";
+		return cap_socket_failed(c, errno);
 	e->uid = st.st_uid;
 	e->gid = st.st_gid;
 	return cap_id_inside(c, &c->uids, &e->uid) && cap_id_inside(c, &c->gids, &e->gid)
@@ -123,44 +149,140 @@ static const char *take_owner(const struct cap *c, int fd, struct lr_seed_endpoi
 		       : "a socket of somebody whom its user namespace does not know";
 }
 
-static const char *take_tcp(int fd, struct cap_endpoint *e)
+static bool is_tcp(const struct lr_seed_endpoint *e)
 {
-	struct tcp_info info = {0};
-	socklen_t n = sizeof(info), size = sizeof(e->address);
+	return (e->domain == AF_INET || e->domain == AF_INET6) && e->type == SOCK_STREAM &&
+	       (e->protocol == IPPROTO_TCP || e->protocol == LR_SEED_MPTCP);
+}
 
-	if (e->seed.type != SOCK_STREAM || e->seed.protocol != IPPROTO_TCP)
+static bool tcp_info(int fd, struct tcp_info *ret)
+{
+	socklen_t n = sizeof(*ret);
+
+	*ret = (struct tcp_info){0};
+	return getsockopt(fd, IPPROTO_TCP, TCP_INFO, ret, &n) == 0;
+}
+
+static const char *take_listening(struct cap *c, int fd, struct cap_endpoint *e)
+{
+	struct tcp_info info;
+	int only;
+	socklen_t size = sizeof(e->address), n = sizeof(only);
+
+	if (!is_tcp(&e->seed))
 		return "a socket that listens, and is not of TCP";
-	if (getsockopt(fd, IPPROTO_TCP, TCP_INFO, &info, &n) < 0 ||
-	    getsockname(fd, (struct sockaddr *)e->address, &size) < 0)
-		return "a socket that can't be looked at";
+	if (!tcp_info(fd, &info) || getsockname(fd, (struct sockaddr *)e->address, &size) < 0)
+		return cap_socket_failed(c, errno);
+	/* MPTCP did not say before Linux 6.15; not to know could open a port to more than before. */
+	if (e->seed.domain == AF_INET6 && getsockopt(fd, IPPROTO_IPV6, IPV6_V6ONLY, &only, &n) < 0)
+		return "a socket that listens, and does not say whether for IPv6 alone";
 	/* Of one that listens these two are how many wait, and how many may. */
 	e->seed.backlog = info.tcpi_sacked;
 	e->size = size;
+	return take_owner(c, fd, &e->seed);
+}
+
+/* NULL: it takes what is not signed. The kernel does not give out the keys, and without them a child would listen to
+ * everybody. */
+static const char *why_signed(struct cap *c, const struct cap_file *f, int fd,
+			      const struct cap_endpoint *e)
+{
+	uint64_t info[8] = {0};
+	socklen_t n = sizeof(info);
+	uint16_t port;
+
+	/* Of MPTCP there are none. */
+	if (e->seed.protocol != IPPROTO_TCP)
+		return NULL;
+	if (getsockopt(fd, IPPROTO_TCP, TCP_AO_INFO, info, &n) == 0)
+		return "a socket that listens to what is signed alone (TCP_AO_ADD_KEY)";
+	if (errno != ENOENT && !cap_socket_lacks(errno))
+		return cap_socket_failed(c, errno);
+	memcpy(&port, e->address + sizeof(sa_family_t), sizeof(port));
+	int r = cap_tcp_is_signed(c->opts->pid, f->inode, e->seed.domain, port);
+	if (r < 0)
+		return cap_socket_failed(c, -r);
+	return r ? "a socket that listens to what is signed alone (TCP_MD5SIG)" : NULL;
+}
+
+/* There is one, or will be, or was: where there never was any, nobody has hung up. */
+static bool is_connection(int fd, const struct tcp_info *info)
+{
+	struct pollfd p = {.fd = fd, .events = POLLRDHUP};
+
+	return info->tcpi_state != TCP_CLOSE || (poll(&p, 1, 0) == 1 && p.revents & POLLRDHUP);
+}
+
+#define NO_PAIR "a socket that is not of a pair of this host"
+
+static const char *take_connection(struct cap *c, int fd, struct cap_endpoint *e)
+{
+	struct tcp_info info = {0};
+
+	if (!is_tcp(&e->seed))
+		return NO_PAIR;
+	if (!tcp_info(fd, &info))
+		return cap_socket_failed(c, errno);
+	if (!is_connection(fd, &info))
+		return NO_PAIR;
+	if (!c->opts->close_tcp)
+		return "a TCP connection, and --tcp-close is not given";
+	e->seed.state = LR_SEED_CLOSED;
+	e->seed.protocol = IPPROTO_TCP;
+	return take_owner(c, fd, &e->seed);
+}
+
+static const char *look_at(struct cap *c, const struct cap_file *f, int fd, struct cap_endpoint *e)
+{
+	if (e->seed.state != LR_SEED_LISTENS)
+		return take_connection(c, fd, e);
+	const char *why = other_namespace(c, fd);
+	if (!why)
+		why = other_option(c, fd);
+	if (why)
+		return why;
+	if (e->seed.domain == AF_UNIX)
+		return cap_named_look(c, f, fd, e);
+	why = take_listening(c, fd, e);
+	return why ? why : why_signed(c, f, fd, e);
+}
+
+/* What each socket can tell. */
+static const char *take_kind(struct cap *c, int fd, struct lr_seed_endpoint *e)
+{
+	uint32_t listens = 0;
+	const struct {
+		int name;
+		uint32_t *to;
+	} v[] = {
+		{SO_ACCEPTCONN, &listens},
+		{SO_DOMAIN, &e->domain},
+		{SO_TYPE, &e->type},
+		{SO_PROTOCOL, &e->protocol},
+	};
+	for (size_t i = 0; i < LR_ARRAY_SIZE(v); i++) {
+		socklen_t n = sizeof(*v[i].to);
+		if (getsockopt(fd, SOL_SOCKET, v[i].name, v[i].to, &n) < 0)
+			return cap_socket_failed(c, errno);
+	}
+	e->state = listens ? LR_SEED_LISTENS : 0;
 	return NULL;
 }
 
 const char *cap_endpoint_look(struct cap *c, struct cap_file *f, int fd)
 {
-	if (!option(fd, SOL_SOCKET, SO_ACCEPTCONN))
-		return "a socket that is not of a pair of this host";
 	struct cap_endpoint *e = lr_new(c->a, struct cap_endpoint);
+
 	if (!e)
 		return "a socket, and no memory is left";
-	e->seed.state = LR_SEED_LISTENS;
-	e->seed.domain = (uint32_t)option(fd, SOL_SOCKET, SO_DOMAIN);
-	e->seed.type = (uint32_t)option(fd, SOL_SOCKET, SO_TYPE);
-	e->seed.protocol = (uint32_t)option(fd, SOL_SOCKET, SO_PROTOCOL);
 	e->dir = "";
-	const char *why = take_tcp(fd, e);
+	const char *why = take_kind(c, fd, &e->seed);
 	if (!why)
-		why = other_namespace(c, fd);
+		why = look_at(c, f, fd, e);
 	if (!why)
-		why = other_option(fd);
-	if (!why)
-		why = take_owner(c, fd, &e->seed);
+		why = take_options(c, fd, &e->seed);
 	if (why)
 		return why;
-	take_options(fd, &e->seed);
 	f->seed.kind = LR_SEED_ENDPOINT_FILE;
 	f->endpoint = e;
 	return NULL;

@@ -62,12 +62,15 @@ struct cap_file {
 	struct cap_watch *watches;
 	size_t n_watches;
 	struct cap_endpoint *endpoint; /* of a socket that is of no pair */
+	bool deleted;
+	uint64_t size; /* of one that is deleted, as it was counted */
 };
 
 struct cap_watch {
 	uint32_t number, events;
 	uint64_t data, inode;
 	pid_t pid;
+	const char *path; /* of inotify's, which have number, events, and its type as data */
 };
 
 struct cap_endpoint {
@@ -175,6 +178,8 @@ struct cap {
 	struct cap_stranger *strangers; /* that are held, and left out */
 	size_t n_strangers;
 	struct cap_terminal terminal;
+	struct cap_paths *paths;      /* of what is watched; the caller's, who tries again */
+	uint64_t watch_numbers;       /* the highest of each inotify, together */
 	struct cap_backing *backings; /* write.c */
 	size_t n_backings;
 	char *mounts;                     /* mountinfo of the root */
@@ -188,6 +193,8 @@ struct cap {
 	uint64_t pages_at;            /* end of what was written to the file of pages */
 	uint64_t private_at;          /* where private memory begins in that file */
 	uint64_t zero_pages;
+	uint64_t deleted; /* bytes of files that have no name any more */
+	bool taken;       /* what private memory has is somebody else's (lr_capture.take) */
 	size_t first_run; /* of those that a page may be added to */
 };
 
@@ -204,8 +211,17 @@ pid_t cap_tree_twin(struct cap *c, const struct cap_process *p, bool dead);
 bool cap_tree_bury(struct cap *c);
 /* strangers.c: processes of the pid namespace that came from elsewhere; whether a mount (mnt_id of
  * fdinfo) is one of the root's namespace. */
+/* So that the next two can tell; or a negative errno. */
+int cap_mounts_read(struct cap *c);
 bool cap_mount_is_inside(struct cap *c, unsigned id);
+/* Whether a program answers who reads there, which may be one that is held; or it is none of them. */
+bool cap_mount_may_wait(struct cap *c, unsigned id);
 int cap_strangers_refuse(struct cap *c, struct lr_err *err);
+/* While nobody is held: who they are, for the next one. */
+int cap_strangers_look(struct cap *c, struct lr_err *err);
+/* Whether to open a file of the container could take for ever, as somebody in there has to answer first;
+ * who is refused then, with `tell`. Whatever rights they have by now: the descriptor may come from others. */
+bool cap_would_wait(struct cap *c, bool tell);
 /* Where they are left out: before the processes are looked at, as this takes a while. cap_tree_let_go lets them go, too. */
 int cap_strangers_hold(struct cap *c, struct lr_err *err);
 void cap_strangers_let_go(struct cap *c);
@@ -228,6 +244,9 @@ int cap_proc_take_twin(struct cap *c, struct cap_process *p, struct lr_err *err)
 int cap_read_all(struct lr_arena *a, const char *path, char **ret, size_t *size,
 		 struct lr_err *err);
 char *cap_read_link(struct lr_arena *a, const char *path);
+/* As stat(2), by what the kernel knows. A file of FUSE may be served by a process that is held by us, or
+ * answers nobody. */
+int cap_stat(const char *path, struct stat *ret);
 /*
  * A file of theirs, by what /proc has of it; below 0: errno says why. It never waits: whoever has a
  * lease on a file may be held by us, and the kernel takes that away after 45 seconds only. EAGAIN is
@@ -301,10 +320,11 @@ struct cap_contents {
 	struct lr_seed_run **runs;
 	size_t *n_runs;
 	struct cap_object *object; /* whose they are, or NULL */
+	uint64_t *left;            /* bytes that may still be copied; NULL: all. Else -EFBIG */
 };
 int cap_runs_copy(struct cap *c, const struct cap_contents *from, uint8_t *buffer,
 		  struct lr_err *err);
-/* With `filled` they are listed, and nothing is read, until cap_pages_fill. */
+/* With `filled` or `take` they are listed, and nothing is read, until cap_pages_fill. */
 int cap_pages_copy(struct cap *c, struct cap_process *p, struct lr_err *err);
 /* Once a seed is with others. */
 int cap_pages_fill(struct cap *c, struct lr_err *err);

@@ -11,6 +11,8 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
+#include <sys/sysmacros.h>
 #include <time.h>
 #include <unistd.h>
 
@@ -42,6 +44,17 @@ static int is_in(struct cap *c, pid_t pid, const char *ns, struct lr_err *err)
 		       : lr_fail(err, errno, "look for other processes of the pid namespace");
 }
 
+/* The container's, as the kernel names it. */
+static int own_namespace(struct cap *c, const char **ret, struct lr_err *err)
+{
+	char path[48];
+
+	snprintf(path, sizeof(path), "/proc/%d/ns/pid", c->opts->pid);
+	errno = ENOMEM;
+	*ret = cap_read_link(c->a, path);
+	return *ret ? 0 : lr_fail(err, errno, "look for other processes of the pid namespace");
+}
+
 uint64_t cap_ticks(void)
 {
 	const uint64_t hz = (uint64_t)sysconf(_SC_CLK_TCK);
@@ -62,7 +75,6 @@ static bool is_held(const struct cap *c, pid_t pid)
 /* Nobody has waited for it yet, and none of its threads outlives the first one. */
 static bool has_ended(pid_t pid)
 {
-	struct lr_proc_stat st;
 	char path[48];
 	bool ended = true;
 
@@ -72,8 +84,7 @@ static bool has_ended(pid_t pid)
 		return errno == ENOENT;
 	for (struct dirent *e; errno = 0, ended && (e = readdir(d));) {
 		pid_t tid = (pid_t)atoi(e->d_name);
-		int r = tid <= 0 ? -ESRCH : lr_proc_stat(tid, &st);
-		ended = r < 0 ? r == -ESRCH : st.dies;
+		ended = tid <= 0 || lr_proc_dies(tid);
 	}
 	return ended && !errno;
 }
@@ -181,7 +192,10 @@ static int is_stranger(struct cap *c, pid_t pid, const char *ns, struct lr_err *
 	return 0;
 }
 
-static int hold_some(struct cap *c, const char *ns, struct lr_err *err)
+typedef int take_stranger(struct cap *c, pid_t pid, struct lr_err *err);
+
+/* Returns how many `take` says are new. */
+static int take_all(struct cap *c, const char *ns, take_stranger *take, struct lr_err *err)
 {
 	LR_CLEANUP_DIR DIR *d = opendir("/proc");
 	int found = 0;
@@ -194,7 +208,7 @@ static int hold_some(struct cap *c, const char *ns, struct lr_err *err)
 		if (r > 0)
 			r = is_stranger(c, pid, ns, err);
 		if (r > 0)
-			r = hold_stranger(c, pid, err);
+			r = take(c, pid, err);
 		if (r < 0)
 			return r;
 		found += r;
@@ -202,21 +216,41 @@ static int hold_some(struct cap *c, const char *ns, struct lr_err *err)
 	return errno ? lr_fail(err, errno, "look for other processes of the pid namespace") : found;
 }
 
+static int note_stranger(struct cap *c, pid_t pid, struct lr_err *err)
+{
+	struct cap_stranger *v = lr_grow(c->a, c->strangers, c->n_strangers, sizeof(*v));
+
+	if (!v)
+		return lr_fail(err, ENOMEM, "list other processes of the pid namespace");
+	c->strangers = v;
+	v[c->n_strangers++] = (struct cap_stranger){pid, 0};
+	return 1;
+}
+
+int cap_strangers_look(struct cap *c, struct lr_err *err)
+{
+	const char *ns;
+
+	if (!c->opts->namespace_too)
+		return 0;
+	int r = own_namespace(c, &ns, err);
+	return r < 0 ? r : take_all(c, ns, note_stranger, err);
+}
+
 int cap_strangers_hold(struct cap *c, struct lr_err *err)
 {
-	char path[48];
+	const char *ns;
 
 	if (!c->opts->without_exec)
 		return 0;
-	snprintf(path, sizeof(path), "/proc/%d/ns/pid", c->opts->pid);
-	const char *ns = cap_read_link(c->a, path);
-	if (!ns)
-		return lr_fail(err, errno, "look for other processes of the pid namespace");
-	for (unsigned round = 0; round < 1000; round++) {
-		int r = hold_some(c, ns, err);
-		if (r <= 0)
-			return r;
+	int r = own_namespace(c, &ns, err);
+	for (unsigned round = 0; r >= 0 && round < 1000; round++) {
+		r = take_all(c, ns, hold_stranger, err);
+		if (r == 0)
+			return 0;
 	}
+	if (r < 0)
+		return r;
 	return lr_refuse(err, EAGAIN, "there are ever new processes of exec");
 }
 
@@ -234,21 +268,22 @@ void cap_strangers_let_go(struct cap *c)
 
 int cap_strangers_refuse(struct cap *c, struct lr_err *err)
 {
-	char path[48];
+	const char *ns;
 
 	/* Those that nobody has held are found when the rest is let go. */
 	if (c->opts->without_exec && !c->let_go)
 		return 0;
-	snprintf(path, sizeof(path), "/proc/%d/ns/pid", c->opts->pid);
-	const char *ns = cap_read_link(c->a, path);
+	int r = own_namespace(c, &ns, err);
+	if (r < 0)
+		return r;
 	LR_CLEANUP_DIR DIR *d = opendir("/proc");
-	if (!ns || !d)
+	if (!d)
 		return lr_fail(err, errno, "look for other processes of the pid namespace");
 	for (struct dirent *e; errno = 0, (e = readdir(d));) {
 		pid_t pid = (pid_t)atoi(e->d_name);
 		if (pid <= 0 || is_known(c, pid))
 			continue;
-		int r = is_in(c, pid, ns, err);
+		r = is_in(c, pid, ns, err);
 		if (r > 0)
 			r = refuse(c, pid, ns, err);
 		if (r < 0)
@@ -257,19 +292,89 @@ int cap_strangers_refuse(struct cap *c, struct lr_err *err)
 	return errno ? lr_fail(err, errno, "look for other processes of the pid namespace") : 0;
 }
 
-/* A line of mountinfo begins with the mount's number. */
-bool cap_mount_is_inside(struct cap *c, unsigned id)
+/* ---- whom to wait for -------------------------------------------------------------------------- */
+
+/* Who opens a directory may have to wait for a process that has such a descriptor: it asks to be asked
+ * first (permission events of fanotify(7)), or serves a file system (FUSE). One that is held answers
+ * nobody; nor does one that means harm. */
+static const char *waited_for(pid_t pid, const char *fd, char target[4096])
+{
+	char path[32 + 256];
+	struct stat st;
+
+	snprintf(path, sizeof(path), "/proc/%d/fd/%s", pid, fd);
+	ssize_t n = readlink(path, target, 4095);
+	target[n > 0 ? n : 0] = 0;
+	if (lr_streq(target, "anon_inode:[fanotify]"))
+		return "of a kind that is not carried";
+	return *target == '/' && cap_stat(path, &st) == 0 && S_ISCHR(st.st_mode) &&
+			       st.st_rdev == makedev(10, 229)
+		       ? "a device"
+		       : NULL;
+}
+
+static bool is_waited_for(struct cap *c, const struct cap_process *p, bool tell)
+{
+	char path[32], target[4096];
+	bool would = false;
+
+	snprintf(path, sizeof(path), "/proc/%d/fd", p->pid);
+	LR_CLEANUP_DIR DIR *d = opendir(path);
+	for (struct dirent *e; d && (e = readdir(d));) {
+		const char *why = waited_for(p->pid, e->d_name, target);
+		if (why && tell)
+			cap_refuse(c, p, "descriptor %s: %s (%s)", e->d_name, why, target);
+		would = would || why;
+	}
+	return would;
+}
+
+bool cap_would_wait(struct cap *c, bool tell)
+{
+	bool would = false;
+
+	for (size_t i = 0; i < c->n; i++)
+		would = is_waited_for(c, &c->p[i], tell) || would;
+	/* One by one they have all its threads. */
+	for (size_t i = 0; i < c->n_strangers; i++)
+		if (!i || c->strangers[i].pid != c->strangers[i - 1].pid)
+			would = is_waited_for(c, &(struct cap_process){.pid = c->strangers[i].pid},
+					      tell) ||
+				would;
+	return would;
+}
+
+int cap_mounts_read(struct cap *c)
 {
 	char path[40];
 	size_t size;
 
 	snprintf(path, sizeof(path), "/proc/%d/mountinfo", c->opts->pid);
-	if (!c->mounts && cap_read_all(c->a, path, &c->mounts, &size, NULL) < 0)
-		return false;
+	return c->mounts ? 0 : cap_read_all(c->a, path, &c->mounts, &size, NULL);
+}
+
+/* A line of mountinfo begins with the mount's number. */
+static const char *mount_line(struct cap *c, unsigned id)
+{
+	if (cap_mounts_read(c) < 0)
+		return NULL;
 	for (const char *line = c->mounts; line && *line; line = strchr(line, '\n')) {
 		line += *line == '\n';
 		if (strtoul(line, NULL, 10) == id && *line)
-			return true;
+			return line;
 	}
-	return false;
+	return NULL;
+}
+
+bool cap_mount_is_inside(struct cap *c, unsigned id)
+{
+	return mount_line(c, id);
+}
+
+bool cap_mount_may_wait(struct cap *c, unsigned id)
+{
+	const char *line = mount_line(c, id), *end = line ? strchrnul(line, '\n') : NULL;
+	const char *type = line ? strstr(line, " - ") : NULL;
+
+	return !type || type >= end || lr_has_prefix(type + 3, "fuse");
 }

@@ -6,7 +6,6 @@
 #include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
-#include <linux/capability.h>
 #include <linux/magic.h>
 #include <linux/openat2.h>
 #include <stdio.h>
@@ -525,34 +524,6 @@ static int open_layer(struct cap *c, int root, struct lr_err *err)
 	return 0;
 }
 
-static bool has_fanotify(const struct cap_process *p)
-{
-	char path[32], target[32];
-
-	snprintf(path, sizeof(path), "/proc/%d/fd", p->pid);
-	LR_CLEANUP_DIR DIR *d = opendir(path);
-	for (struct dirent *e; d && (e = readdir(d));) {
-		ssize_t n = readlinkat(dirfd(d), e->d_name, target, sizeof(target) - 1);
-		target[n > 0 ? n : 0] = 0;
-		if (lr_streq(target, "anon_inode:[fanotify]"))
-			return true;
-	}
-	return false;
-}
-
-/* Whoever may ask to be asked first (permission events of fanotify(7)), and is held, never answers who
- * opens a directory. Its descriptor is refused. */
-static bool would_wait(struct cap *c)
-{
-	bool would = false;
-
-	if (!c->p->n_threads || !(c->p->threads[0].cred.bounding & UINT64_C(1) << CAP_SYS_ADMIN))
-		return false;
-	for (size_t i = 0; i < c->n && !would; i++)
-		would = has_fanotify(&c->p[i]);
-	return would;
-}
-
 static int list_all(struct cap *c, uint8_t *attributes, struct lr_err *err)
 {
 	uint64_t bytes = 0, files = 0;
@@ -582,7 +553,7 @@ int cap_tmpfs_look(struct cap *c, struct lr_err *err)
 	char path[32];
 	int r = 0;
 
-	if ((!*tmpfs && !(c->opts->layer && c->opts->layer->carried)) || would_wait(c))
+	if (!*tmpfs && !(c->opts->layer && c->opts->layer->carried))
 		return 0;
 	snprintf(path, sizeof(path), "/proc/%d/root", c->opts->pid);
 	LR_CLEANUP_FD int root = lr_open(path, O_PATH | O_DIRECTORY | O_CLOEXEC);
@@ -625,24 +596,47 @@ static int open_file(const struct cap_tmpfs *t, uint32_t i, struct lr_err *err)
 			 : again;
 }
 
+/* What is counted is the room that files take. A file system that compresses has more in it, one that
+ * knows of no holes shows zeros for ever; and who is not held, as another container with the same
+ * root, may write more. */
+static uint64_t most_of(const struct cap *c, bool layer)
+{
+	uint64_t most = layer ? c->opts->layer->bytes : c->opts->tmpfs_bytes;
+
+	for (size_t i = 0; i < c->n_tmpfs; i++)
+		if ((c->tmpfs[i].upper >= 0) == layer)
+			most = most > UINT64_MAX - c->tmpfs[i].n * LR_SEED_PAGE
+				       ? UINT64_MAX
+				       : most + c->tmpfs[i].n * LR_SEED_PAGE;
+	return most;
+}
+
 static int copy_file(struct cap *c, struct cap_tmpfs *t, uint32_t i, uint8_t *buffer,
-		     struct lr_err *err)
+		     uint64_t *left, struct lr_err *err)
 {
 	struct cap_node *n = &t->nodes[i];
 	LR_CLEANUP_FD int fd = open_file(t, i, err);
 
 	if (fd < 0)
 		return fd;
-	return cap_runs_copy(c,
-			     &(struct cap_contents){fd, n->seed.size, &n->runs, &n->n_runs, NULL},
-			     buffer, err);
+	const struct cap_contents from = {fd, n->seed.size, &n->runs, &n->n_runs, NULL, left};
+	int r = cap_runs_copy(c, &from, buffer, err);
+	if (r != -EFBIG)
+		return r;
+	lr_refuse(err, EFBIG, "files in %s have more bytes than the room that they take",
+		  t->called);
+	return lr_err_hint(err, "--%s-bytes counts them, too, when they are copied",
+			   t->upper >= 0 ? "changes" : "tmpfs");
 }
 
 int cap_tmpfs_copy(struct cap *c, struct lr_err *err)
 {
 	LR_CLEANUP_FREE uint8_t *buffer = NULL;
+	uint64_t left[] = {0, 0}; /* of all tmpfs; of the layer */
 	int r = 0;
 
+	for (size_t i = 0; i < c->n_tmpfs; i++)
+		left[c->tmpfs[i].upper >= 0] = most_of(c, c->tmpfs[i].upper >= 0);
 	for (size_t i = 0; i < c->n_tmpfs; i++)
 		for (uint32_t k = 0; r >= 0 && k < c->tmpfs[i].n; k++) {
 			const struct lr_seed_node *n = &c->tmpfs[i].nodes[k].seed;
@@ -650,7 +644,8 @@ int cap_tmpfs_copy(struct cap *c, struct lr_err *err)
 				continue;
 			if (!buffer)
 				buffer = malloc((size_t)CAP_BATCH * LR_SEED_PAGE);
-			r = buffer ? copy_file(c, &c->tmpfs[i], k, buffer, err)
+			r = buffer ? copy_file(c, &c->tmpfs[i], k, buffer,
+					       &left[c->tmpfs[i].upper >= 0], err)
 				   : lr_fail(err, ENOMEM, "copy the tmpfs");
 		}
 	return r;

@@ -298,6 +298,16 @@ static void put_endpoint(struct writing *x, struct cap_file *f)
 	f->seed.args[0] = lr_seed_add(x->w, LR_SEED_ENDPOINT, &e->seed);
 }
 
+static void put_path(const struct writing *x, const struct cap_watch *w)
+{
+	lr_seed_add(x->w, LR_SEED_WATCH,
+		    &(struct lr_seed_watch){.number = w->number,
+					    .file = LR_SEED_NONE,
+					    .path = lr_seed_add_text(x->w, w->path),
+					    .mask = w->events,
+					    .data = w->data});
+}
+
 static int put_file(struct writing *x, struct cap_file *f)
 {
 	struct cap_object *o = f->seed.kind == LR_SEED_MEMFD_FILE
@@ -313,6 +323,10 @@ static int put_file(struct writing *x, struct cap_file *f)
 	f->seed.watches.count = (uint32_t)f->n_watches;
 	for (size_t i = 0; i < f->n_watches; i++) {
 		const struct cap_watch *w = &f->watches[i];
+		if (w->path) {
+			put_path(x, w);
+			continue;
+		}
 		uint32_t file = watched(x->c, w);
 		if (file == LR_SEED_NONE) {
 			lr_refuse(x->err, ENOTSUP,

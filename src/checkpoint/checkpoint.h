@@ -55,9 +55,10 @@ struct lr_checkpoint_opts {
 	bool background; /* what is in memory is copied after the ticket */
 	uint64_t lease;  /* of it, in ms; 0: the daemon's */
 	const char
-		*ticket_from; /* restore: a ticket, or where one is (lr_ticket_place); NULL: no */
-	bool prefetch;        /* what nobody touches comes, too */
-	bool eager;           /* all comes before anything is made */
+		*ticket_from;  /* restore: a ticket, or where one is (lr_ticket_place); NULL: no */
+	bool prefetch;         /* what nobody touches comes, too, */
+	uint32_t prefetch_mib; /* but no more than so many MiB of it; 0: all */
+	bool eager;            /* all comes before anything is made */
 	/* restore, of the engine fork: to be told what it cost; NULL: no. */
 	struct lr_init_seed_stats *stats;
 	/* The most that a seed has in its tmpfs; below 0: any number. tmpfs_bound: somebody asked. */
@@ -128,12 +129,16 @@ struct lr_checkpoint_engine {
 		    struct lr_init_seed *ret, struct lr_err *err);
 };
 
+/* "prefetch:64" and its like (--fetch): what it says of `o`. -EINVAL: it is none. */
+int lr_checkpoint_how(const char *fetch, struct lr_checkpoint_opts *o) LR_MUST_CHECK;
+
 /*
  * For `start`: a seed that `open` opened at the creation, by descriptors that the container's first
- * process has kept. lazy: LR_NOFD if its pages are in place.
+ * process has kept. lazy: LR_NOFD if its pages are in place. how: what lr_checkpoint_how said.
  */
-int lr_checkpoint_reopen(int descriptor, int lazy, bool prefetch, struct lr_arena *a,
-			 struct lr_init_seed *ret, struct lr_err *err) LR_MUST_CHECK;
+int lr_checkpoint_reopen(int descriptor, int lazy, const struct lr_checkpoint_opts *how,
+			 struct lr_arena *a, struct lr_init_seed *ret,
+			 struct lr_err *err) LR_MUST_CHECK;
 
 /* The engine of that name; NULL: the usual one. -EINVAL. */
 int lr_checkpoint_engine(const char *name, const struct lr_checkpoint_engine **ret,

@@ -47,7 +47,6 @@ static const char *foreign_option(const struct lr_checkpoint_opts *o)
 		{o->status_fd >= 0, "--status-fd"},
 		{o->pre_dump, "--pre-dump"},
 		{o->tcp_established, "--tcp-established"},
-		{o->tcp_close, "--tcp-close"},
 		{o->tcp_skip_in_flight, "--tcp-skip-in-flight"},
 		{o->ext_unix_sk, "--ext-unix-sk"},
 		{o->shell_job, "--shell-job"},
@@ -196,7 +195,10 @@ static int to_daemon(void *saving, const struct lr_checkpoint_opts *o, struct lr
 	struct lr_gift g;
 
 	int r = lr_gift_begin(o, &g, err);
+	if (r >= 0)
+		r = lr_gift_may_export(&g, x->job->config, err);
 	if (r >= 0) {
+		x->capture.take = r > 0 ? lr_gift_export : NULL;
 		x->capture.pages = g.pages;
 		x->capture.descriptor = g.descriptor;
 		x->capture.written = lr_gift_give;
@@ -252,6 +254,7 @@ static int checkpoint(const struct lr_checkpoint_job *job, struct lr_arena *a, s
 			    .tmpfs = list_tmpfs(&job->config->mounts, a),
 			    .tmpfs_bytes = (uint64_t)job->opts->tmpfs_bytes,
 			    .tmpfs_files = (uint64_t)job->opts->tmpfs_files,
+			    .close_tcp = job->opts->tcp_close,
 			    .awaited = job->opts->when_ready,
 			    .without_exec = job->opts->without_exec,
 			    .end = job->opts->stop},
@@ -367,6 +370,11 @@ static int open_seed(const struct lr_checkpoint_opts *o, struct lr_arena *a,
 {
 	*ret = LR_INIT_SEED_NONE;
 	int r = lr_checkpoint_fork_opts(o, err);
+	if (r >= 0 && o->tcp_close) {
+		lr_refuse(err, EINVAL, "--tcp-close is for restore with --engine=criu");
+		r = lr_err_hint(err, "a seed has no connections: those that it had closed for its "
+				     "children are closed (checkpoint --tcp-close)");
+	}
 	if (r < 0)
 		return r;
 	ret->stats = o->stats;

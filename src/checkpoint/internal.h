@@ -27,12 +27,12 @@ uint64_t lr_checkpoint_attribute(const char *word);
 /* Pure. Cuts `text`, the contents of /proc/PID/mountinfo, into pieces. */
 int lr_checkpoint_mountinfo(char *text, struct lr_arena *a, struct lr_checkpoint_mount **ret,
 			    size_t *n, struct lr_err *err) LR_MUST_CHECK;
+/* The same of what /proc/PID/mountinfo has now. */
+int lr_checkpoint_mounts(pid_t pid, struct lr_arena *a, struct lr_checkpoint_mount **ret, size_t *n,
+			 struct lr_err *err) LR_MUST_CHECK;
 
 /* ---- layer.c ------------------------------------------------------------------------------- */
 
-/* /proc/PID/mountinfo. */
-int lr_checkpoint_mounts(pid_t pid, struct lr_arena *a, struct lr_checkpoint_mount **ret, size_t *n,
-			 struct lr_err *err) LR_MUST_CHECK;
 /* Pure: the upper directory of an overlay mount, as its options have it. NULL: it has none that can be
  * told, or there is no memory. user: its marks are the users' (userxattr). */
 const char *lr_checkpoint_upper(const char *options, struct lr_arena *a, bool *user);
@@ -224,15 +224,21 @@ int lr_checkpoint_read_descriptor(int fd, struct lr_arena *a, void **ret, uint64
 struct lr_capture_pages;
 struct lr_capture_wanted;
 
-/* A seed on its way to lean-forkd: the two files, in memory. lr_gift_end also after a failure. */
+/* A seed on its way to lean-forkd: the two files, in memory, and what the kernel module has of it.
+ * lr_gift_end also after a failure. */
 struct lr_gift {
 	const struct lr_checkpoint_opts *opts;
 	int sock, descriptor, pages;
-	bool asked; /* it may be with the daemon, whatever was answered */
-	bool told;  /* somebody has the ticket */
+	int device, exported; /* the module'"'"'s, and its seed; or LR_NOFD */
+	bool asked;           /* it may be with the daemon, whatever was answered */
+	bool told;            /* somebody has the ticket */
 };
 int lr_gift_begin(const struct lr_checkpoint_opts *o, struct lr_gift *g,
 		  struct lr_err *err) LR_MUST_CHECK;
+/* export.c: whether the module may be tried: 1 or 0; lr_capture.take. */
+int lr_gift_may_export(struct lr_gift *g, const struct oci_config *config,
+		       struct lr_err *err) LR_MUST_CHECK;
+int lr_gift_export(void *gift, const pid_t *twins, size_t n, struct lr_err *err);
 int lr_gift_give(void *gift, struct lr_err *err); /* lr_capture.written */
 /* lr_capture.filled */
 int lr_gift_fill(void *gift, const struct lr_capture_pages *now, bool last,

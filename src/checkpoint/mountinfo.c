@@ -1,9 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* checkpoint: what is mounted in the container: proc_pid_mountinfo(5). Pure. */
+/* checkpoint: what is mounted in the container: proc_pid_mountinfo(5). */
 #define LR_ROOM "checkpoint"
-#include <stdlib.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <stdio.h>
 #include <string.h>
 
+#include "src/base/fd.h"
 #include "src/base/str.h"
 #include "src/checkpoint/internal.h"
 #include "src/sys/syscalls.h"
@@ -78,12 +81,31 @@ int lr_checkpoint_mountinfo(char *text, struct lr_arena *a, struct lr_checkpoint
 			continue;
 		v = lr_grow(a, v, count, sizeof(*v));
 		if (!v)
-			return lr_fail(err, ENOMEM, "look at the container's mounts");
+			return lr_fail(err, ENOMEM, "look at mounts");
 		if (!parse_line(line, &v[count++]))
-			return lr_refuse(err, EPROTO,
-					 "a line of the container's mountinfo is not understood");
+			return lr_refuse(err, EPROTO, "a line of mountinfo is not understood");
 	}
 	*ret = v;
 	*n = count;
 	return 0;
+}
+
+int lr_checkpoint_mounts(pid_t pid, struct lr_arena *a, struct lr_checkpoint_mount **ret, size_t *n,
+			 struct lr_err *err)
+{
+	size_t size = 32u << 10;
+	char path[32], *text;
+	ssize_t got;
+
+	snprintf(path, sizeof(path), "/proc/%d/mountinfo", pid);
+	do {
+		size *= 2;
+		text = lr_alloc(a, size);
+		if (!text)
+			return lr_fail(err, ENOMEM, "read %s", path);
+		got = lr_read_file_at(AT_FDCWD, path, text, size);
+	} while (got == -EFBIG && size < 64u << 20);
+	if (got < 0)
+		return lr_fail(err, (int)-got, "read %s", path);
+	return lr_checkpoint_mountinfo(text, a, ret, n, err);
 }

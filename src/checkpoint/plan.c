@@ -184,6 +184,7 @@ int lr_checkpoint_plan_opts(const struct lr_checkpoint_opts *o, struct lr_criu_o
 	ret->manage_cgroups = true;
 	ret->manage_cgroups_mode = LR_CRIU_CGROUPS_SOFT;
 	ret->tcp_established = o->tcp_established;
+	ret->tcp_close = o->tcp_close;
 	ret->ext_unix_sk = o->ext_unix_sk;
 	ret->shell_job = o->shell_job;
 	ret->file_locks = o->file_locks;

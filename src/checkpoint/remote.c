@@ -2,10 +2,10 @@
 /*
  * checkpoint: seeds that go to this host's lean-forkd, and come from another host by it.
  *
- * On their way out they are two files in memory. On their way in, the file of pages has only what
- * must be there before a process is; the rest comes when it is touched: from the daemon by
- * userfaultfd, or by the kernel module, where both have it (struct lr_init_seed.lazy is its source
- * then, in place of the socket).
+ * On their way out they are two files in memory, with what the kernel module keeps of them
+ * (export.c). On their way in, the file of pages has only what must be there before a process is; the
+ * rest comes when it is touched: from the daemon by userfaultfd, or by the kernel module, where both
+ * have it (struct lr_init_seed.lazy is its source then, in place of the socket).
  */
 #define LR_ROOM "checkpoint"
 #include <errno.h>
@@ -49,7 +49,12 @@ static int make_memory(const char *name, struct lr_err *err)
 
 int lr_gift_begin(const struct lr_checkpoint_opts *o, struct lr_gift *g, struct lr_err *err)
 {
-	*g = (struct lr_gift){.opts = o, .sock = LR_NOFD, .descriptor = LR_NOFD, .pages = LR_NOFD};
+	*g = (struct lr_gift){.opts = o,
+			      .sock = LR_NOFD,
+			      .descriptor = LR_NOFD,
+			      .pages = LR_NOFD,
+			      .device = LR_NOFD,
+			      .exported = LR_NOFD};
 	/* A daemon that is not there is found before the container is touched. */
 	int r = g->sock = connect_daemon(o, err);
 	if (r >= 0)
@@ -64,15 +69,22 @@ int lr_gift_give(void *gift, struct lr_err *err)
 	struct lr_gift *g = gift;
 	const struct lr_checkpoint_opts *o = g->opts;
 	const int size = F_SEAL_SHRINK | F_SEAL_GROW, all = size | F_SEAL_SEAL | F_SEAL_WRITE;
+	const bool later = o->background && g->exported < 0;
 
 	if (fcntl(g->descriptor, F_ADD_SEALS, all) < 0 ||
-	    fcntl(g->pages, F_ADD_SEALS, o->background ? size : all) < 0)
+	    fcntl(g->pages, F_ADD_SEALS, later ? size : all) < 0)
 		return lr_fail(err, errno, "seal the seed");
 	g->asked = true;
-	int r = o->background ? lr_forkctl_add_filling(g->sock, g->descriptor, g->pages, o->lease,
-						       o->ticket, err)
-			      : lr_forkctl_add(g->sock, NULL, g->descriptor, g->pages, o->lease,
-					       o->ticket, err);
+	int r;
+	if (g->exported >= 0)
+		r = lr_forkctl_add_exported(g->sock, g->descriptor, g->pages, g->exported, o->lease,
+					    o->ticket, err);
+	else if (later)
+		r = lr_forkctl_add_filling(g->sock, g->descriptor, g->pages, o->lease, o->ticket,
+					   err);
+	else
+		r = lr_forkctl_add(g->sock, NULL, g->descriptor, g->pages, o->lease, o->ticket,
+				   err);
 	/* Before a container ends that is nowhere else: whoever has no ticket has nothing. */
 	if (r >= 0 && o->tell)
 		r = o->tell(o->tell_arg, o->ticket, err);
@@ -119,6 +131,8 @@ void lr_gift_end(struct lr_gift *g, bool failed)
 	g->sock = lr_close(g->sock);
 	g->descriptor = lr_close(g->descriptor);
 	g->pages = lr_close(g->pages);
+	g->device = lr_close(g->device);
+	g->exported = lr_close(g->exported);
 }
 
 /* ---- here ------------------------------------------------------------------------------------ */
@@ -127,7 +141,7 @@ void lr_gift_end(struct lr_gift *g, bool failed)
 struct coming {
 	struct lr_init_seed *seed;
 	uint8_t id[LR_WIRE_ID];
-	uint32_t flags;
+	uint32_t flags, mib; /* mib: of what comes untouched; 0: all */
 	int source; /* of the kernel module, until it takes the socket's place; or LR_NOFD */
 	/* of the question that is being put together */
 	struct lr_wire_range ranges[LR_WIRE_RANGES];
@@ -263,8 +277,9 @@ static int ready_by_module(void *arg, struct lr_err *err)
 static int attend(void *arg, int cgroup, struct lr_err *err)
 {
 	const struct coming *x = arg;
+	int r = x->mib ? lr_forkctl_limit(x->seed->lazy, x->id, (uint64_t)x->mib << 20, err) : 0;
 
-	return lr_forkctl_serve(x->seed->lazy, x->id, cgroup, AROUND, x->flags, err);
+	return r < 0 ? r : lr_forkctl_serve(x->seed->lazy, x->id, cgroup, AROUND, x->flags, err);
 }
 
 /* All processes are there, and none of the program's own instructions has run. */
@@ -340,8 +355,10 @@ int lr_checkpoint_fetch(const struct lr_checkpoint_opts *o, struct lr_arena *a,
 
 	if (!x)
 		return lr_fail(err, ENOMEM, "fetch the seed");
-	*x = (struct coming){
-		.seed = ret, .flags = flags_of(o->prefetch, o->stats), .source = LR_NOFD};
+	*x = (struct coming){.seed = ret,
+			     .flags = flags_of(o->prefetch, o->stats),
+			     .mib = o->prefetch_mib,
+			     .source = LR_NOFD};
 	int r = lr_forkctl_ticket(o->ticket_from, ticket, err);
 	if (r >= 0)
 		r = ret->lazy = connect_daemon(o, err);
@@ -372,8 +389,8 @@ int lr_checkpoint_fetch(const struct lr_checkpoint_opts *o, struct lr_arena *a,
 	return 0;
 }
 
-int lr_checkpoint_reopen(int descriptor, int lazy, bool prefetch, struct lr_arena *a,
-			 struct lr_init_seed *ret, struct lr_err *err)
+int lr_checkpoint_reopen(int descriptor, int lazy, const struct lr_checkpoint_opts *how,
+			 struct lr_arena *a, struct lr_init_seed *ret, struct lr_err *err)
 {
 	struct coming *x = lr_new(a, struct coming);
 	void *bytes = NULL;
@@ -389,17 +406,20 @@ int lr_checkpoint_reopen(int descriptor, int lazy, bool prefetch, struct lr_aren
 		return r;
 	ret->descriptor = descriptor;
 	ret->lazy = lazy;
-	*x = (struct coming){.seed = ret, .flags = flags_of(prefetch, false), .source = LR_NOFD};
+	*x = (struct coming){.seed = ret,
+			     .flags = flags_of(how->prefetch, false),
+			     .mib = how->prefetch_mib,
+			     .source = LR_NOFD};
 	memcpy(x->id, ret->seed.header->id, sizeof(x->id));
 	return lazy >= 0 ? comes(x, err) : 0;
 }
 #else
-int lr_checkpoint_reopen(int descriptor, int lazy, bool prefetch, struct lr_arena *a,
-			 struct lr_init_seed *ret, struct lr_err *err)
+int lr_checkpoint_reopen(int descriptor, int lazy, const struct lr_checkpoint_opts *how,
+			 struct lr_arena *a, struct lr_init_seed *ret, struct lr_err *err)
 {
 	(void)descriptor;
 	(void)lazy;
-	(void)prefetch;
+	(void)how;
 	(void)a;
 	(void)ret;
 	return lr_refuse(err, ENOTSUP, "seeds are of x86-64");

@@ -195,7 +195,6 @@ int lr_restore_plan(const struct lr_restore_job *job, const struct lr_restore_fo
 	c->evasive_devices = true;
 	c->ext_masters = true;
 	c->config_file = f->config_file;
-	c->tcp_close = o->tcp_close;
 	c->lsm_profile = o->lsm_profile;
 	c->lsm_mount_context = o->lsm_mount_context;
 	if (!f->net && lr_checkpoint_own(job->config, "network"))

@@ -55,6 +55,22 @@ static int unknown_flag(const struct parser *p, const char *word)
 	return see_help(p);
 }
 
+/* "prefetch:" among the words is of all "prefetch:N", with N from 1. */
+static bool is_choice(const char *choices, const char *text)
+{
+	const char *colon = strchr(text, ':');
+	char word[32];
+	uint32_t n;
+
+	if (strpbrk(text, " \n") || (colon && colon - text > 30))
+		return false;
+	if (!colon)
+		return lr_has_word(choices, text);
+	memcpy(word, text, (size_t)(colon - text) + 1);
+	word[colon - text + 1] = 0;
+	return lr_has_word(choices, word) && lr_parse_u32(colon + 1, &n) == 0 && n;
+}
+
 static int check_value(const struct parser *p, const struct lr_cli_opt *o, const char *text)
 {
 	int64_t number;
@@ -71,8 +87,7 @@ static int check_value(const struct parser *p, const struct lr_cli_opt *o, const
 		r = lr_cli_parse_duration(text, &number);
 		break;
 	case LR_KIND_CHOICE:
-		if (!lr_has_word(o->choices, text) || strpbrk(text, " \n"))
-			r = -EINVAL;
+		r = is_choice(o->choices, text) ? 0 : -EINVAL;
 		break;
 	default:
 		break;

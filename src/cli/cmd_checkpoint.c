@@ -56,8 +56,6 @@ static int checkpoint_opts(const struct lr_cli_args *args, struct lr_arena *a,
 			lr_cli_num(args, LR_OPT_CHANGES_FILES, LR_CHECKPOINT_CHANGES_FILES),
 		.changes_bound = lr_cli_str(args, LR_OPT_CHANGES_BYTES) ||
 				 lr_cli_str(args, LR_OPT_CHANGES_FILES),
-		.prefetch = fetch && lr_streq(fetch, "prefetch"),
-		.eager = fetch && lr_streq(fetch, "eager"),
 		.background = lr_cli_flag(args, LR_OPT_BACKGROUND),
 		.without_exec = lr_cli_flag(args, LR_OPT_WITHOUT_EXEC),
 		.leave_running = lr_cli_flag(args, LR_OPT_LEAVE_RUNNING),
@@ -73,6 +71,8 @@ static int checkpoint_opts(const struct lr_cli_args *args, struct lr_arena *a,
 		.lazy_pages = lr_cli_flag(args, LR_OPT_LAZY_PAGES),
 		.link_remap = lr_cli_flag(args, LR_OPT_LINK_REMAP),
 	};
+	if (r >= 0 && fetch && lr_checkpoint_how(fetch, o) < 0)
+		r = lr_refuse(err, EINVAL, "--fetch=%.64s: there is no such way", fetch);
 	return r;
 }
 

@@ -155,9 +155,11 @@ static void zsh_option(struct lr_cli_buf *out, const struct lr_cli_opt *o)
 		put_zsh(out, o->value);
 		lr_cli_puts(out, ":");
 	}
-	if (o->kind == LR_KIND_CHOICE)
-		lr_cli_put(out, "(%s)", o->choices);
-	else if (o->kind == LR_KIND_DIR)
+	if (o->kind == LR_KIND_CHOICE) {
+		lr_cli_puts(out, "(");
+		put_zsh(out, o->choices);
+		lr_cli_puts(out, ")");
+	} else if (o->kind == LR_KIND_DIR)
 		lr_cli_puts(out, "_files -/");
 	else if (o->kind == LR_KIND_FILE)
 		lr_cli_puts(out, "_files");

@@ -138,7 +138,7 @@ enum lr_cli_kind {
 	LR_KIND_SIZE,     /* bytes, with an optional suffix k, m, g, t, p (powers of 1024); or -1 */
 	LR_KIND_DURATION, /* 500ms, 5s, 1m30s; a bare number is seconds */
 	LR_KIND_MAYBE,    /* bare or =text; never takes the next word */
-	LR_KIND_CHOICE,   /* one of the space-separated words of `choices` */
+	LR_KIND_CHOICE, /* one of the space-separated words of `choices`; behind a colon a number */
 };
 
 struct lr_cli_opt {

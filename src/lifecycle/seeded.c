@@ -11,11 +11,11 @@ bool lr_seeded(const struct oci_config *c)
 	return oci_map_get(&c->annotations, LR_SEEDED_ANNOTATION);
 }
 
-bool lr_seeded_fetches(const struct oci_config *c, const char *how)
+int lr_seeded_how(const struct oci_config *c, struct lr_checkpoint_opts *o)
 {
 	const char *fetch = oci_map_get(&c->annotations, LR_SEEDED_FETCH);
 
-	return fetch && lr_streq(fetch, how);
+	return fetch ? lr_checkpoint_how(fetch, o) : 0;
 }
 
 static int32_t number(int fd)
@@ -25,8 +25,13 @@ static int32_t number(int fd)
 
 void lr_seeded_record(const struct lr_init_seed *s, const struct oci_config *c, struct lr_record *r)
 {
+	struct lr_checkpoint_opts how = {0};
+
 	r->seed_report = number(s->report[0]);
 	r->seed_descriptor = number(s->descriptor);
 	r->seed_lazy = number(s->lazy);
-	r->seed_prefetch = lr_seeded_fetches(c, "prefetch");
+	if (lr_seeded_how(c, &how) < 0) /* which was refused */
+		return;
+	r->seed_prefetch = how.prefetch;
+	r->seed_prefetch_mib = how.prefetch_mib;
 }

@@ -10,16 +10,19 @@
 #ifndef LR_LIFECYCLE_SEEDED_H
 #define LR_LIFECYCLE_SEEDED_H
 
+#include "src/checkpoint/checkpoint.h"
 #include "src/init/init.h"
 #include "src/init/seed.h"
 #include "src/lifecycle/container.h"
 
-#define LR_SEEDED_ANNOTATION "org.lean.seed"       /* a ticket, or a name in --seed-dir */
-#define LR_SEEDED_FETCH      "org.lean.seed.fetch" /* ondemand (default), cache, prefetch, eager */
+#define LR_SEEDED_ANNOTATION "org.lean.seed" /* a ticket, or a name in --seed-dir */
+#define LR_SEEDED_FETCH                                                                            \
+	"org.lean.seed.fetch" /* ondemand (default), cache, prefetch, prefetch:N, eager */
 
 bool lr_seeded(const struct oci_config *c);
 
-bool lr_seeded_fetches(const struct oci_config *c, const char *how);
+/* When its memory comes. -EINVAL: the annotation says nothing that there is. */
+int lr_seeded_how(const struct oci_config *c, struct lr_checkpoint_opts *o) LR_MUST_CHECK;
 
 /* Whether the root belongs to this container alone, where its seed changes files of it: not the host's
  * root, and of no other container that is there. many: others will be born in it. */

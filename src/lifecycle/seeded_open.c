@@ -82,7 +82,8 @@ static int find(const char *dir, const char *value, struct lr_arena *a,
 	return 0;
 }
 
-static int check(const struct lr_runtime *rt, const struct oci_config *c, struct lr_err *err)
+static int check(const struct lr_runtime *rt, const struct oci_config *c,
+		 struct lr_checkpoint_opts *o, struct lr_err *err)
 {
 	const char *fetch = oci_map_get(&c->annotations, LR_SEEDED_FETCH);
 
@@ -93,8 +94,9 @@ static int check(const struct lr_runtime *rt, const struct oci_config *c, struct
 	if (lr_is_rootless(rt))
 		return refuse(err, EPERM, "a seed is not continued as rootless",
 			      "it takes root in the host's user namespace");
-	if (fetch && (!lr_has_word("ondemand cache prefetch eager", fetch) || strchr(fetch, ' '))) {
-		lr_refuse(err, EINVAL, "\"%.64s\" is neither ondemand, cache, prefetch nor eager",
+	if (lr_seeded_how(c, o) < 0) {
+		lr_refuse(err, EINVAL,
+			  "\"%.64s\" is neither ondemand, cache, prefetch, prefetch:N nor eager",
 			  fetch);
 		return lr_err_at(err, "annotations[\"" LR_SEEDED_FETCH "\"]");
 	}
@@ -110,12 +112,10 @@ int lr_lifecycle_open_seed(const struct lr_runtime *rt, const struct oci_config 
 		.engine = "fork",
 		.status_fd = LR_NOFD,
 		.forkd = rt->seed_forkd,
-		.prefetch = lr_seeded_fetches(c, "prefetch"),
-		.eager = lr_seeded_fetches(c, "eager"),
 	};
 
 	*ret = LR_INIT_SEED_NONE;
-	int r = check(rt, c, err);
+	int r = check(rt, c, &o, err);
 	if (r >= 0 && lr_has_prefix(value, LR_TICKET_PREFIX))
 		o.ticket_from = value;
 	else if (r >= 0)

@@ -24,6 +24,8 @@ int lr_seeded_take(const struct lr_existing *c, struct lr_arena *a, struct lr_se
 		   struct lr_err *err)
 {
 	const struct lr_record *rec = &c->record;
+	const struct lr_checkpoint_opts how = {.prefetch = rec->seed_prefetch,
+					       .prefetch_mib = rec->seed_prefetch_mib};
 	int descriptor = LR_NOFD, lazy = LR_NOFD;
 
 	*ret = LR_SEEDED_START_NONE;
@@ -36,7 +38,7 @@ int lr_seeded_take(const struct lr_existing *c, struct lr_arena *a, struct lr_se
 	if (r >= 0 && rec->seed_lazy)
 		r = lazy = take(ret->pidfd, rec->seed_lazy, err);
 	if (r >= 0)
-		r = lr_checkpoint_reopen(descriptor, lazy, rec->seed_prefetch, a, &ret->seed, err);
+		r = lr_checkpoint_reopen(descriptor, lazy, &how, a, &ret->seed, err);
 	if (r < 0) {
 		lr_close(descriptor);
 		lr_close(lazy);

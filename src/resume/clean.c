@@ -136,28 +136,33 @@ static int clean_once(pid_t pid, const struct lr_resume_left *left, unsigned how
 	return rc;
 }
 
-static bool has_ended(pid_t pid)
-{
-	struct lr_proc_stat st;
-	int r = lr_proc_stat(pid, &st);
-
-	return r < 0 ? r == -ESRCH : st.dies;
-}
-
 /* It stays in memory that can be executed, and keeps others from looking at the process: so this is
  * not given up at the first failure. */
 #define TRIES 5
+
+/* How often it is looked at, before it is told that it is resized at whatever it does. */
+#define LOOKS 100
+
+/* Told on its way to the call that it waits in, it would not look before that one ends. */
+static bool waits(pid_t pid)
+{
+	struct lr_proc_stat st;
+
+	return lr_proc_stat(pid, &st) < 0 || st.state == 'S';
+}
 
 int lr_resume_clean(pid_t pid, const struct lr_resume_left *left, unsigned how, struct lr_err *err)
 {
 	const struct timespec pause = {.tv_nsec = 100000};
 	struct lr_err why = {0};
-	unsigned failed = 0;
+	unsigned failed = 0, looks = how & LR_RESUME_RESIZED ? LOOKS : 0;
 	int rc;
 
 	for (unsigned i = 0; i < 1000; i++) {
+		for (; looks && !waits(pid); looks--)
+			nanosleep(&pause, NULL);
 		rc = clean_once(pid, left, how, &why);
-		if (rc == 0 || (rc == -ESRCH && has_ended(pid)))
+		if (rc == 0 || (rc == -ESRCH && lr_proc_dies(pid)))
 			return 0;
 		if (rc < 0 && ++failed == TRIES) {
 			if (err)
@@ -190,7 +195,7 @@ static uint32_t index_of(const struct lr_seed *s, pid_t pid)
 {
 	uint32_t inner = 0;
 
-	for (unsigned i = 0; !inner && i < TRIES && (!i || !has_ended(pid)); i++)
+	for (unsigned i = 0; !inner && i < TRIES && (!i || !lr_proc_dies(pid)); i++)
 		inner = resume_inner_pid(pid);
 	for (uint32_t i = 0; inner && i < lr_seed_count(s, LR_SEED_PROCESS); i++)
 		if (lr_seed_process(s, i)->pid == inner)

@@ -116,7 +116,14 @@ static int open_inotify(struct lr_resume *r, const struct lr_seed_file *f, struc
 	(void)r;
 	(void)f;
 	int fd = inotify_init1(IN_CLOEXEC);
-	return fd < 0 ? lr_fail(err, errno, "make an inotify") : fd;
+	if (fd >= 0)
+		return fd;
+	if (errno != EMFILE)
+		return lr_fail(err, errno, "make an inotify");
+	/* It is no limit of descriptors. */
+	lr_refuse(err, EDQUOT, "make an inotify: its user has no more");
+	return lr_err_hint(err, "fs.inotify.max_user_instances (sysctl) says how many there are "
+				"for a user");
 }
 
 /* An open file of its own, with its own place in it. An image may have files in /proc. */

@@ -134,3 +134,27 @@ int resume_open_objects(struct lr_resume *r, struct lr_err *err)
 		rc = open_object(r, i, err);
 	return rc;
 }
+
+static int own(const struct lr_seed_file *f, int fd)
+{
+	const uid_t uid = (uid_t)f->args[2];
+	const gid_t gid = (gid_t)f->args[3];
+	struct stat st;
+
+	if (fstat(fd, &st) < 0 ||
+	    ((st.st_uid != uid || st.st_gid != gid) && fchown(fd, uid, gid) < 0))
+		return -errno;
+	return (st.st_mode ^ f->args[1]) & 0777 && fchmod(fd, (mode_t)f->args[1]) < 0 ? -errno : 0;
+}
+
+int resume_own_objects(const struct lr_resume *r, struct lr_err *err)
+{
+	int rc = 0;
+
+	for (uint32_t i = 0; rc >= 0 && i < lr_seed_count(r->seed, LR_SEED_FILE); i++) {
+		const struct lr_seed_file *f = lr_seed_file(r->seed, i);
+		if (f->kind == LR_SEED_MEMFD_FILE && f->args[0])
+			rc = own(f, r->files[i]);
+	}
+	return rc < 0 ? lr_fail(err, -rc, "give shared memory its owner and mode") : 0;
+}

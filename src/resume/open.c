@@ -131,8 +131,12 @@ static int open_all(struct lr_resume *r, struct lr_err *err)
 		rc = resume_open_objects(r, err);
 	if (rc >= 0)
 		rc = resume_open_files(r, err);
+	if (rc >= 0)
+		rc = resume_watch_files(r, err);
 	if (rc >= 0 && r->opts.raise)
 		rc = r->opts.raise(r->opts.arg, err);
+	if (rc >= 0)
+		rc = resume_own_objects(r, err);
 	return rc < 0 ? rc : resume_own_endpoints(r, err);
 }
 

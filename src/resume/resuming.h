@@ -65,12 +65,20 @@ int resume_hint_changed(const struct lr_resume *r, struct lr_err *err);
 /* files.c */
 int resume_open_files(struct lr_resume *r, struct lr_err *err);
 int resume_take_fds(struct lr_resume *r, const struct lr_seed_process *p, struct lr_err *err);
+/* named.c: gives a Unix socket its file; has it listen, as who it was. */
+int resume_bind_file(const struct lr_resume *r, const struct lr_seed_endpoint *e, int fd,
+		     struct lr_err *err);
+int resume_listen_as(const struct lr_seed_endpoint *e, int fd, struct lr_err *err);
+/* watches.c: when all files are open. */
+int resume_watch_files(const struct lr_resume *r, struct lr_err *err);
 /* sockets.c: one that is of no pair; and when there are all rights again, whose they are. */
 int resume_open_endpoint(struct lr_resume *r, const struct lr_seed_file *f, struct lr_err *err);
 int resume_own_endpoints(const struct lr_resume *r, struct lr_err *err);
 /* objects.c: shared memory and mapped files. */
 int resume_open_objects(struct lr_resume *r, struct lr_err *err);
 int resume_open_backings(struct lr_resume *r, struct lr_err *err);
+/* With all rights again, and when all is open: whose memory is that has a descriptor, and its mode. */
+int resume_own_objects(const struct lr_resume *r, struct lr_err *err);
 /* A file of that size, empty so far, with these pages of the seed; 0 or -errno. */
 int resume_fill_file(struct lr_resume *r, const struct lr_seed_range *runs, uint64_t size, int fd);
 /* tmpfs.c */

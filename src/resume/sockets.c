@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* resume: sockets that listen do so again, in the network namespace that the container has now. They are
  * made with the rights by which files are opened (resume.h, `lower`): the kernel says which ports those
- * are good for. */
+ * are good for. Connections are closed. */
 #define LR_ROOM "resume"
 #include <errno.h>
+#include <netinet/in.h>
 #include <string.h>
 #include <sys/socket.h>
 #include <sys/stat.h>
@@ -69,22 +70,55 @@ static int listen_again(struct lr_resume *r, const struct lr_seed_endpoint *e, i
 
 	if (rc < 0)
 		return rc;
-	if (bind(fd, lr_seed_data(r->seed, &e->address), (socklen_t)e->address.length) < 0 ||
-	    listen(fd, (int)e->backlog) < 0)
+	if (lr_seed_has_path(r->seed, e))
+		return resume_bind_file(r, e, fd, err);
+	if (bind(fd, lr_seed_data(r->seed, &e->address), (socklen_t)e->address.length) < 0)
+		return cannot_listen(errno, text, err);
+	/* Whom its peers see is who makes it listen, and that is not decided yet. */
+	if (e->domain == AF_UNIX)
+		return 0;
+	if (listen(fd, (int)e->backlog) < 0)
 		return cannot_listen(errno, text, err);
 	return set_options(fd, e, true, text, err);
+}
+
+/* It reads as one whose other end is gone, and can't be written to. */
+static int close_again(const struct lr_seed_endpoint *e, int fd, const char *text,
+		       struct lr_err *err)
+{
+	int rc = set_options(fd, e, false, text, err);
+
+	/* The kernel does it, and says that there never was a connection. */
+	return rc < 0 || shutdown(fd, SHUT_RDWR) == 0 || errno == ENOTCONN
+		       ? rc
+		       : lr_fail(err, errno, "close %s", text);
+}
+
+/* As Go does it: where the kernel has no MPTCP, or net.mptcp.enabled is 0, it is TCP, which whoever
+ * connects speaks, too. */
+static int make_socket(const struct lr_seed_endpoint *e)
+{
+	int fd = socket((int)e->domain, (int)e->type | SOCK_CLOEXEC, (int)e->protocol);
+
+	if (fd >= 0 || e->protocol != LR_SEED_MPTCP)
+		return fd;
+	return errno == EPROTONOSUPPORT || errno == ENOPROTOOPT || errno == EINVAL
+		       ? socket((int)e->domain, (int)e->type | SOCK_CLOEXEC, IPPROTO_TCP)
+		       : fd;
 }
 
 int resume_open_endpoint(struct lr_resume *r, const struct lr_seed_file *f, struct lr_err *err)
 {
 	const struct lr_seed_endpoint *e = endpoint_of(r, f);
-	char text[LR_SEED_ADDRESS_TEXT];
+	const bool closed = e->state == LR_SEED_CLOSED;
+	char text[LR_SEED_ADDRESS_TEXT] = "a connection that the seed had";
 
-	lr_seed_address_text(lr_seed_data(r->seed, &e->address), e->address.length, text);
-	int fd = socket((int)e->domain, (int)e->type | SOCK_CLOEXEC, (int)e->protocol);
+	if (!closed)
+		lr_seed_address_text(lr_seed_data(r->seed, &e->address), e->address.length, text);
+	int fd = make_socket(e);
 	if (fd < 0)
 		return lr_fail(err, errno, "make the socket of %s", text);
-	int rc = listen_again(r, e, fd, text, err);
+	int rc = closed ? close_again(e, fd, text, err) : listen_again(r, e, fd, text, err);
 	if (rc >= 0)
 		return fd;
 	lr_close(fd);
@@ -92,17 +126,24 @@ int resume_open_endpoint(struct lr_resume *r, const struct lr_seed_file *f, stru
 }
 
 /* Whose it is decides who else may listen there (SO_REUSEPORT). */
+static int own(const struct lr_seed_endpoint *e, int fd, struct lr_err *err)
+{
+	struct stat st;
+
+	if (fstat(fd, &st) < 0 ||
+	    ((st.st_uid != e->uid || st.st_gid != e->gid) && fchown(fd, e->uid, e->gid) < 0))
+		return lr_fail(err, errno, "give a socket to user %u", e->uid);
+	return e->domain == AF_UNIX ? resume_listen_as(e, fd, err) : 0;
+}
+
 int resume_own_endpoints(const struct lr_resume *r, struct lr_err *err)
 {
-	for (uint32_t i = 0; i < lr_seed_count(r->seed, LR_SEED_FILE); i++) {
+	int rc = 0;
+
+	for (uint32_t i = 0; rc >= 0 && i < lr_seed_count(r->seed, LR_SEED_FILE); i++) {
 		const struct lr_seed_file *f = lr_seed_file(r->seed, i);
-		if (f->kind != LR_SEED_ENDPOINT_FILE)
-			continue;
-		const struct lr_seed_endpoint *e = endpoint_of(r, f);
-		struct stat st;
-		if (fstat(r->files[i], &st) < 0 || ((st.st_uid != e->uid || st.st_gid != e->gid) &&
-						    fchown(r->files[i], e->uid, e->gid) < 0))
-			return lr_fail(err, errno, "give a socket to user %u", e->uid);
+		if (f->kind == LR_SEED_ENDPOINT_FILE)
+			rc = own(endpoint_of(r, f), r->files[i], err);
 	}
-	return 0;
+	return rc;
 }

@@ -126,6 +126,34 @@ static bool has_attribute(int fd, const struct lr_seed_attribute_at *a)
 	return n >= 0 && (size_t)n == a->size && memcmp(value, a->value, a->size) == 0;
 }
 
+static bool is_of_node(const struct filling *x, const struct lr_seed_node *n, const char *name)
+{
+	const uint8_t *at = lr_seed_data(x->r->seed, &n->attributes);
+	uint64_t left = n->attributes.length;
+	struct lr_seed_attribute_at a;
+
+	while (lr_seed_next_attribute(&at, &left, &a))
+		if (lr_streq(a.name, name))
+			return true;
+	return false;
+}
+
+/* What a directory of the image has, or a file there gets by the access list of its directory, and the
+ * container had taken away: it may let others in. */
+static int remove_attributes(const struct filling *x, const struct lr_seed_node *n, int fd)
+{
+	char names[4096];
+	ssize_t size = flistxattr(fd, names, sizeof(names));
+
+	if (size < 0)
+		return errno == ENOTSUP || errno == EBADF ? 0 : -errno;
+	for (const char *name = names; name < names + size; name += strlen(name) + 1)
+		if ((lr_has_prefix(name, "user.") || lr_has_prefix(name, "system.posix_acl_")) &&
+		    !is_of_node(x, n, name) && fremovexattr(fd, name) < 0 && errno != ENODATA)
+			return -errno;
+	return 0;
+}
+
 static int set_mode(const struct lr_seed_node *n, int fd, struct stat *st)
 {
 	if (fstat(fd, st) < 0)
@@ -160,10 +188,13 @@ static int set_meta(const struct filling *x, const struct lr_seed_node *n, int f
 	struct lr_seed_attribute_at a;
 	struct stat st;
 
-	while (lr_seed_next_attribute(&at, &left, &a))
+	/* The root directory's may be its manager's. */
+	int r = x->layer && n->parent != LR_SEED_NONE ? remove_attributes(x, n, fd) : 0;
+	while (r >= 0 && lr_seed_next_attribute(&at, &left, &a))
 		if (!has_attribute(fd, &a) && fsetxattr(fd, a.name, a.value, a.size, 0) < 0)
-			return -errno;
-	int r = set_mode(n, fd, &st);
+			r = -errno;
+	if (r >= 0)
+		r = set_mode(n, fd, &st);
 	if (r >= 0 && futimens(fd, times) < 0 && !times_may_stay(x, errno))
 		r = -errno;
 	return r < 0 ? r : set_owner(n, fd, &st);

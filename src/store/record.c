@@ -47,6 +47,7 @@ static const struct oci_field fields[] = {
 	OCI_I32(struct lr_record, "seedDescriptor", seed_descriptor, 0),
 	OCI_I32(struct lr_record, "seedLazy", seed_lazy, 0),
 	OCI_BOOL(struct lr_record, "seedPrefetch", seed_prefetch, 0),
+	OCI_U32(struct lr_record, "seedPrefetchMiB", seed_prefetch_mib, 0),
 	OCI_STR(struct lr_record, "leanSlot", lean_slot, 0),
 	OCI_STR(struct lr_record, "leanNet", lean_net, 0),
 	OCI_BOOL(struct lr_record, "leanCgroup", lean_cgroup, 0),

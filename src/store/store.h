@@ -78,7 +78,8 @@ struct lr_record {
 	 * by which `start` finds the seed and its restorer. 0: none. */
 	int32_t seed_report, seed_descriptor, seed_lazy;
 	bool seed_prefetch;
-	const char *lean_slot; /* what it has of the lean profile; NULL: nothing */
+	uint32_t seed_prefetch_mib; /* 0: without a limit */
+	const char *lean_slot;      /* what it has of the lean profile; NULL: nothing */
 	const char *lean_net;
 	bool lean_cgroup; /* its cgroup is the slot's */
 

@@ -127,20 +127,12 @@ static int stop(pid_t tid, struct lr_err *err)
 	return 0;
 }
 
-/* Of one that ends just then the kernel says that it may not be traced. */
-static bool ends(pid_t tid)
-{
-	struct lr_proc_stat st;
-	int r = lr_proc_stat(tid, &st);
-
-	return r < 0 ? r == -ESRCH : st.dies;
-}
-
 int lr_trace_hold(pid_t tid, struct lr_err *err)
 {
 	if (ptrace(PTRACE_SEIZE, tid, 0, PTRACE_O_TRACESYSGOOD) < 0) {
 		int code = errno;
-		if (code == ESRCH || (code == EPERM && ends(tid)))
+		/* Of one that ends just then the kernel says that it may not be traced. */
+		if (code == ESRCH || (code == EPERM && lr_proc_dies(tid)))
 			return lr_fail(err, ESRCH, "hold thread %d", tid);
 		lr_fail(err, code == EPERM ? EBUSY : code, "hold thread %d", tid);
 		return lr_err_hint(err, "is it traced by a debugger, or are CAP_SYS_PTRACE and "

@@ -63,10 +63,15 @@ start_from() {
 	dk run -d --network none --name "$NAME" bb sh -c "$COUNTER"
 	wait_until eval '[ "$(count)" -gt 5 ]'
 	at=$(count)
-	dk checkpoint create --leave-running "$NAME" one
+	local name
+	# Where it was just writing, criu wants a file that it has renamed since.
+	for name in one two three; do
+		dk checkpoint create --leave-running "$NAME" $name
+		grep -q n.new "$DOCKER_DIR"/data/containers/*/checkpoints/$name/files.img || break
+	done
 	counts_on "$at" count
 	dk kill "$NAME"
-	start_from one
+	start_from $name
 	counts_on "$at" count
 }
 

@@ -83,6 +83,7 @@ asks_restore() {
 	asks checkpoint "--auto-dedup" "auto_dedup: true"
 	asks checkpoint "--link-remap" "link_remap: true"
 	asks checkpoint "--tcp-skip-in-flight" "tcp_skip_in_flight: true"
+	asks checkpoint "--tcp-close" "tcp_close: true"
 	asks checkpoint "--lazy-pages" "lazy_pages: true"
 	asks checkpoint "--lazy-pages --status-fd 9" "status_fd: 6" 9>status
 	asks checkpoint "--page-server 192.0.2.7:1234" 'ps { address: "192.0.2.7" port: 1234 }'

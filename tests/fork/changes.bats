@@ -17,6 +17,7 @@ setup() {
 }
 teardown() {
 	local rc=0
+	[ -z "${DAEMON-}" ] || { kill "$DAEMON"; wait "$DAEMON" || true; }
 	common_teardown || rc=1
 	[ -z "${HOLDER-}" ] || kill "$HOLDER"
 	return "$rc"
@@ -65,6 +66,11 @@ N() { # [ID]: what the program has counted
 
 goes_on() { # MORE-THAN [ID]
 	wait_until eval '[ "$(N '"${2-}"')" -gt '"$1"' ]'
+}
+
+# What it has counted may have come with the seed: it has to go on from there.
+counts() { # [ID]
+	goes_on "$(N "${1-}")" "${1-}"
 }
 
 # A container that does SCRIPT in its own layer, and counts.
@@ -202,6 +208,40 @@ another() { # NUMBER OVERLAY-OPTION SCRIPT
 	diff child.list grandchild.list
 }
 
+# attributes COMMAND PATH...: what they have, and what gives them some or takes them away.
+attributes() {
+	python3 -c 'import os, struct, sys
+acl = struct.pack("<I", 2) + b"".join(struct.pack("<HHI", *e) for e in ((1, 7, 0xffffffff), (2, 7, 1000), (4, 5, 0xffffffff), (16, 7, 0xffffffff), (32, 5, 0xffffffff)))
+for p in sys.argv[2:]:
+    if sys.argv[1] == "give":
+        os.setxattr(p, "user.x", b"value")
+        os.setxattr(p, "system.posix_acl_access", acl)
+        os.setxattr(p, "system.posix_acl_default", acl)
+    for a in sorted(os.listxattr(p)):
+        if sys.argv[1] == "take":
+            os.removexattr(p, a)
+        elif sys.argv[1] == "show":
+            print(os.path.basename(p), a)' "$@"
+}
+
+# They may have let others in.
+@test "changes: attributes and access lists that the container took away do not come back with the image" {
+	image
+	attributes give lower/opt/a || skip "no attributes"
+	overlay parent "$BUNDLE"
+	sh_cfg 'echo x >/opt/a/new; echo y >/opt/a/f; i=0; while sleep 0.02; do i=$((i + 1)); echo $i >/n; done'
+	rt_bg run --detach --bundle "$BUNDLE" "$ID"
+	goes_on 3
+	assert_eq "$(attributes show "$(root)/opt/a" "$(root)/opt/a/new")" $'a system.posix_acl_access\na system.posix_acl_default\na user.x\nnew system.posix_acl_access'
+	attributes take "$(root)/opt/a" "$(root)/opt/a/new" "$(root)/opt/a/f" || skip "no attributes in an overlay mount"
+	seed --with-changes
+	new_child
+	grow "$ID-c"
+	goes_on 3 "$ID-c"
+	assert_eq "$(attributes show "$(root "$ID-c")/opt/a" "$(root "$ID-c")/opt/a/new" "$(root "$ID-c")/opt/a/f")" ""
+	assert_eq "$(stat -c %a "$(root "$ID-c")/opt/a/new")" "$(stat -c %a "$(root)/opt/a/new")"
+}
+
 @test "changes: a child may have a root without layers, too: what it had there itself goes" {
 	image
 	start "$CHANGES"
@@ -211,7 +251,7 @@ another() { # NUMBER OVERLAY-OPTION SCRIPT
 	cp -a lower child/rootfs
 	its_own child
 	grow "$ID-c"
-	goes_on 3 "$ID-c"
+	counts "$ID-c"
 	listing "$ID-c" >child.list
 	diff parent.list child.list
 }
@@ -227,7 +267,7 @@ another() { # NUMBER OVERLAY-OPTION SCRIPT
 	# Nor is a file opened that is not there.
 	inside sh -c 'mkdir child/rootfs/own && cp -a lower/bin/busybox child/rootfs/own/sh'
 	no_child "$ID-c" "open /etc/added, which the seed had open" "its container had changed /own/sh" /etc/added
-	# Without a layer that is known, nothing is said of one.
+	# Of a layer that is carried nothing has to be said.
 	seed --with-changes
 	assert_eq "$("$SEEDTOOL" dump "$IMG" | jq -c '.changed // []')" '[]'
 	new_child other
@@ -244,7 +284,7 @@ another() { # NUMBER OVERLAY-OPTION SCRIPT
 	assert_eq "$("$SEEDTOOL" dump "$IMG" | jq '[.tmpfs[]? | select(.path == "/")] | length')" 0
 	new_child
 	grow "$ID-c"
-	goes_on 3 "$ID-c"
+	counts "$ID-c"
 	assert_eq "$(cat "$(root "$ID-c")/etc/file" "$(root "$ID-c")/etc/removed")" $'old\ngone'
 }
 
@@ -260,7 +300,7 @@ another() { # NUMBER OVERLAY-OPTION SCRIPT
 	assert_eq "$status" 1
 	assert_has "$output" "--with-changes goes with --engine=fork"
 	assert_eq "$(ls -A "$IMG")" ""
-	goes_on "$(N "$ID")"
+	counts
 	seed --with-changes --changes-bytes 700k --changes-files 60
 	seed --with-changes --changes-bytes -1 --changes-files -1
 }
@@ -272,7 +312,7 @@ for i in range(1, 101):
     for k in range(400): os.setxattr("%s/d/%d" % (sys.argv[1], i), "user.%d" % k, b"v" * 60)' "$(root)" || skip "no user attributes"
 	no_seed --with-changes --changes-bytes 500k -- "more than 512000 bytes among"
 	prlimit --as=300000000 "$LEAN_RUNTIME" --root "$ROOT" checkpoint --engine fork --image-path "$IMG" --with-changes --changes-bytes 5M "$ID"
-	goes_on "$(N "$ID")"
+	counts
 }
 
 @test "changes: what can't be carried is refused by name: devices, rights of programs, renamed directories" {
@@ -286,12 +326,12 @@ for i in range(1, 101):
 	another 2 redirect_dir=on 'mv /old /new; while sleep 0.02; do echo 9 >/n; done'
 	no_seed --with-changes -- "a directory that was renamed" "(new)"
 	# What has its contents in a lower layer still, as only its mode was changed, has them.
-	another 3 metacopy=on 'chmod 600 /etc/file; while sleep 0.02; do echo 9 >/n; done'
+	another 3 metacopy=on 'chmod 600 /etc/file; i=3; while sleep 0.02; do i=$((i + 1)); echo $i >/n; done'
 	[ "$(stat -c %b "$(upper parent etc/file)")" = 0 ] || skip "no metacopy"
 	seed --with-changes
 	new_child
 	grow "$ID-c"
-	goes_on 3 "$ID-c"
+	counts "$ID-c"
 	assert_eq "$(stat -c %a "$(root "$ID-c")/etc/file") $(cat "$(root "$ID-c")/etc/file")" "600 old"
 }
 
@@ -302,7 +342,7 @@ for i in range(1, 101):
 	goes_on 3
 	no_seed --with-changes -- "the container's root is no overlay mount"
 	assert_eq "$(ls -A "$IMG")" ""
-	goes_on "$(N "$ID")"
+	counts
 	seed
 }
 
@@ -323,6 +363,11 @@ for i in range(1, 101):
 	inside umount child/rootfs
 	inside rm -r layers/child
 	new_child
+	# Of whom nothing is known, it may be the root.
+	mkdir -m 700 "$ROOT/$ID-odd"
+	cp "$ROOT/$ID/record" "$ROOT/$ID-odd"
+	no_child "$ID-c" "which container $ID-odd may have, too"
+	rm -r "${ROOT:?}/$ID-odd"
 	cfg -b "$CHILD" '.root.readonly = true'
 	no_child "$ID-c" "this one is read-only" root.readonly
 	cfg -b "$CHILD" '.root.readonly = false'
@@ -338,12 +383,12 @@ for i in range(1, 101):
 	inside mount -o remount,rw,bind child/rootfs
 	assert_eq "$(inside find layers/child/up -mindepth 1)" ""
 	grow "$ID-c"
-	goes_on 3 "$ID-c"
+	counts "$ID-c"
 	# Once the parent is gone it may have its root.
 	rt delete --force "$ID"
 	CHILD=$BUNDLE
 	grow "$ID"
-	goes_on 3 "$ID"
+	counts "$ID"
 }
 
 @test "changes: of two that are made at once in one root, one is there at the most" {
@@ -391,7 +436,7 @@ for i in range(1, 101):
 	cfg -b "$CHILD" --arg v "$PWD/vol" '.mounts += [{destination: "/vol", source: $v, options: ["bind", "rw"]},
 		{destination: "/etc/removed", source: ($v + "/f"), options: ["bind", "rw"]}]'
 	grow "$ID-c"
-	goes_on 3 "$ID-c"
+	counts "$ID-c"
 	assert_eq "$(cat vol/f) $(ls vol)" "host f"
 	assert_eq "$(cat "$(root "$ID-c")/etc/removed" "$(root "$ID-c")/out")" $'host\nfile'
 }
@@ -410,7 +455,7 @@ for i in range(1, 101):
 		ln -sfn "$to" image/opt
 		IMAGE=$PWD/image new_child
 		grow "$ID-c"
-		goes_on 3 "$ID-c"
+		counts "$ID-c"
 		assert_eq "$(cat target/f) $(ls target)" "safe f"
 		[ -d "$(root "$ID-c")/d" ] && [ ! -L "$(root "$ID-c")/d" ]
 		assert_eq "$(cat "$(root "$ID-c")/d/f" "$(root "$ID-c")/d/e/f")" $'x\ny'
@@ -436,7 +481,7 @@ for i in range(1, 101):
 	cp -a "$IMG" plain
 	new_child
 	grow "$ID-c"
-	goes_on 3 "$ID-c"
+	counts "$ID-c"
 	assert_eq "$(cat "$(root "$ID-c")/home/f") $(stat -c '%u %h' "$(root "$ID-c")/home/y")" "mine 1000 2"
 	rt delete --force "$ID-c"
 	node() { "$SEEDTOOL" dump "$IMG" | jq -e --arg n "$1" '[.nodes[].name] | index($n)'; }
@@ -456,12 +501,9 @@ for i in range(1, 101):
 
 @test "changes: by lean-forkd they come with the seed" {
 	image
-	build=$(dirname "$SEEDTOOL")/../..
-	forkd=$build/src/forkd/lean-forkd
-	[ -x "$forkd" ] || forkd=$(realpath "$build")-lib/src/forkd/lean-forkd
-	[ -x "$forkd" ] || skip "lean-forkd is not built" # no OpenSSL
+	needs_forkd "$SEEDTOOL_RUNTIME"
 	unshare --net sh -c 'ip link set lo up && exec "$@"' sh "$forkd" --control "$PWD/control" serve --listen 127.0.0.1:7411 </dev/null >forkd.out 2>&1 3>&- &
-	daemon=$!
+	DAEMON=$!
 	wait_until "$forkd" --control "$PWD/control" list
 	start "$CHANGES"
 	listing "$ID" >parent.list
@@ -471,13 +513,11 @@ for i in range(1, 101):
 		chmod 600 ticket
 		new_child "child$how"
 		rt_bg restore --remote "file:$PWD/ticket" --forkd "$PWD/control" --detach --bundle "$CHILD" "$ID-c"
-		goes_on 3 "$ID-c"
+		counts "$ID-c"
 		listing "$ID-c" >child.list
 		diff parent.list child.list
 		rt delete --force "$ID-c"
 	done
-	kill "$daemon"
-	wait "$daemon" || true
 }
 
 @test "changes: owners are those inside a user namespace, and stand for others outside of the child's" {
@@ -503,7 +543,7 @@ for i in range(1, 101):
 	inside chown 300000:300000 child/rootfs
 	user "$CHILD" 300000
 	grow "$ID-c"
-	goes_on 3 "$ID-c"
+	counts "$ID-c"
 	assert_eq "$(stat -c '%u:%g' "$(root "$ID-c")/home/f")" 300007:300008
 }
 
@@ -540,4 +580,45 @@ for i in range(1, 101):
 	[ "${failed:-0}" -ge 4 ] || fail "only ${failed:-0}"
 	# Whatever came of the others, a seed has the mark.
 	assert_eq "$("$SEEDTOOL" dump "$IMG" | jq -c '[.nodes[] | select(.name == "old") | .flags]')" '["0x1"]'
+}
+
+@test "changes: a Unix socket that listens in a directory of the container's own, and a deleted file" {
+	rm -rf lower
+	"$LR_LIB/mkpython" "$PWD/lower" || skip "no python3 to copy"
+	overlay parent "$BUNDLE"
+	cfg --arg p 'import os, socket
+os.makedirs("/run/app")
+os.chmod("/run/app", 0o711)
+f = os.open("/run/app/gone", os.O_RDWR | os.O_CREAT)
+os.write(f, b"kept")
+os.unlink("/run/app/gone")
+s = socket.socket(socket.AF_UNIX)
+s.bind("/run/app/s")
+os.chmod("/run/app/s", 0o606)
+s.listen()
+open("/n", "w").write("1")
+while True:
+    a, _ = s.accept()
+    a.send(os.pread(f, 9, 0))
+    a.close()' '.process.args = ["/usr/bin/python3", "-c", $p] | .process.env += ["PYTHONDONTWRITEBYTECODE=1"]'
+	rt_bg run --detach --bundle "$BUNDLE" "$ID"
+	wait_until eval '[ "$(N)" = 1 ]'
+	hears() { # ID
+		timeout 20 python3 -c 'import socket, sys
+s = socket.socket(socket.AF_UNIX)
+s.connect(sys.argv[1])
+print(s.recv(100).decode())' "$(root "$1")/run/app/s"
+	}
+	seed --with-changes
+	new_child
+	grow "$ID-b"
+	assert_eq "$(hears "$ID-b")" kept
+	assert_eq "$(stat -c '%a %F' "$(root "$ID-b")/run/app" "$(root "$ID-b")/run/app/s")" "711 directory
+606 socket"
+	assert_eq "$(hears "$ID")" kept
+	# It runs on, and its changes are another layer's: nothing there to listen in.
+	IMG=$PWD/without
+	seed
+	new_child second
+	no_child "$ID-c" "open the directory of the socket /run/app" "--with-changes"
 }

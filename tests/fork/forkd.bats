@@ -48,6 +48,37 @@ part() { # PART LINE...
 		'which ends the children of a daemon that was started before it'
 }
 
+@test "forkd: a ticket is good after lean-forkd has begun anew, and a seed that ended has ended" {
+	part restarts 'a ticket is good after the next daemon has begun: SIGKILL' 'a ticket is good after the next daemon has begun: SIGTERM' \
+		'a seed that was revoked stays revoked' 'a lease that ran out while no daemon ran is over'
+	part kept 'until the lease is over: then nobody has, and there is no keeper' 'SIGINT keeps nothing'
+}
+
+@test "forkd: killed at any moment of a hand-over, the next lean-forkd has the seed, and nobody else" {
+	command -v strace >/dev/null || skip "strace is not installed"
+	part cut_short 'killed at any moment of a hand-over, the next daemon has the seed, and nobody else' 'and it can be removed'
+}
+
+@test "forkd: what a keeper has half handed over stays with it, and a deaf one is not waited for" {
+	part stuck 'what a keeper has half handed over stays with it' 'who listens and never answers is not waited for without end' \
+		'who has no room for all seeds leaves them to the next one'
+}
+
+@test "forkd: of two that begin at once, one does, and answers" {
+	command -v strace >/dev/null || skip "strace is not installed"
+	part at_once 'of two that begin at once, one does, and answers'
+}
+
+@test "forkd: a keeper tells other users nothing" {
+	part heirs 'a keeper tells other users nothing' 'and still has what nobody took'
+}
+
+@test "forkd: what a keeper hands over is believed of root and its own user alone, and checked" {
+	part heirs 'what a keeper hands over: honest' 'what a keeper hands over: another version' \
+		'what a keeper hands over: a descriptor that can be changed' 'what a keeper hands over: pages that can be changed' \
+		'what a keeper hands over: the name of another seed' 'nothing is taken from somebody else, and their socket stays'
+}
+
 @test "forkd: standard descriptors that were closed are no connection and no file" {
 	part bare 'standard descriptors that were closed are no connection and no file'
 }
@@ -123,4 +154,20 @@ part() { # PART LINE...
 	[ -e "$build/tests/forkd/librdmacm.so.1" ] || skip "lean-forkd is built without RDMA"
 	part rdma 'by RDMA: events' 'by one connection for all children, and nothing by TCP' 'an adapter that does not answer: by TCP' \
 		'pages that can not be pinned: by TCP' 'a revoked seed is not read by RDMA, and its child is told why it ends'
+}
+
+@test "forkd: who comes by many addresses of the host keeps nobody from RDMA" {
+	[ -e "$build/tests/forkd/librdmacm.so.1" ] || skip "lean-forkd is built without RDMA"
+	part rdma_addresses 'by RDMA at more addresses than there are places, and those before stay'
+}
+
+@test "forkd: where the kernel module of a seed's host is said to be is believed as far as it can be true" {
+	part module_hosts "a hostile host: module: port 70000: the module connects to nothing" \
+		"a hostile host: module: the tag of another question: the module connects to nothing" \
+		"a hostile host: module: half an entry, and silence: the module connects to nothing" \
+		'and where nobody answers it' 'however often it is asked, no descriptor is left' 'a host that is right: the module reads itself'
+}
+
+@test "forkd: what the kernel module is let in to has the pages of the seed" {
+	part module_hosts 'what it is let in to has other pages than the seed, as with the token of another one'
 }

@@ -242,6 +242,36 @@ FILTER='{"defaultAction": "SCMP_ACT_ALLOW", "syscalls": [{"names": ["mkdir"], "a
 	goes_round
 }
 
+@test "fork: nor does a child that asks so, of a program that may not, nor who was sent in by exec" {
+	with_caps CAP_SYS_ADMIN CAP_SETPCAP
+	start asked /dev/shm
+	run -1 seed
+	assert_has "$output" "anon_inode:[fanotify]"
+	goes_round
+	rt delete --force "$ID"
+	sh_cfg 'while sleep 1000; do :; done'
+	rt_bg run --detach --bundle "$BUNDLE" "$ID"
+	rt_bg exec --detach --cap CAP_SYS_ADMIN "$ID" /bin/hostile asks /dev/shm
+	goes_round
+	run -1 seed --without-exec
+	assert_has "$output" "anon_inode:[fanotify]"
+	goes_round
+}
+
+@test "fork: a program whose root, and a file that it has open, it serves itself (FUSE), and answers nobody, keeps nobody" {
+	grep -qw fuse /proc/filesystems || skip "no FUSE here"
+	mkdir -p "$R/mnt"
+	with_caps CAP_SYS_ADMIN CAP_SYS_CHROOT
+	# The way to that is through the file system that it serves.
+	cfg '.mounts += [{destination: "/mnt/t", type: "tmpfs", source: "tmpfs"}]'
+	cfg '.linux.devices += [{path: "/dev/fuse", type: "c", major: 10, minor: 229, fileMode: 438}] |
+		.linux.resources.devices += [{allow: true, type: "c", major: 10, minor: 229, access: "rwm"}]'
+	start serves
+	run -1 seed
+	assert_has "$output" "a device (/dev/fuse)"
+	goes_round
+}
+
 @test "fork: who ends while it is copied leaves no child behind that nobody waits for" {
 	start forks
 	for _ in $(seq 15); do

@@ -11,13 +11,20 @@
  *	flight		has sent itself a descriptor
  *	many N		has that many sockets open
  *	forks		has a child for an instant, again and again, and waits for that one alone
- *	asks DIR	asks to be asked before anything there is opened (fanotify(7)), and answers nobody
+ *	asks DIR	watches it, asks to be asked before anything there is opened (fanotify(7)), and
+ *			answers nobody
+ *	asked DIR	the same by a child; the first process gives up the right to do that
+ *	serves		has a root directory, and a file open, that it serves itself (FUSE), and does
+ *			not answer any more
  *	leaderless	its first thread ends, and another one goes on
  *	leaves		executes another program as soon as it has been forked by somebody else, and
  *			leaves its memory to a child
  */
 #include <elf.h>
+#include <errno.h>
 #include <fcntl.h>
+#include <linux/capability.h>
+#include <linux/fuse.h>
 #include <pthread.h>
 #include <sched.h>
 #include <signal.h>
@@ -27,6 +34,9 @@
 #include <string.h>
 #include <sys/auxv.h>
 #include <sys/fanotify.h>
+#include <sys/inotify.h>
+#include <sys/mount.h>
+#include <sys/prctl.h>
 #include <sys/socket.h>
 #include <sys/stat.h>
 #include <sys/wait.h>
@@ -194,13 +204,135 @@ static int forks(void)
 
 static int asks(const char *path)
 {
+	int watch = inotify_init1(IN_CLOEXEC);
 	int fd = fanotify_init(FAN_CLASS_CONTENT | FAN_CLOEXEC, O_RDONLY);
 
-	if (fd < 0 || fanotify_mark(fd, FAN_MARK_ADD | FAN_MARK_FILESYSTEM,
-				    FAN_OPEN_PERM | FAN_ONDIR, AT_FDCWD, path) < 0)
+	if (fd < 0 || inotify_add_watch(watch, path, IN_CREATE) < 0 ||
+	    fanotify_mark(fd, FAN_MARK_ADD | FAN_MARK_FILESYSTEM, FAN_OPEN_PERM | FAN_ONDIR,
+			  AT_FDCWD, path) < 0)
 		return 1;
 	for (;;)
 		round_went();
+}
+
+static int asked(const char *path)
+{
+	int ready[2];
+	char byte;
+
+	if (pipe(ready) < 0)
+		return 1;
+	pid_t pid = fork();
+	if (pid == 0) {
+		close(ready[0]);
+		int fd = fanotify_init(FAN_CLASS_CONTENT | FAN_CLOEXEC, O_RDONLY);
+		if (fd < 0 ||
+		    fanotify_mark(fd, FAN_MARK_ADD | FAN_MARK_FILESYSTEM, FAN_OPEN_PERM | FAN_ONDIR,
+				  AT_FDCWD, path) < 0 ||
+		    write(ready[1], "", 1) != 1)
+			_exit(1);
+		close(ready[1]);
+		for (;;)
+			pause();
+	}
+	close(ready[1]);
+	if (pid < 0 || read(ready[0], &byte, 1) != 1 ||
+	    prctl(PR_CAPBSET_DROP, CAP_SYS_ADMIN, 0, 0, 0) < 0)
+		return 1;
+	close(ready[0]);
+	for (;;)
+		round_went();
+}
+
+/* ---- FUSE ------------------------------------------------------------------------------------ */
+
+static void answer_fuse(int fd, uint64_t unique, int error, const void *body, size_t n)
+{
+	char bytes[512];
+	struct fuse_out_header h = {
+		.len = (uint32_t)(sizeof(h) + n), .error = error, .unique = unique};
+
+	memcpy(bytes, &h, sizeof(h));
+	if (n)
+		memcpy(bytes + sizeof(h), body, n);
+	if (write(fd, bytes, h.len) < 0)
+		_exit(4);
+}
+
+/* Whatever name is looked up is an empty file, whose attributes are good for no time at all. The end is
+ * when one was open, and a descriptor of it was closed. */
+_Noreturn static void *serve_fuse(void *arg)
+{
+	static char in[1 << 17];
+	const int fd = *(int *)arg;
+	const struct fuse_init_out init = {
+		.major = FUSE_KERNEL_VERSION, .minor = 31, .max_write = 4096};
+	const struct fuse_entry_out entry = {.nodeid = 2,
+					     .attr = {.ino = 2, .mode = 0100644, .nlink = 1}};
+	const struct fuse_open_out open_out = {.fh = 1};
+
+	for (;;) {
+		const struct fuse_in_header *h = (void *)in;
+		if (read(fd, in, sizeof(in)) < (ssize_t)sizeof(*h))
+			continue;
+		const struct fuse_attr_out attr = {
+			.attr = {.ino = h->nodeid,
+				 .mode = h->nodeid == 1 ? 040755 : 0100644,
+				 .nlink = 1}};
+		switch (h->opcode) {
+		case FUSE_INIT:
+			answer_fuse(fd, h->unique, 0, &init, sizeof(init));
+			break;
+		case FUSE_LOOKUP:
+			answer_fuse(fd, h->unique, 0, &entry, sizeof(entry));
+			break;
+		case FUSE_GETATTR:
+			answer_fuse(fd, h->unique, 0, &attr, sizeof(attr));
+			break;
+		case FUSE_OPEN:
+			answer_fuse(fd, h->unique, 0, &open_out, sizeof(open_out));
+			break;
+		case FUSE_FLUSH:
+			answer_fuse(fd, h->unique, -ENOSYS, NULL, 0);
+			for (;;)
+				pause();
+		default:
+			answer_fuse(fd, h->unique, -ENOSYS, NULL, 0);
+		}
+	}
+}
+
+_Noreturn static void *stays_outside(void *arg)
+{
+	(void)arg;
+	if (unshare(CLONE_FS) < 0)
+		_exit(4);
+	put("/outside", "");
+	for (;;)
+		round_went();
+}
+
+/* The server's descriptor comes behind the file's, so that this is looked at first. */
+static int serves(void)
+{
+	char options[64];
+	pthread_t t, outside;
+	int first = dup(0), fd = open("/dev/fuse", O_RDWR);
+
+	snprintf(options, sizeof(options), "fd=%d,rootmode=40000,user_id=0,group_id=0", fd);
+	if (fd < 0 || mount("fuse", "/mnt", "fuse", 0, options) < 0 ||
+	    pthread_create(&t, NULL, serve_fuse, &fd) != 0)
+		return 1;
+	if (pthread_create(&outside, NULL, stays_outside, NULL) != 0)
+		return 1;
+	while (access("/outside", F_OK) < 0)
+		usleep(1000);
+	close(first);
+	/* To close it a first time tells the kernel not to ask at the end, when nobody could answer. */
+	if (chroot("/mnt") < 0 || open("/file", O_RDONLY) != first || close(dup(first)) < 0)
+		return 1;
+	for (;;)
+		pause();
 }
 
 _Noreturn static void *goes_on(void *arg)
@@ -269,6 +401,10 @@ int main(int argc, char **argv)
 		return forks();
 	if (strcmp(verb, "asks") == 0)
 		return asks(arg);
+	if (strcmp(verb, "asked") == 0)
+		return asked(arg);
+	if (strcmp(verb, "serves") == 0)
+		return serves();
 	if (strcmp(verb, "leaderless") == 0)
 		return leaderless();
 	if (strcmp(verb, "leaves") == 0)

@@ -10,9 +10,7 @@ setup() {
 	build=$(dirname "$LEAN_RUNTIME")/../..
 	counter=$build/tests/fork/fork-counter
 	[ -x "$counter" ] || skip "fork-counter is not built" # not x86-64
-	forkd=$build/src/forkd/lean-forkd
-	[ -x "$forkd" ] || forkd=$(realpath "$build")-lib/src/forkd/lean-forkd
-	[ -x "$forkd" ] || skip "lean-forkd is not built" # no OpenSSL
+	needs_forkd
 	cp "$counter" "$BUNDLE/rootfs/bin/counter"
 	cfg '.process.args = ["/bin/counter", "/n"]'
 	A=fa$$ B=fb$$
@@ -106,13 +104,7 @@ def work(i):
         at = (at + 3) % len(pages)
         counts[i] += 1
         time.sleep(0.005)
-for i in range(3):
-    threading.Thread(target=work, args=(i,)).start()
-while True:
-    with open("/n", "w") as f:
-        print(min(counts), file=f)
-    time.sleep(0.01)
-' '.process.args = ["/usr/bin/python3", "-c", $p] | .process.env += ["PYTHONDONTWRITEBYTECODE=1", "MB=" + $mb]'
+'"$THREE_THREADS" '.process.args = ["/usr/bin/python3", "-c", $p] | .process.env += ["PYTHONDONTWRITEBYTECODE=1", "MB=" + $mb]'
 }
 
 nothing_bad() {

@@ -88,6 +88,7 @@ static void files(void)
 	need(open("/dev/ptmx", O_RDWR | O_NOCTTY), "/dev/ptmx");
 	need(open("/dev/kmsg", O_RDONLY), "/dev/kmsg");
 	need(inotify_add_watch(inotify_init(), ".", IN_CREATE), "inotify");
+	say("unread");
 }
 
 static void memory(void)

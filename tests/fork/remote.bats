@@ -53,6 +53,40 @@ load hosts.bash
 	moves # the parent
 }
 
+@test "remote: what a program watches, it watches there, too, by the same number" {
+	cp --remove-destination "$build/tests/fork/fork-watch" "$BUNDLE/rootfs/bin/watcher" # no applet's name: that would be a link
+	mkdir "$BUNDLE/rootfs/d"
+	cfg '.process.args = ["/bin/watcher", "/d=100@3"]'
+	start
+	seed
+	other_host
+	: >"$THERE/rootfs/out"
+	grow
+	came_there
+	touch "$BUNDLE/rootfs/d/parents" "$THERE/rootfs/d/other"
+	wait_until grep -qx "0:3 100 other" "$THERE/rootfs/out"
+	assert_hasnt "$(cat "$THERE/rootfs/out")" parents
+	nothing_bad
+}
+
+@test "remote: --fetch=prefetch:N: so much comes before it is touched, and the rest when it is" {
+	python 24
+	start
+	seed
+	other_host
+	run ! grow --fetch=prefetch:0
+	run ! grow --fetch=eager:1
+	grow --fetch=prefetch:2 --stats
+	assert_has "$(cat "$ERR")" '"fetch":"prefetch:2"'
+	ahead() { rt seed children -f json --forkd "$PWD/b" | jq "$1"; }
+	wait_until eval '[ "$(ahead ".[0].prefetchedPages")" -eq 512 ]'
+	# All of the memory has been looked at.
+	wait_until eval '[ "$(count "$THERE/rootfs/n")" -gt 450 ]'
+	nothing_bad
+	assert_eq "$(ahead '.[0] | .state, .prefetchedPages, .askedPages > 50' | tr '\n' ' ')" '"coming" 512 true '
+	assert_eq "$(metric prefetched_pages_total)" 512
+}
+
 # What would end a child whose memory is still coming.
 @test "remote: --fetch=eager: the daemon dies as soon as it runs, and the child has all it needs" {
 	python 24
@@ -100,6 +134,29 @@ load hosts.bash
 		b=$started
 	done
 	moves # the parent
+}
+
+@test "remote: the seed's daemon is killed, and the ticket is good with the next one, for children that are there, too" {
+	python 64
+	start
+	seed --lease=1h
+	other_host
+	grow
+	came_there
+	kill -9 "${DAEMONS[0]}"
+	sleep 1
+	daemon $A a --listen 192.0.2.1:7411
+	assert_has "$(ask a list)" "$id held"
+	wait_until eval '[ "$(count "$THERE/rootfs/n")" -gt 450 ]'
+	nothing_bad
+	rt delete --force "$CHILD"
+	echo 1 >"$THERE/rootfs/n"
+	grow --fetch=eager
+	came_there
+	ask a rm "$id"
+	run rt restore --remote "file:$TICKET" --forkd "$PWD/b" --detach --bundle "$THERE" "$ID-new"
+	assert_eq "$status" 1
+	assert_has "$output" revoked
 }
 
 @test "remote: a child ends when its seed is revoked before its memory has come" {
@@ -429,7 +486,7 @@ child() {
 }
 
 @test "remote: --stats: what came before it runs; seed children: what comes later, and from the cache" {
-	local pid one two
+	local pid one two before
 	python 8
 	start
 	seed
@@ -439,14 +496,15 @@ child() {
 	# shellcheck disable=SC2154 # of grow
 	jq -e --arg id "$CHILD" '.id == $id and .memory == "userfaultfd" and .fetch == "ondemand" and .pages * 4096 == .bytes and
 		.pagesBefore.files == 0 and .pagesBefore.tcp > 0 and .bytesBefore == .pagesBefore.tcp * 4096 and .bytesBefore < .bytes and
-		.us.all >= .us.descriptor + .us.container and .us.descriptor > 0 and .us.container > 0 and .us.memory > 0' "$ERR"
+		.us.all >= .us.descriptor + .us.pages + .us.container and .us.descriptor > 0 and .us.pages > 0 and .us.container > 0 and .us.memory > 0' "$ERR"
+	before=$(jq .pagesBefore.tcp "$ERR")
 	came_there
 	pid=$(pid_of "$CHILD")
 	wait_until eval '[ "$(count "$THERE/rootfs/n")" -gt 150 ]'
 	one=$(child "$pid")
 	echo "$one"
-	jq -e --arg id "$id" '.seed == $id and .state == "coming" and .faults > 0 and .askedPages > 0 and .aheadPages > .askedPages and
-		.prefetchedPages == 0 and .tcpPages + .cachePages >= .askedPages + .aheadPages and .rdmaPages == 0 and .bytes == .tcpPages * 4096 + .cachePages * 4096 and
+	jq -e --arg id "$id" --argjson before "$before" '.seed == $id and .state == "coming" and .faults > 0 and .askedPages > 0 and .aheadPages > .askedPages and
+		.prefetchedPages == 0 and .tcpPages + .cachePages >= .askedPages + .aheadPages + $before and .rdmaPages == 0 and .bytes == .tcpPages * 4096 + .cachePages * 4096 and
 		.faultNs.count > 0 and .faultNs.min > 0 and .faultNs.min <= .faultNs.median and .faultNs.median <= .faultNs.max' <<<"$one"
 	rt delete --force "$CHILD"
 	wait_until eval '[ "$(child "$pid" | jq -r .state)" = over ]'

@@ -1,6 +1,15 @@
 # SPDX-License-Identifier: Apache-2.0
 # What the tests of seeds share.
 
+# The end of a Python program: work(0) to work(2) go on for ever, and the least of their `counts` is in /n.
+export THREE_THREADS='for i in range(3):
+    threading.Thread(target=work, args=(i,)).start()
+while True:
+    with open("/n", "w") as f:
+        print(min(counts), file=f)
+    time.sleep(0.01)
+'
+
 seeds_setup() {
 	common_setup
 	needs_root
@@ -17,6 +26,15 @@ needs_seedtool() {
 	[ -x "$SEEDTOOL" ] || skip "seedtool is not built" # not x86-64
 }
 
+# Where it is built: beside the library, if the program is of another libc.
+needs_forkd() { # [PROGRAM of the build]
+	local build
+	build=$(realpath "$(dirname "${1-$LEAN_RUNTIME}")/../..")
+	forkd=$build/src/forkd/lean-forkd
+	[ -x "$forkd" ] || forkd=$build-lib/src/forkd/lean-forkd
+	[ -x "$forkd" ] || skip "lean-forkd is not built" # no OpenSSL
+}
+
 count() { # [FILE]; it is empty for an instant when a shell writes it
 	local c
 	for _ in $(seq 1000); do
@@ -31,6 +49,13 @@ moves() { # [FILE]
 	wait_until eval '[ "$(count '"${1-}"')" -gt '"$first"' ]'
 }
 
+# Its program writes to /n when it is ready, and to /err what is wrong.
+start() {
+	rm -f "$N"
+	rt_bg run --detach --bundle "$BUNDLE" "$ID"
+	wait_until test -s "$N" || fail "it says: $(cat "$R/err")"
+}
+
 # By files; tests with daemons have theirs (hosts.bash).
 seed() { # ID [OPTION...]
 	local id=$1
@@ -42,6 +67,18 @@ grow() { # ID [OPTION...]
 	local id=$1
 	shift
 	rt_bg restore --engine fork --detach --image-path "$IMG" --bundle "$BUNDLE" "$@" "$id"
+}
+
+# Where a text is among the seed's.
+text_at() { # TEXT
+	python3 -c 'import struct, sys
+d, at = open(sys.argv[1], "rb").read(), 64
+while True:
+    kind, _, stride, _, n = struct.unpack_from("<IIIIQ", d, at)
+    at += 24
+    if kind == 2: break
+    at += (stride * n + 7) & ~7
+print(d[at:at + n].index(b"\0" + sys.argv[2].encode() + b"\0") + 1)' "$IMG/descriptor" "$1"
 }
 
 # A program that began again would say less at first than what it had reached.

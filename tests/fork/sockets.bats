@@ -11,12 +11,14 @@ setup() {
 	NETNS=
 }
 teardown() {
-	common_teardown
+	local rc=0
+	common_teardown || rc=1
 	[ -z "$NETNS" ] || ip netns del "$NETNS"
+	return "$rc"
 }
 
-# program TEXT: it runs as the container's, behind what all of them have.
-python() {
+# The container's program, behind what all of them have.
+python() { # TEXT
 	rm -rf "$R"
 	"$LR_LIB/mkpython" "$R" || skip "no python3 to copy"
 	cfg --arg p 'import asyncio, os, select, socket, struct, sys, time
@@ -39,12 +41,6 @@ async def serve(*servers):
 '"$1" '.process.args = ["/usr/bin/python3", "-c", $p] | .process.env += ["PYTHONDONTWRITEBYTECODE=1"]'
 }
 
-start() {
-	rm -f "$N"
-	rt_bg run --detach --bundle "$BUNDLE" "$ID"
-	wait_until test -s "$N" || fail "it says: $(cat "$R/err")"
-}
-
 child() {
 	new_id CHILD
 	cfg --arg id "$CHILD" '.linux.cgroupsPath = "/" + $id'
@@ -54,7 +50,7 @@ child() {
 # By a file: a child that there is after all would keep a pipe open, and who reads it waiting.
 no_child() { # ID WORDS...: what is said
 	local code=0 words
-	rt_bg restore --engine fork --detach --image-path "$IMG" --bundle "$BUNDLE" "$1" >refused.out 2>&1 || code=$?
+	rt_bg restore --engine fork --detach --image-path "$IMG" --bundle "$BUNDLE" ${OPTION:+"$OPTION"} "$1" >refused.out 2>&1 || code=$?
 	[ "$code" -ne 0 ] || fail "there is a child"
 	for words in "${@:2}"; do
 		assert_has "$(cat refused.out)" "$words"
@@ -209,6 +205,7 @@ while True:
 	seed "$ID"
 	rt delete --force "$ID"
 	mv "$R/options" before
+	: >>"$R/options.new" # if it was just writing
 	grow "$ID"
 	wait_until test -s "$R/options"
 	diff before "$R/options"
@@ -241,6 +238,34 @@ asyncio.run(main())'
 	assert_eq "$(ask "$CHILD" 127.0.0.1:80)" 2
 }
 
+@test "sockets: an option that would be missed is refused by its name" {
+	python '
+import array
+def listens(level, name, value, family=socket.AF_INET):
+    s = socket.socket(family)
+    s.setsockopt(level, name, value)
+    s.listen()
+    return s
+code = array.array("Q", [6 | 0xffff << 32]) # one instruction: return 0xffff
+all = [listens(socket.SOL_SOCKET, socket.SO_MARK, 5), listens(socket.SOL_SOCKET, socket.SO_PRIORITY, 3),
+    listens(socket.SOL_SOCKET, socket.SO_SNDTIMEO, struct.pack("ll", 0, 5000)), listens(socket.SOL_SOCKET, 62, 1), # SO_BINDTOIFINDEX
+    listens(socket.IPPROTO_IP, socket.IP_TOS, 0x20), listens(socket.IPPROTO_IP, 19, 1), # IP_TRANSPARENT
+    listens(socket.IPPROTO_IPV6, socket.IPV6_TCLASS, 0x20, socket.AF_INET6), listens(socket.IPPROTO_IPV6, 75, 1, socket.AF_INET6), # _TRANSPARENT
+    listens(socket.SOL_SOCKET, 26, struct.pack("HP", 1, code.buffer_info()[0]))] # SO_ATTACH_FILTER
+is_ready(1)
+while True:
+    time.sleep(1)'
+	with_caps CAP_NET_ADMIN CAP_NET_RAW
+	start
+	run ! rt checkpoint --engine fork --image-path "$IMG" "$ID"
+	for what in "with a mark" "with a priority" "with a timeout" "listens at one device" "with a type of service" "with a traffic class" \
+		"with a filter"; do
+		assert_eq "$what $(grep -c "$what" <<<"$output")" "$what 1"
+	done
+	assert_eq "$(grep -c "a transparent socket" <<<"$output")" 2
+	assert_eq "$(status_of)" running
+}
+
 @test "sockets: an address that somebody has, or nobody: one error says where, and what to do" {
 	python '
 async def main():
@@ -265,6 +290,495 @@ asyncio.run(main())'
 	assert_eq "$(ask "$ID" 192.0.2.7:8080)" 1
 }
 
+# Those of AF_UNIX: type, state, how many may wait, name.
+names() { # ID
+	nsenter -t "$(pid_of "$1")" -n ss -Hxl | awk '{ print $1, $2, $4, $5 }' | sort
+}
+
+# What is at the paths, below the container's root: mode, owner, kind.
+files() { # ID PATH...
+	local path
+	for path in "${@:2}"; do
+		stat -c '%a %u %g %F' "/proc/$(pid_of "$1")/root$path"
+	done
+}
+
+unix() { # ID PATH: asks by that path of the container's
+	ask "$1" "/proc/$(pid_of "$1")/root$2"
+}
+
+# A bundle of the same files; the seed's parent goes on in the first one.
+copy() {
+	rm -rf other
+	cp -a "$BUNDLE" other
+	BUNDLE=$PWD/other
+}
+
+@test "sockets: a server at paths of its root and of a tmpfs, and at an abstract name, answers there in the child" {
+	python '
+async def main():
+    os.makedirs("/srv/app")
+    os.symlink("/srv/app", "/link")
+    os.chdir("/srv")
+    os.umask(0o117)
+    await serve(asyncio.start_unix_server(answer, "/link/s", backlog=33), asyncio.start_unix_server(answer, "/tmp/s"),
+        asyncio.start_unix_server(answer, "\0name"), asyncio.start_unix_server(answer, "./app/relative"))
+asyncio.run(main())'
+	cfg '.mounts += [{destination: "/tmp", type: "tmpfs", source: "tmpfs"}]'
+	start
+	assert_eq "$(unix "$ID" /srv/app/s)" 1
+	assert_eq "$(ask "$ID" @name)" 2
+	seed "$ID"
+	copy
+	child
+	assert_eq "$(unix "$CHILD" /srv/app/s)" 3
+	assert_eq "$(unix "$CHILD" /tmp/s)" 4
+	assert_eq "$(ask "$CHILD" @name)" 5
+	assert_eq "$(unix "$CHILD" /srv/app/relative)" 6
+	assert_has "$(names "$ID")" "u_str LISTEN 33 /link/s"
+	assert_has "$(names "$ID")" "u_str LISTEN 100 ./app/relative"
+	assert_eq "$(names "$CHILD")" "$(names "$ID")"
+	assert_eq "$(files "$CHILD" /srv/app/s /tmp/s)" "$(files "$ID" /srv/app/s /tmp/s)"
+	assert_has "$(files "$CHILD" /srv/app/s)" "660 0 0 socket"
+	# The parent goes on at its own.
+	assert_eq "$(unix "$ID" /srv/app/s)" 3
+	# Its child's child; what is left of its parent makes way.
+	IMG=$PWD/again
+	seed "$CHILD"
+	rt delete --force "$CHILD"
+	assert_has "$(stat -c %F "$BUNDLE/rootfs/srv/app/s")" socket
+	child
+	assert_eq "$(unix "$CHILD" /srv/app/s)" 7
+}
+
+@test "sockets: a threaded server of the library answers by its path, where its directory is" {
+	python '
+import socketserver, threading
+class Answer(socketserver.StreamRequestHandler):
+    def handle(self):
+        global asked
+        self.rfile.readline()
+        asked += 1
+        self.wfile.write(b"%d\n" % asked)
+class Server(socketserver.ThreadingMixIn, socketserver.UnixStreamServer):
+    daemon_threads = True
+os.makedirs("/run/app")
+with Server("/run/app/s", Answer) as s:
+    is_ready(1)
+    s.serve_forever()'
+	start
+	assert_eq "$(unix "$ID" /run/app/s)" 1
+	seed "$ID"
+	copy
+	child
+	assert_eq "$(unix "$CHILD" /run/app/s)" 2
+	rt delete --force "$CHILD"
+	# A root that never had the directory.
+	rm -rf other/rootfs/run/app
+	no_child "$CHILD" "open the directory of the socket /run/app" --with-changes
+}
+
+@test "sockets: sequenced packets, a file of somebody else's, and whom peers see: as in the parent" {
+	python '
+os.mkdir("/tmp/all")
+os.chmod("/tmp/all", 0o777)
+s = socket.socket(socket.AF_UNIX, socket.SOCK_SEQPACKET)
+s.setsockopt(socket.SOL_SOCKET, socket.SO_PASSCRED, 1)
+s.bind("/tmp/all/s")
+os.chmod("/tmp/all/s", 0o602)
+os.chown("/tmp/all/s", 5, 6)
+n = open("/n", "w")
+os.setresgid(7, 7, 0)
+os.setresuid(9, 9, 0)
+s.listen(3)
+t = socket.socket(socket.AF_UNIX)
+t.bind("/tmp/all/t")
+t.listen()
+n.write("1\n")
+n.close()
+while True:
+    a, _ = s.accept()
+    if a.recv(100):
+        a.send(b"%d\n" % a.getsockopt(socket.SOL_SOCKET, socket.SO_PASSCRED))'
+	with_caps CAP_SETUID CAP_SETGID CAP_CHOWN
+	cfg '.mounts += [{destination: "/tmp", type: "tmpfs", source: "tmpfs"}]'
+	sees() { # ID PATH [TYPE]
+		python3 -c 'import socket, struct, sys
+s = socket.socket(socket.AF_UNIX, socket.SOCK_SEQPACKET if len(sys.argv) > 2 else socket.SOCK_STREAM)
+s.connect(sys.argv[1])
+print(struct.unpack("iii", s.getsockopt(socket.SOL_SOCKET, socket.SO_PEERCRED, 12))[1:])' "/proc/$(pid_of "$1")/root$2" "${@:3}"
+	}
+	start
+	seed "$ID"
+	child
+	assert_eq "$(ask "$CHILD" "/proc/$(pid_of "$CHILD")/root/tmp/all/s" packets)" 1
+	assert_eq "$(sees "$CHILD" /tmp/all/s packets)" "(9, 7)"
+	assert_eq "$(sees "$CHILD" /tmp/all/t)" "(9, 7)"
+	assert_has "$(names "$CHILD")" "u_seq LISTEN 3 /tmp/all/s"
+	assert_eq "$(names "$CHILD")" "$(names "$ID")"
+	assert_eq "$(files "$CHILD" /tmp/all/s)" "602 5 6 socket"
+	assert_eq "$(files "$CHILD" /tmp/all/t)" "755 9 7 socket"
+	# A process that could not give it away can't in the child.
+	"$SEEDTOOL" forge "$IMG" endpoints 0 file_uid 11
+	cfg '.process.capabilities |= map_values(. - ["CAP_CHOWN"])'
+	for m in permitted effective inheritable ambient bounding; do
+		"$SEEDTOOL" forge "$IMG" creds 0 "$m" 0
+	done
+	new_id CHILD
+	cfg --arg id "$CHILD" '.linux.cgroupsPath = "/" + $id'
+	no_child "$CHILD" "give /tmp/all/s to user 11" CAP_CHOWN
+}
+
+@test "sockets: peers see the groups of config.json's process, and not those of who restores" {
+	python '
+s = socket.socket(socket.AF_UNIX)
+s.bind("/s")
+s.listen()
+def groups():
+    with socket.socket(socket.AF_UNIX) as c:
+        c.connect("/s")
+        s.accept()[0].close()
+        return str([g[0] for g in struct.iter_unpack("I", c.getsockopt(socket.SOL_SOCKET, 59, 256))])
+while True:
+    seen = groups()
+    with open("/groups.new", "w") as f:
+        f.write(seen)
+    os.rename("/groups.new", "/groups")
+    is_ready(1)
+    time.sleep(0.01)'
+	with_caps CAP_SETUID CAP_SETGID
+	cfg '.process.user.additionalGids = [55]'
+	start
+	assert_eq "$(cat "$R/groups")" "[55]"
+	seed "$ID"
+	rt delete --force "$ID"
+	rm "$R/groups"
+	: >>"$R/groups.new" # if it was just writing
+	printf '#!/bin/sh\nexec setpriv --groups 4,27 "%s" "$@"\n' "$LEAN_RUNTIME" >grouped
+	chmod +x grouped
+	LEAN_RUNTIME=$PWD/grouped grow "$ID"
+	wait_until test -s "$R/groups"
+	assert_eq "$(cat "$R/groups")" "[55]"
+}
+
+# Who shares the volume is faster than who restores, if that one waits before it gives the file away.
+@test "sockets: what somebody puts where a socket was just made is not given away" {
+	command -v strace >/dev/null || skip "strace is not installed"
+	python '
+os.makedirs("/srv")
+s = socket.socket(socket.AF_UNIX)
+s.bind("/srv/s")
+os.chown("/srv/s", 5, 6)
+s.listen()
+is_ready(1)
+while True:
+    time.sleep(1)'
+	with_caps CAP_CHOWN
+	start
+	seed "$ID"
+	rt delete --force "$ID"
+	rm "$R/srv/s"
+	echo secret >"$R/srv/secret"
+	LR_TEST_TAG=$TAG timeout 60 strace -f -o calls -e trace=fchownat -e inject=fchownat:delay_enter=2000000 "$LEAN_RUNTIME" --root "$ROOT" restore --engine fork --detach --image-path "$IMG" --bundle "$BUNDLE" "$ID" </dev/null >/dev/null 2>&1 3>&- &
+	local tracer=$!
+	wait_until test -e "$R/srv/s"
+	wait_until grep -q fchownat calls
+	mv "$R/srv/secret" "$R/srv/s"
+	wait_until grep -q "fchownat.* = " calls
+	kill "$tracer" # it would wait for the container
+	assert_eq "$(stat -c %u:%g "$R/srv/s")" 0:0
+	assert_eq "$(cat "$R/srv/s")" secret
+}
+
+@test "sockets: where its file is to be, only a socket that nobody has makes way" {
+	python '
+async def main():
+    os.mkdir("/srv")
+    await serve(asyncio.start_unix_server(answer, "/srv/s"))
+asyncio.run(main())'
+	start
+	seed "$ID"
+	new_id CHILD
+	cfg --arg id "$CHILD" '.linux.cgroupsPath = "/" + $id'
+	# Its parent listens there, and is not disturbed.
+	no_child "$CHILD" "listen at /srv/s, as the seed did: somebody has it" "a root, or a volume, of its own"
+	assert_eq "$(unix "$ID" /srv/s)" 1
+	rt delete --force "$ID"
+	mv "$R/srv/s" "$R/srv/old"
+	echo mine >"$R/srv/s"
+	no_child "$CHILD" "listen at /srv/s, as the seed did: it is no socket here"
+	assert_eq "$(cat "$R/srv/s")" mine
+	rm "$R/srv/s"
+	ln -s old "$R/srv/s"
+	no_child "$CHILD" "it is no socket here"
+	rm "$R/srv/s"
+	mv "$R/srv/old" "$R/srv/s"
+	grow "$CHILD"
+	assert_eq "$(unix "$CHILD" /srv/s)" 1
+}
+
+@test "sockets: no link of an image, or name of a forged seed, has a socket's file made elsewhere" {
+	python '
+async def main():
+    os.makedirs("/srv/app")
+    os.symlink("/srv/app", "/link")
+    await serve(asyncio.start_unix_server(answer, "/link/s"))
+asyncio.run(main())'
+	start
+	seed "$ID"
+	rt delete --force "$ID"
+	new_id CHILD
+	cfg --arg id "$CHILD" '.linux.cgroupsPath = "/" + $id'
+	mkdir "$R/elsewhere"
+	ln -sfn /elsewhere "$R/link"
+	no_child "$CHILD" "/link/s, at which the seed listened, is not in /srv/app here"
+	assert_eq "$(ls -A "$R/elsewhere")" ""
+	ln -sfn /srv/app "$R/link"
+	mv "$R/srv/app" "$R/srv/moved"
+	ln -s moved "$R/srv/app"
+	no_child "$CHILD" "open the directory of the socket /srv/app"
+	rm "$R/srv/app"
+	mv "$R/srv/moved" "$R/srv/app"
+	grow "$CHILD"
+	assert_eq "$(unix "$CHILD" /srv/app/s)" 1
+}
+
+@test "sockets: an abstract name is one of the network namespace: where that is shared, the second one is told" {
+	python '
+async def main():
+    await serve(asyncio.start_unix_server(answer, "\0lr name"))
+asyncio.run(main())'
+	NETNS=fs$$
+	ip netns add "$NETNS"
+	cfg --arg n "/run/netns/$NETNS" '.linux.namespaces |= map(if .type == "network" then .path = $n else . end)'
+	start
+	seed "$ID"
+	new_id CHILD
+	cfg --arg id "$CHILD" '.linux.cgroupsPath = "/" + $id'
+	no_child "$CHILD" "listen at @lr name, as the seed did" "address already in use" linux.namespaces
+	assert_eq "$(ask "$ID" "@lr name")" 1
+	rt delete --force "$ID"
+	grow "$CHILD"
+	assert_eq "$(ask "$CHILD" "@lr name")" 1
+}
+
+# access FILE KIND: somebody else may read and write there, and the group may not.
+access() {
+	python3 -c 'import os, struct, sys
+entries = [(1, 6, 2**32 - 1), (2, 6, 77), (4, 0, 2**32 - 1), (16, 6, 2**32 - 1), (32, 0, 2**32 - 1)]
+os.setxattr(sys.argv[1], "system.posix_acl_" + sys.argv[2], struct.pack("I", 2) + b"".join(struct.pack("HHI", *e) for e in entries))' "$@" 2>access.err || skip "no access lists here: $(tail -n 1 access.err)"
+}
+
+# The mode of such a file says what the list allows at most: with it alone, the group would be let in.
+@test "sockets: who may connect by an access list is not forgotten: it is refused by name, and a child's socket gets none" {
+	python '
+async def main():
+    os.mkdir("/srv")
+    os.umask(0o117)
+    await serve(asyncio.start_unix_server(answer, "/srv/s"))
+asyncio.run(main())'
+	start
+	seed "$ID"
+	access "$R/srv/s" access
+	run ! rt checkpoint --engine fork --image-path "$PWD/none" "$ID"
+	assert_has "$output" "a socket that listens, and whose file has an access list"
+	assert_eq "$(status_of)" running
+	rt delete --force "$ID"
+	rm "$R/srv/s"
+	access "$R/srv" default
+	no_child "$ID" "what is made in /srv would get an access list of its own"
+	[ ! -e "$R/srv/s" ]
+	python3 -c 'import os, sys; os.removexattr(sys.argv[1], "system.posix_acl_default")' "$R/srv"
+	grow "$ID"
+	assert_eq "$(files "$ID" /srv/s)" "660 0 0 socket"
+}
+
+# As systemd hands one to a service.
+@test "sockets: a Unix socket that comes from outside is refused by name" {
+	cfg '.process.args = ["/bin/sleep", "1000"] | .linux.namespaces |= map(select(.type != "network"))'
+	LR_TEST_TAG=$TAG python3 -c 'import os, socket, sys
+s = socket.socket(socket.AF_UNIX)
+s.bind("outside")
+s.listen()
+os.dup2(s.fileno(), 3)
+os.execv(sys.argv[1], sys.argv[1:])' "$LEAN_RUNTIME" --root "$ROOT" run --detach --preserve-fds 1 --bundle "$BUNDLE" "$ID" </dev/null >began 2>&1 || fail "$(cat began)"
+	[ -S outside ]
+	run ! rt checkpoint --engine fork --image-path "$IMG" "$ID"
+	assert_has "$output" "descriptor 3: a socket that listens, and whose file is outside"
+	assert_eq "$(status_of)" running
+}
+
+@test "sockets: a Unix socket whose file is gone, or is another's, is refused by name" {
+	python '
+def listens(path):
+    s = socket.socket(socket.AF_UNIX)
+    s.bind(path)
+    s.listen()
+    return s
+os.mkdir("/d")
+os.chdir("/d")
+all = [listens("/gone"), listens("/renamed"), listens("../up")]
+os.unlink("/gone")
+os.rename("/renamed", "/again")
+s = listens("/sec")
+s.setsockopt(socket.SOL_SOCKET, 34, 1)
+t = listens("/rights")
+try:
+    t.setsockopt(socket.SOL_SOCKET, 83, 0)
+    open("/passrights", "w")
+except OSError:
+    t.close() # before Linux 6.16
+is_ready(1)
+while True:
+    time.sleep(1)'
+	start
+	run ! rt checkpoint --engine fork --image-path "$IMG" "$ID"
+	assert_has "$output" "whose file is deleted"
+	assert_has "$output" "whose file has another name now"
+	assert_has "$output" "whose name leads elsewhere now"
+	assert_has "$output" "with SO_PASSSEC"
+	if [ -e "$R/passrights" ]; then
+		assert_has "$output" "that takes no descriptors (SO_PASSRIGHTS)"
+		assert_has "$output" "cannot carry 5 of"
+	else
+		assert_has "$output" "cannot carry 4 of"
+	fi
+	assert_eq "$(status_of)" running
+}
+
+@test "sockets: one that listens by MPTCP does so again, or by TCP where there is none" {
+	[ -e /proc/sys/net/mptcp/enabled ] || skip "no MPTCP in this kernel"
+	python '
+def listens(family, *address):
+    s = socket.socket(family, socket.SOCK_STREAM, 262)
+    s.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+    if family == socket.AF_INET6:
+        s.setsockopt(socket.IPPROTO_IPV6, socket.IPV6_V6ONLY, 0)
+    s.bind(address)
+    s.listen(44)
+    return s
+all = [listens(socket.AF_INET, "127.0.0.1", 8080), listens(socket.AF_INET6, "::", 8081)]
+asked = 0
+is_ready(1)
+while True:
+    for s in select.select(all, [], [])[0]:
+        a, _ = s.accept()
+        a.recv(100)
+        asked += 1
+        a.send(b"%d by %d\n" % (asked, s.getsockopt(socket.SOL_SOCKET, socket.SO_PROTOCOL)))
+        a.close()'
+	start
+	if ! seed "$ID" >said 2>&1; then
+		grep -q "does not say whether for IPv6 alone" said || fail "$(cat said)"
+		skip "a kernel that does not say whether MPTCP listens for IPv6 alone"
+	fi
+	child
+	assert_eq "$(ask "$CHILD" 127.0.0.1:8080)" "1 by 262"
+	assert_eq "$(ask "$CHILD" 127.0.0.1:8081)" "2 by 262"
+	assert_eq "$(ask "$CHILD" ::1:8081)" "3 by 262"
+	assert_has "$(listens "$CHILD")" "LISTEN 44 127.0.0.1:8080"
+	assert_eq "$(listens "$CHILD")" "$(listens "$ID")"
+	cfg '.linux.sysctl["net.mptcp.enabled"] = "0"'
+	child
+	assert_eq "$(ask "$CHILD" 127.0.0.1:8080)" "1 by 6"
+	assert_eq "$(ask "$CHILD" ::1:8081)" "2 by 6"
+}
+
+@test "sockets: connections are refused, or with --tcp-close closed in the child, and the parent keeps them" {
+	python '
+l = socket.create_server(("127.0.0.1", 8080), backlog=0)
+a = socket.create_connection(("127.0.0.1", 8080))
+b, _ = l.accept()
+a.setblocking(False)
+a.setsockopt(socket.SOL_SOCKET, socket.SO_KEEPALIVE, 1)
+# There is room for one; the last of them is told nothing.
+waiting = [socket.socket() for _ in range(4)]
+for s in waiting:
+    s.setblocking(False)
+    s.connect_ex(("127.0.0.1", 8080))
+c = waiting[3]
+e = select.epoll()
+e.register(a, select.EPOLLIN)
+over = socket.create_server(("127.0.0.1", 8081))
+d = socket.create_connection(("127.0.0.1", 8081))
+f, _ = over.accept()
+f.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, struct.pack("ii", 1, 0))
+f.close()
+def tell(call, *args):
+    try:
+        return call(*args)
+    except OSError as x:
+        return type(x).__name__
+while True:
+    hung = any(events & select.EPOLLHUP for _, events in e.poll(0))
+    with open("/out.new", "w") as out:
+        print("reads", tell(a.recv, 9), tell(b.recv, 9, socket.MSG_DONTWAIT), tell(c.recv, 9), file=out)
+        print("writes", [tell(s.send, b"x") for s in (a, b, c)] if hung else tell(a.send, b"x"), file=out)
+        print("blocks", os.get_blocking(a.fileno()), os.get_blocking(b.fileno()), file=out)
+        print("keeps", a.getsockopt(socket.SOL_SOCKET, socket.SO_KEEPALIVE), file=out)
+        print("peer", tell(a.getpeername), file=out)
+    os.rename("/out.new", "/out")
+    is_ready(1)
+    time.sleep(0.01)'
+	start
+	wait_until grep -q "reads BlockingIOError b.x. BlockingIOError" "$R/out"
+	run ! rt checkpoint --engine fork --image-path "$IMG" "$ID"
+	assert_has "$output" "a TCP connection, and --tcp-close is not given"
+	seed "$ID" --tcp-close
+	copy
+	rm "$BUNDLE/rootfs/out"
+	: >>"$BUNDLE/rootfs/out.new" # if it was just writing
+	child
+	wait_until test -s "$BUNDLE/rootfs/out"
+	assert_eq "$(cat "$BUNDLE/rootfs/out")" "reads b'' b'' b''
+writes ['BrokenPipeError', 'BrokenPipeError', 'BrokenPipeError']
+blocks False True
+keeps 1
+peer OSError"
+	# What is read was sent since: one byte each time.
+	rm "$R/out"
+	wait_until grep -q "reads BlockingIOError b.x. BlockingIOError" "$R/out"
+	assert_has "$(cat "$R/out")" "peer ('127.0.0.1', 8080)"
+	assert_eq "$(listens "$CHILD")" "$(listens "$ID")"
+	OPTION=--tcp-close no_child "$CHILD-b" "--tcp-close is for restore with --engine=criu"
+}
+
+# A child that asks for no signature would listen to everybody.
+@test "sockets: one that listens to what is signed alone (TCP_MD5SIG) is refused by name" {
+	python '
+def signs(family, *address):
+    s = socket.socket(family)
+    s.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+    s.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEPORT, 1)
+    s.bind(address)
+    s.listen()
+    return s
+def key(s, peer):
+    try:
+        s.setsockopt(socket.IPPROTO_TCP, 14, peer.ljust(128, b"\0") + struct.pack("BBHi", 0, 0, 3, 0) + b"key".ljust(80, b"\0"))
+    except OSError as e:
+        return str(e)
+open_to_all = [signs(socket.AF_INET, "127.0.0.1", 8080), signs(socket.AF_INET6, "::1", 8081)]
+is_ready(1)
+while not os.path.exists("/go"):
+    time.sleep(0.01)
+signed = [signs(socket.AF_INET, "127.0.0.1", 8080), signs(socket.AF_INET6, "::1", 8081)]
+said = key(signed[0], struct.pack("=H6s", socket.AF_INET, b"\0\0\1\2\3\4")) or key(signed[1], struct.pack("=HHI", socket.AF_INET6, 0, 0) + b"\0" * 15 + b"\1")
+open("/n", "w").write(said or "2")
+while True:
+    time.sleep(1)'
+	start
+	seed "$ID"
+	: >"$R/go"
+	wait_until eval '[ "$(count)" != 1 ]'
+	[ "$(cat "$N")" = 2 ] || skip "no TCP_MD5SIG here: $(cat "$N")"
+	run ! rt checkpoint --engine fork --image-path "$IMG" "$ID"
+	assert_has "$output" "descriptor 6: a socket that listens to what is signed alone (TCP_MD5SIG)"
+	assert_has "$output" "descriptor 7: a socket that listens to what is signed alone (TCP_MD5SIG)"
+	assert_has "$output" "cannot carry 2 of"
+	assert_eq "$(status_of)" running
+}
+
 @test "sockets: what is not carried is refused by name, and the container is left alone" {
 	python '
 def listens(port, *options, **how):
@@ -275,11 +789,11 @@ def listens(port, *options, **how):
     s.listen()
     return s
 all = [listens(8001, (socket.SOL_SOCKET, socket.SO_LINGER, struct.pack("ii", 1, 5))), listens(8002, (socket.SOL_SOCKET, socket.SO_BINDTODEVICE, b"lo")),
-    listens(8003, (socket.SOL_SOCKET, socket.SO_RCVTIMEO, struct.pack("ll", 5, 0)))]
-try:
-    all.append(listens(8005, proto=262))
-except OSError:
-    open("/no-mptcp", "w")
+    listens(8003, (socket.SOL_SOCKET, socket.SO_RCVTIMEO, struct.pack("ll", 5, 0))), listens(8004, (socket.IPPROTO_IP, 21, 255))]
+six = socket.socket(socket.AF_INET6)
+six.setsockopt(socket.IPPROTO_IPV6, 73, 255)
+six.bind(("::1", 8008))
+six.listen()
 udp = socket.socket(socket.AF_INET, socket.SOCK_DGRAM)
 udp.bind(("127.0.0.1", 8006))
 bound = socket.socket()
@@ -292,7 +806,9 @@ while True:
 	assert_has "$output" "with SO_LINGER"
 	assert_has "$output" "listens at one device"
 	assert_has "$output" "with a timeout"
-	[ -e "$R/no-mptcp" ] || assert_has "$output" "is not of TCP"
+	# Else the child would listen to the whole network.
+	assert_has "$output" "to who is near alone (IP_MINTTL)"
+	assert_has "$output" "to who is near alone (IPV6_MINHOPCOUNT)"
 	assert_eq "$(grep -c "not of a pair" <<<"$output")" 2
 	assert_eq "$(status_of)" running
 }

@@ -79,18 +79,6 @@ no_child() { # WORD...: it is refused, with that
 	assert_eq "$(rt list -q)" ""
 }
 
-# Where a text is among the seed's.
-text_at() { # TEXT
-	python3 -c 'import struct, sys
-d, at = open(sys.argv[1], "rb").read(), 64
-while True:
-    kind, _, stride, _, n = struct.unpack_from("<IIIIQ", d, at)
-    at += 24
-    if kind == 2: break
-    at += (stride * n + 7) & ~7
-print(d[at:at + n].index(b"\0" + sys.argv[2].encode() + b"\0") + 1)' "$IMG/descriptor" "$1"
-}
-
 # All that can be seen of it, from outside.
 listing() { # DIR
 	(cd "/proc/$(pid_of)/root$1" && find . -printf '%p %y %m %U:%G %s %b %n %l %T@\n' | sort &&

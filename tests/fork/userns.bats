@@ -133,3 +133,47 @@ rights() {
 	run ! rt restore --engine fork --detach --image-path "$IMG" --bundle "$BUNDLE" "$ID"
 	assert_has "$output" "in a user namespace that is joined"
 }
+
+@test "userns: the owners of a socket's file and of a deleted one, and whom peers see, are those inside" {
+	rm -rf "$R"
+	"$LR_LIB/mkpython" "$R" || skip "no python3 to copy"
+	cfg --arg p 'import os, socket, time
+os.mkdir("/d")
+f = os.open("/d/gone", os.O_RDWR | os.O_CREAT, 0o600)
+os.write(f, b"kept")
+os.fchown(f, 5, 5)
+os.unlink("/d/gone")
+s = socket.socket(socket.AF_UNIX)
+s.bind("/d/s")
+os.chown("/d/s", 5, 6)
+s.listen()
+open("/n", "w").write("1")
+while True:
+    a, _ = s.accept()
+    st = os.fstat(f)
+    a.send(b"%s %d %d" % (os.pread(f, 9, 0), st.st_uid, st.st_gid))
+    a.close()
+' '.process.args = ["/usr/bin/python3", "-c", $p]'
+	maps 100000
+	with_caps CAP_CHOWN CAP_SETUID CAP_SETGID
+	rt_bg run --detach --bundle "$BUNDLE" "$ID"
+	wait_until test -s "$N"
+	seed "$ID"
+	rt delete --force "$ID"
+	maps 300000
+	grow "$ID"
+	run -0 python3 -c 'import socket, struct, sys
+s = socket.socket(socket.AF_UNIX)
+s.connect(sys.argv[1])
+print(s.recv(100).decode(), *struct.unpack("iii", s.getsockopt(socket.SOL_SOCKET, socket.SO_PEERCRED, 12))[1:])' "/proc/$(pid_of)/root/d/s"
+	assert_eq "$output" "kept 5 5 300000 300001"
+	assert_eq "$(stat -c '%u %g' "/proc/$(pid_of)/root/d/s")" "300005 300007"
+	# A user namespace that does not know them.
+	rt delete --force "$ID"
+	maps 300000 6
+	code=0
+	grow "$ID" >refused 2>&1 || code=$?
+	[ "$code" -ne 0 ]
+	assert_has "$(cat refused)" "the seed has group 6"
+	assert_has "$(cat refused)" linux.gidMappings
+}

@@ -110,6 +110,20 @@ make_bundle() {
 		| .linux.cgroupsPath = "/" + $id' "$base" >"$dir/config.json"
 }
 
+# jq 1.6 takes it for true (-e) if there is nothing to look at.
+jq() {
+	local word out rc=0
+	for word; do
+		case $word in -[!-]*e* | -e*)
+			out=$(command jq "$@") || rc=$?
+			[ -z "$out" ] || printf '%s\n' "$out"
+			[ "$rc" != 0 ] || [ -n "$out" ] || rc=4
+			return "$rc" ;;
+		esac
+	done
+	command jq "$@"
+}
+
 # cfg [-b BUNDLE] [jq options] FILTER: changes the bundle's config.json.
 cfg() {
 	local dir=$BUNDLE

@@ -6,12 +6,14 @@
 #include <sys/mman.h>
 #include <sys/stat.h>
 #include <sys/syscall.h>
+#include <sys/sysmacros.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
 #include "src/base/fd.h"
 #include "src/base/str.h"
 #include "src/capture/state.h"
+#include "src/capture/watches.h"
 #include "src/seed/here.h"
 #include "src/seed/seed.h"
 #include "src/sys/syscalls.h"
@@ -124,7 +126,9 @@ static void watch(void)
 	int fd = inotify_init1(0);
 
 	/* 0 to 2 are attached anew, whatever they are. */
-	if (inotify_add_watch(fd, "/", IN_CREATE) < 0 || dup2(fd, 3) < 0 || close(fd) < 0)
+	char dir[] = "/tmp/watched.XXXXXX";
+	if (!mkdtemp(dir) || inotify_add_watch(fd, dir, IN_DELETE_SELF) < 0 || rmdir(dir) < 0 ||
+	    dup2(fd, 3) < 0 || close(fd) < 0)
 		_exit(2);
 }
 
@@ -146,6 +150,36 @@ TEST(what_cannot_be_carried_is_named_and_nothing_is_written)
 	free(refusals);
 	close(f.descriptor);
 	close(f.pages);
+}
+
+TEST(a_watch_is_told_by_the_kernel_in_a_line)
+{
+	LR_CLEANUP_ARENA struct lr_arena *a = lr_arena_new();
+	struct cap_told one, other;
+
+	CHECK(cap_watch_told(a,
+			     "inotify wd:1f ino:988034 sdev:fe00013 mask:84000004 ignored_mask:0 "
+			     "fhandle-bytes:8 fhandle-type:1 f_handle:3480\ninotify wd:1 ino:7",
+			     &one));
+	CHECK_INT(one.number, 0x1f);
+	CHECK_INT(one.inode, 0x988034);
+	CHECK_INT(one.device, makedev(0xfe, 0x13));
+	CHECK_INT(one.mask, 0x84000004);
+	/* The same inode by another number and mask; and one that had its number before. */
+	CHECK(cap_watch_told(a,
+			     "inotify wd:2 ino:988034 sdev:fe00013 mask:4 ignored_mask:0 "
+			     "fhandle-bytes:8 fhandle-type:1 f_handle:3480\n",
+			     &other));
+	CHECK_STR(other.key, one.key);
+	CHECK(cap_watch_told(a,
+			     "inotify wd:2 ino:988034 sdev:fe00013 mask:4 ignored_mask:0 "
+			     "fhandle-bytes:8 fhandle-type:1 f_handle:3481\n",
+			     &other));
+	CHECK(strcmp(other.key, one.key) != 0);
+	/* Some file systems have no handles. */
+	CHECK(cap_watch_told(a, "inotify wd:2 ino:7 sdev:1 mask:4 ignored_mask:0 \n", &other));
+	CHECK(!cap_watch_told(a, "inotify wd:2 ino:7", &other));
+	CHECK(!cap_watch_told(a, "flags:\t02", &other));
 }
 
 TEST(who_is_gone_is_an_error)
@@ -340,6 +374,76 @@ TEST(what_a_call_was_that_goes_on)
 	CHECK_INT(restart_of("219 0x1 0x0\n", "futex"), 0);
 }
 
+/* A file with a page of data at each `every` bytes, as many as n. */
+static int holey(off_t every, unsigned n)
+{
+	const uint8_t page[LR_SEED_PAGE] = {1};
+	int fd = lr_memfd_create("holey", 0);
+
+	for (unsigned i = 0; i < n; i++)
+		CHECK(pwrite(fd, page, sizeof(page), every * i) == (ssize_t)sizeof(page));
+	CHECK(ftruncate(fd, every * n + 100) == 0);
+	return fd;
+}
+
+/* left: NULL: no limit. What was put where is in *c and *runs. */
+static int copy_of(int fd, uint64_t *left, struct cap *c, struct lr_seed_run **runs, size_t *n,
+		   struct lr_err *err)
+{
+	static uint8_t buffer[CAP_BATCH * LR_SEED_PAGE];
+	static struct lr_capture opts;
+	struct stat st;
+
+	opts.pages = lr_memfd_create("pages", 0);
+	*c = (struct cap){.opts = &opts, .a = lr_arena_new(), .pages_at = LR_SEED_PAGE};
+	*runs = NULL;
+	*n = 0;
+	CHECK(fstat(fd, &st) == 0);
+	const struct cap_contents from = {fd, (uint64_t)st.st_size, runs, n, NULL, left};
+	return cap_runs_copy(c, &from, buffer, err);
+}
+
+TEST(no_hole_of_a_file_is_read)
+{
+	const off_t every = 100 * LR_SEED_PAGE;
+	struct lr_seed_run *runs;
+	struct lr_err err = {0};
+	struct cap c;
+	size_t n;
+	LR_CLEANUP_FD int fd = holey(every, 20);
+
+	CHECK_INT(copy_of(fd, NULL, &c, &runs, &n, &err), 0);
+	CHECK_INT(n, 20);
+	for (size_t i = 0; i < n; i++) {
+		CHECK_INT(runs[i].start, i * (uint64_t)every);
+		CHECK_INT(runs[i].pages, 1);
+		CHECK_INT(runs[i].at, (i + 1) * LR_SEED_PAGE);
+	}
+	CHECK_INT(c.zero_pages, 0);
+	lr_close(c.opts->pages);
+	lr_arena_free(c.a);
+}
+
+TEST(no_more_is_copied_than_may_be)
+{
+	uint64_t left = 20 * LR_SEED_PAGE;
+	struct lr_seed_run *runs;
+	struct lr_err err = {0};
+	struct cap c;
+	size_t n;
+	LR_CLEANUP_FD int fd = holey(4 * LR_SEED_PAGE, 20);
+
+	CHECK_INT(copy_of(fd, &left, &c, &runs, &n, &err), 0);
+	CHECK_INT(left, 0);
+	lr_close(c.opts->pages);
+	lr_arena_free(c.a);
+	left = 20 * LR_SEED_PAGE - 1;
+	CHECK_INT(copy_of(fd, &left, &c, &runs, &n, &err), -EFBIG);
+	CHECK_INT(c.pages_at, 20 * LR_SEED_PAGE);
+	lr_close(c.opts->pages);
+	lr_arena_free(c.a);
+}
+
 TEST(a_call_that_goes_on_is_known_by_where_it_is)
 {
 	struct user_regs_struct r = {.orig_rax = SYS_restart_syscall,
@@ -362,4 +466,24 @@ TEST(a_call_that_goes_on_is_known_by_where_it_is)
 	r.rsp--;
 	r.orig_rax = SYS_futex;
 	CHECK(!cap_restart_is(&x, &r));
+}
+
+/* Who reads there may wait for a program that is held. */
+TEST(mounts_that_a_program_answers_for)
+{
+	char text[] = "36 25 0:5 / /disk rw shared:1 - ext4 /dev/sda rw\n"
+		      "37 25 0:6 / /fuse rw - fuse.sshfs x rw\n"
+		      "38 25 0:7 / /fuse.2 rw - fuseblk /dev/sdb rw\n"
+		      "39 25 0:8 / /cut";
+	const struct lr_capture opts = {.pid = getpid()};
+	struct cap c = {.opts = &opts, .mounts = text};
+
+	CHECK(!cap_mount_may_wait(&c, 36));
+	CHECK(cap_mount_may_wait(&c, 37));
+	CHECK(cap_mount_may_wait(&c, 38));
+	CHECK(cap_mount_may_wait(&c, 39));
+	/* It is none of these. */
+	CHECK(cap_mount_may_wait(&c, 6));
+	CHECK(cap_mount_is_inside(&c, 36));
+	CHECK(!cap_mount_is_inside(&c, 6));
 }

@@ -4,6 +4,7 @@
 #include <sched.h>
 
 #include "src/base/fd.h"
+#include "src/base/str.h"
 #include "src/checkpoint/internal.h"
 #include "src/sys/syscalls.h"
 #include "tests/unit/test.h"
@@ -522,6 +523,28 @@ TEST(what_goes_with_remote_and_what_does_not)
 	CHECK_INT(check_remote(&o, NULL), 0);
 }
 
+TEST(how_memory_comes)
+{
+	struct lr_checkpoint_opts o = {0};
+
+	CHECK_INT(lr_checkpoint_how("ondemand", &o), 0);
+	CHECK(!o.prefetch && !o.eager);
+	CHECK_INT(lr_checkpoint_how("prefetch:64", &o), 0);
+	CHECK(o.prefetch && !o.eager);
+	CHECK_INT(o.prefetch_mib, 64);
+	CHECK_INT(lr_checkpoint_how("prefetch", &o), 0);
+	CHECK(o.prefetch);
+	CHECK_INT(o.prefetch_mib, 0);
+	CHECK_INT(lr_checkpoint_how("eager", &o), 0);
+	CHECK(o.eager && !o.prefetch);
+	static const char *const none[] = {
+		"",           "soon",          "prefetch:",   "prefetch:0",
+		"prefetch:x", "prefetch:-1",   "prefetch:1k", "prefetch:4294967296",
+		"eager:1",    "ondemand cache"};
+	for (size_t i = 0; i < LR_ARRAY_SIZE(none); i++)
+		CHECK_INT(lr_checkpoint_how(none[i], &o), -EINVAL);
+}
+
 /* Every option of criu's, one at a time; and none. */
 TEST(the_engine_fork_takes_no_option_of_another)
 {
@@ -538,7 +561,6 @@ TEST(the_engine_fork_takes_no_option_of_another)
 		{.status_fd = 3},
 		{.status_fd = LR_NOFD, .pre_dump = true},
 		{.status_fd = LR_NOFD, .tcp_established = true},
-		{.status_fd = LR_NOFD, .tcp_close = true},
 		{.status_fd = LR_NOFD, .tcp_skip_in_flight = true},
 		{.status_fd = LR_NOFD, .ext_unix_sk = true},
 		{.status_fd = LR_NOFD, .shell_job = true},
@@ -547,8 +569,11 @@ TEST(the_engine_fork_takes_no_option_of_another)
 		{.status_fd = LR_NOFD, .lazy_pages = true},
 		{.status_fd = LR_NOFD, .link_remap = true},
 	};
-	const struct lr_checkpoint_opts own = {
-		.status_fd = LR_NOFD, .image_path = "x", .stop = true, .leave_running = true};
+	const struct lr_checkpoint_opts own = {.status_fd = LR_NOFD,
+					       .image_path = "x",
+					       .stop = true,
+					       .leave_running = true,
+					       .tcp_close = true};
 	struct lr_err err = {0};
 
 	for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {

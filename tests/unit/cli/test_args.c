@@ -88,6 +88,27 @@ TEST(flags_and_their_values)
 	CHECK_INT(parse("exec", "-tdu", NULL), -EINVAL);
 }
 
+TEST(words_and_their_numbers)
+{
+	CHECK_INT(parse("restore", "--fetch=eager", "x", NULL), 0);
+	CHECK_INT(parse("restore", "--fetch", "prefetch:64", "x", NULL), 0);
+	CHECK_STR(lr_cli_str(&args, LR_OPT_FETCH), "prefetch:64");
+	static const char *const none[] = {
+		"--fetch=prefetch:",
+		"--fetch=prefetch:0",
+		"--fetch=prefetch:x",
+		"--fetch=prefetch:1 eager",
+		"--fetch=eager:1",
+		"--fetch=:1",
+		"--fetch=soon",
+		"--fetch=prefetch:4294967296",
+		"--fetch=a-word-that-is-longer-than-any-that-there-is:1"};
+	for (size_t i = 0; i < sizeof(none) / sizeof(none[0]); i++) {
+		CHECK_INT(parse("restore", none[i], "x", NULL), -EINVAL);
+		CHECK_HAS(message(), "invalid value");
+	}
+}
+
 TEST(exec_leaves_the_command_alone)
 {
 	CHECK_INT(parse("exec", "-e", "A=1", "-e", "B=2", "x", "-t", "ls", "-e", "--cwd", NULL), 0);
