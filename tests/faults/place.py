@@ -103,18 +103,39 @@ class Place:
             (path / "config.json").write_text(json.dumps(config))
         return str(path)
 
+    # ---- mounts of a case -------------------------------------------------------------------------
+
+    def mount(self, source, target, kind, data):
+        """It is there before the case, and is no trace of it."""
+        mount(source, target, kind, 0, data)
+        self.note_mounts(target)
+
+    def unmount(self, target):
+        """Whether there was one."""
+        there = libc.umount2(str(target).encode(), MNT_DETACH) == 0
+        self.note_mounts(target)
+        return there
+
+    def note_mounts(self, target):
+        def of_it(line):
+            return line.split()[4] == str(target)
+
+        now = Path("/proc/self/mountinfo").read_text().splitlines()
+        self.before["mount"] = [m for m in self.before["mount"] if not of_it(m)] + [m for m in now if of_it(m)]
+
     # ---- commands ----------------------------------------------------------------------------------
 
     def command(self, *words):
         """The words of a command line of the runtime."""
         return [str(self.dir / "lean-runtime"), "--root", str(self.root), *words]
 
-    def do(self, words, out="out", err="err", seconds=3 * PATIENCE, beside=None):
+    def do(self, words, out="out", err="err", seconds=3 * PATIENCE, beside=None, environ=None):
         """Runs that to its end: exit code, output, messages. `beside`: what is done meanwhile."""
         with open(self.dir / out, "wb") as o, open(self.dir / err, "wb") as e:
             # A keeper looks at each number that a descriptor can have.
             few = (lambda: resource.setrlimit(resource.RLIMIT_NOFILE, (100, 100))) if beside else None
-            p = subprocess.Popen(words, stdin=subprocess.DEVNULL, stdout=o, stderr=e, start_new_session=True, preexec_fn=few)
+            more = {**os.environ, **(environ or {})}
+            p = subprocess.Popen(words, stdin=subprocess.DEVNULL, stdout=o, stderr=e, start_new_session=True, preexec_fn=few, env=more)
             if beside:
                 beside(self, p)
             try:

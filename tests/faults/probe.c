@@ -165,7 +165,7 @@ int main(int argc, char **argv)
 	while (argc > 1 && strcmp(argv[1], "waits") == 0 && access("/tmp/go", F_OK) < 0)
 		usleep(2000);
 	if (argc > 1 && strcmp(argv[1], "lives") == 0)
-		lives(argc > 2 && strcmp(argv[2], "here") == 0);
+		lives(argv + 2);
 	say(argc, argv);
 	if (argc > 1 && strcmp(argv[argc - 1], "stay") == 0)
 		for (;;)

@@ -100,8 +100,12 @@ class Verb:
     seeds = False  # its processes become what they were in a seed
     probes = True  # writes what a probe says
     tells = True  # the container that was there before has said it, too
-    needs_criu = needs_forkd = needs_x86 = False
+    needs_criu = needs_forkd = needs_x86 = needs_rdma = False
     criu = ""  # its path
+    environ = {}  # more of it, of those that are injected
+    sited = False  # only calls that a place in the program has made, and not those of a library's threads
+    warns = False  # what it says on standard error is no sign of a failure
+    only = ""  # faults of that process alone, and those below it
 
     def __init__(self, name):
         self.name = name
@@ -703,6 +707,150 @@ class ContinuesUserSeed(ContinuesSeed):
         self.edit = in_user_namespace(self.edit)
 
 
+class Layered:
+    """The container's root is an overlay mount, in which it has changed what it found there. `layer`: the
+    one of the next container, which begins anew with each lay()."""
+
+    @staticmethod
+    def top(place):
+        return place.dir / "layer"
+
+    def lift(self, place):
+        while place.unmount(self.top(place) / "root"):
+            pass
+
+    def lay(self, place):
+        top = self.top(place)
+        self.lift(place)
+        shutil.rmtree(top, ignore_errors=True)
+        for name in ("up", "work", "root"):
+            (top / name).mkdir(parents=True)
+        place.mount("overlay", top / "root", "overlay", f"lowerdir={place.rootfs},upperdir={top}/up,workdir={top}/work")
+
+    def setup(self, place):
+        self.lay(place)
+        super().setup(place)
+
+    def finish(self, place):
+        problems = super().finish(place) or []
+        said = place.rt("delete", "--force", place.id, out="deleted", err="deleted.err")
+        self.lift(place)
+        return problems + ([] if said == (0, "", "") else [f"delete --force: {said}"])
+
+
+def layered(edit):
+    def layered_edit(config, place):
+        edit(config, place)
+        config["root"] = {"path": str(Layered.top(place) / "root"), "readonly": False}
+        # By which it is told to end; and that stays the bundle's own.
+        config["mounts"].append({"destination": "/tmp", "type": "bind", "source": str(place.go.parent), "options": ["bind"]})
+
+    return layered_edit
+
+
+class MakesLayered(Layered):
+    """What continues its seed has a layer in which nothing is yet."""
+
+    edit = staticmethod(layered(lives("changes", "stay")))
+    also = "--with-changes"
+
+    def __init__(self, name):
+        super().__init__(name, self.also)
+
+    def continue_seed(self, place, *words):
+        place.rt("delete", "--force", place.id, out="deleted", err="deleted.err")
+        self.lay(place)
+        return super().continue_seed(place, *words)
+
+
+class MakesLayeredSeed(MakesLayered, MakesSeed):
+    pass
+
+
+class ContinuesLayeredSeed(Layered, ContinuesSeed):
+    def __init__(self, name, *words):
+        super().__init__(name, "-d", *words)
+        self.edit = layered(lives("changes", *words))
+
+    def seed(self, place, words, out):
+        super().seed(place, words + " --with-changes", out)
+        self.lay(place)
+
+
+class RefusesRoot(ContinuesLayeredSeed):
+    """Another container has that root: whatever fails, nothing of it is changed."""
+
+    probes = False
+    ends = 1
+    warns = True
+
+    def commands(self, place):
+        """By a bundle with another cgroup."""
+
+        def own_cgroup(config, place):
+            self.edit(config, place)
+            config["linux"]["cgroupsPath"] = f"/{place.cgroup}-second"
+
+        bundle = place.bundle(self.name + "-second", own_cgroup)
+        return [place.command(*[w.format(id="second", bundle=bundle) for w in line.split()]) for line in self.words]
+
+    def setup(self, place):
+        super().setup(place)
+        place.must("run", "-d", "-b", place.bundle(self.name, self.edit), place.id, out="more")
+        self.live(place)
+        self.had = self.files(place)
+
+    def files(self, place):
+        up = self.top(place) / "up"
+        return sorted(f"{p} {p.lstat().st_ino} {p.lstat().st_mtime_ns}" for p in up.rglob("*"))
+
+    def worked(self, place):
+        if self.files(place) != self.had:
+            return ["the root of another container was changed"]
+        place.go.touch()
+        return self.well(place, "more")
+
+    def after(self, place, status, killed, before):
+        problems = ["it takes the root of another container"] if status == 0 else []
+        return problems + (self.worked(place) if status != self.ends else [])
+
+    def finish(self, place):
+        said = place.rt("delete", "--force", "second", out="deleted", err="deleted.err")
+        problems = [] if said == (0, "", "") else [f"delete --force second: {said}"]
+        return problems + super().finish(place)
+
+
+def listening(edit):
+    """Not as root: whose a socket is goes along, too. In /tmp, where it is told to end, it may write."""
+
+    def listening_edit(config, place):
+        edit(config, place)
+        config["process"]["user"] = {"uid": 1000, "gid": 1000}
+        place.go.parent.chmod(0o777)
+        config["mounts"].append({"destination": "/tmp", "type": "bind", "source": str(place.go.parent), "options": ["bind"]})
+
+    return listening_edit
+
+
+class MakesListeningSeed(MakesSeed):
+    """What has no name for others, or somebody at its other end."""
+
+    edit = staticmethod(listening(lives("listens", "talks", "deleted", "stay")))
+    also = "--tcp-close"
+
+    def __init__(self, name):
+        super().__init__(name, self.also)
+
+
+class ContinuesListeningSeed(ContinuesSeed):
+    def __init__(self, name, *words):
+        super().__init__(name, "-d", *words)
+        self.edit = listening(lives("listens", "talks", "deleted", *words))
+
+    def seed(self, place, words, out):
+        super().seed(place, words + " --tcp-close", out)
+
+
 class MakesSeedWithoutExec(MakesSeed):
     """What `exec` sent in stands still meanwhile, runs on then, and is not in the seed."""
 
@@ -741,16 +889,17 @@ class Forkd:
     control = "/run/faults/forkd"
     ticket = "/run/faults/ticket"
 
-    def __init__(self, place):
+    def __init__(self, place, keep="0"):
         self.place = place
-        self.process = subprocess.Popen(self.command(), stdin=subprocess.DEVNULL, stderr=open(place.dir / "forkd.log", "wb"))
+        self.process = subprocess.Popen(self.command(keep=keep), stdin=subprocess.DEVNULL, stderr=open(place.dir / "forkd.log", "wb"))
         if not self.answers():
             raise Broken("lean-forkd does not begin: " + place.text("forkd.log"))
 
     @staticmethod
-    def command():
-        # Whether a host has libraries of RDMA must not change what is called.
-        return ["/run/faults/lean-forkd", "--control", Forkd.control, "serve", "--listen", "127.0.0.1:7411", "--rdma", "off"]
+    def command(rdma="off", keep="0"):
+        # Whether a host has libraries of RDMA must not change what is called; and no keeper waits for a next daemon,
+        # if that is not asked for.
+        return ["/run/faults/lean-forkd", "--control", Forkd.control, "serve", "--listen", "127.0.0.1:7411", "--rdma", rdma, "--keep", keep]
 
     @staticmethod
     def ask(place, *words):
@@ -849,6 +998,10 @@ class MakesRemoteSeed(Remote, MakesSeed):
         return problems
 
 
+class MakesRemoteLayeredSeed(MakesLayered, MakesRemoteSeed):
+    pass
+
+
 class MakesRemoteSeedLater(MakesRemoteSeed):
     """Who copies may fail when the ticket is told: then lean-forkd calls the seed damaged."""
 
@@ -890,6 +1043,60 @@ class ContinuesRemoteSeed(Remote, ContinuesSeed):
         # The daemon is no part of it, and must not be taken for what is left.
         problems = ["WRONG" for line in place.text("out").splitlines() if line.startswith("WRONG")][:1]
         return problems
+
+
+class TellsFigures(ContinuesRemoteSeed):
+    """What it cost is told, or that this can't be."""
+
+    warns = True
+
+    def __init__(self, name):
+        super().__init__(name, "-d --fetch=eager --stats", "stay")
+
+    def worked(self, place):
+        problems, said = super().worked(place), place.text("err")
+        try:
+            told = json.loads("".join(line for line in said.splitlines() if line.startswith("{")))
+            ok = told["id"] == place.id and told["bytesBefore"] == told["bytes"] > 0 and told["us"]["all"] > 0
+        except ValueError:
+            ok = "the figures can't be told" in said
+        return problems if ok else problems + [f"its figures are wrong: {said!r}"]
+
+
+class ListsChildren(Remote):
+    """Of whom lean-forkd fills the memory: `seed children`."""
+
+    keeps = True
+    start = None
+
+    def __init__(self, name):
+        super().__init__(name)
+        self.words = (f"seed children --forkd {Forkd.control} --format json",)
+
+    def setup(self, place):
+        super().setup(place)
+        images = place.dir / f"images-{self.name}"
+        bundle = place.bundle(self.name, self.edit)
+        if not images.exists():
+            place.must("run", "-d", "-b", bundle, place.id, out="more")
+            self.live(place)
+            place.must("checkpoint", "--engine=fork", "--stop", "--image-path", str(images), place.id, out="dropped")
+        wrong = Forkd.add(place, images)
+        if wrong:
+            raise Broken("lean-forkd add: " + wrong)
+        place.must(*f"restore --remote file:{Forkd.ticket} --forkd {Forkd.control} -d -b {bundle} {place.id}".split(), out="out2", err="err2")
+        self.pid = json.loads(place.must("state", place.id, out="state"))["pid"]
+
+    def worked(self, place):
+        try:
+            told = json.loads(place.text("out"))
+        except ValueError:
+            return [f"it says {place.text('out')!r}"]
+        return [] if [c["state"] for c in told if c["pid"] == self.pid] == ["coming"] else [f"it says {told}"]
+
+    def after(self, place, status, killed, before):
+        place.go.touch()
+        return self.well(place, "out2")
 
 
 class ContinuesNamedTicket(Remote, ContinuesNamedSeed):
@@ -1000,6 +1207,176 @@ class DaemonServes(Seeds):
         return problems
 
 
+class DaemonFollows(DaemonServes):
+    """A daemon that takes over what one before it held, which was killed. Whatever becomes of it, the seed is with it, or with
+    the next one."""
+
+    keep = "60s"
+    warns = True  # its log says what it took
+
+    def __init__(self, name):
+        super().__init__(name)
+        self.first = self.last = None
+
+    def commands(self, place):
+        return [Forkd.command(keep=self.keep)]
+
+    def setup(self, place):
+        super().setup(place)
+        self.first = self.begin_daemon(place)
+        wrong = Forkd.add(place, place.dir / f"images-{self.name}")
+        if wrong:
+            raise Broken("lean-forkd add: " + wrong)
+        self.first.process.kill()
+        self.first.process.wait()
+
+    def begin_daemon(self, place):
+        return Forkd(place, self.keep)
+
+    def use(self, place):
+        words = f"restore --remote file:{Forkd.ticket} --forkd {Forkd.control} -d -b {place.bundle(self.name, self.edit)} {place.id}"
+        code, _, err = place.rt(*words.split(), out="out2", err="err2")
+        if code == 0:
+            place.go.touch()
+            self.says_all(place)
+        place.rt("delete", "--force", place.id, out="deleted", err="deleted.err")
+        place.go.unlink(missing_ok=True)
+        return "" if code == 0 else err.strip() or f"restore ends with {code} and says nothing"
+
+    @staticmethod
+    def first_child(process):
+        for _ in range(500):
+            try:
+                return int(Path(f"/proc/{process.pid}/task/{process.pid}/children").read_text().split()[0])
+            except (OSError, IndexError):
+                if process.poll() is not None:
+                    return 0
+                time.sleep(0.01)
+        return 0
+
+    @staticmethod
+    def lives(place, pid):
+        return pid and place.name_of(str(pid))[1] not in ("", "Z", "X")
+
+    def answers(self, place, pid):
+        for _ in range(1000):
+            if Forkd.ask(place, "list")[0] == 0:
+                return True
+            if not self.lives(place, pid):
+                return False
+            time.sleep(0.01)
+        return False
+
+    def beside(self, place, inject):
+        pid = self.first_child(inject)
+        self.wrong, self.lost = [], ""
+        if self.answers(place, pid):
+            self.wrong = [self.use(place)]
+            if self.wrong[0] and self.lives(place, pid):
+                self.wrong.append(self.use(place))
+        if not self.lives(place, pid):
+            self.follow(place)
+            return
+        os.kill(pid, signal.SIGINT)
+        if self.keeps_on(place, pid):
+            self.follow(place)
+
+    def keeps_on(self, place, pid):
+        """Who is killed before it hears that it is to end: its keeper waits for the next one."""
+        name, patience = Path(Forkd.control + ".keeper"), 100
+        while patience and name.exists():
+            patience -= not self.lives(place, pid)
+            time.sleep(0.01)
+        return name.exists()
+
+    def follow(self, place):
+        """By a daemon that nothing happens to; who can't hand over says that it is to be started again."""
+        for _ in range(2):
+            try:
+                self.last = Forkd(place)
+                break
+            except Broken as e:
+                self.lost = str(e)
+        if self.last:
+            self.lost = self.use(place)
+
+    def worked(self, place):
+        problems = self.truth(place)
+        if len(self.wrong) > 1 and self.wrong[1] and "is not any more: " not in place.text("err"):
+            problems.append(f"it fails twice: {self.wrong}")
+        return problems
+
+    def after(self, place, status, killed, before):
+        problems = self.truth(place)
+        return problems + ([f"the seed is lost: {self.lost}"] if self.lost else [])
+
+    def finish(self, place):
+        super().finish(place)
+        last, self.last = self.last, None
+        problems = []
+        if last:
+            last.process.send_signal(signal.SIGINT)
+            try:
+                last.process.wait(10)
+            except subprocess.TimeoutExpired:
+                last.process.kill()
+                problems = ["the next lean-forkd does not end"]
+        return problems
+
+
+class DaemonHandsOver(DaemonFollows):
+    """A keeper whose daemon is killed, and that gives the seed to the next one."""
+
+    only = "1.1"
+
+    def __init__(self, name):
+        super().__init__(name)
+        self.ends = -signal.SIGKILL
+
+    def setup(self, place):
+        DaemonServes.setup(self, place)
+
+    def beside(self, place, inject):
+        pid = self.first_child(inject)
+        self.wrong, self.lost = [], ""
+        if self.answers(place, pid):
+            wrong = Forkd.add(place, place.dir / f"images-{self.name}")
+            if self.lives(place, pid):
+                self.lost = wrong and "add: " + wrong
+                os.kill(pid, signal.SIGKILL)
+        if Path(Forkd.ticket).exists() and not self.lost:
+            self.follow(place)
+
+    def worked(self, place):
+        return self.truth(place)
+
+
+class DaemonServesByRdma(DaemonServes):
+    """Pages come by RDMA, with libraries that pretend to have an adapter (tests/forkd/fake_rdma.c). The daemon
+    reads from itself, so both ends are in it."""
+
+    needs_rdma = sited = warns = True
+    environ = {"LD_LIBRARY_PATH": "/run/faults", "FAKE_RDMA": "/run/faults/fabric"}
+
+    def __init__(self, name, how, kill=False):
+        super().__init__(name, kill)
+        self.how = how
+
+    def commands(self, place):
+        return [[*Forkd.command(self.how), "--patience", "5s"]]
+
+    def setup(self, place):
+        fabric = Path(self.environ["FAKE_RDMA"])
+        shutil.rmtree(fabric, ignore_errors=True)
+        fabric.mkdir()
+        super().setup(place)
+
+    def worked(self, place):
+        # The log may be what fails.
+        read = "hit " in place.text("report") or self.how == "auto" or "is read by RDMA" in place.text("err")
+        return super().worked(place) + ([] if read else ["nothing was read by RDMA"])
+
+
 VERBS = [
     Runs("run", "run -b {bundle} {id}"),
     Runs("run-many", "run -b {bundle} {id}", edit=many),
@@ -1037,15 +1414,24 @@ VERBS = [
     MakesTerminalSeed("checkpoint-fork-terminal"),
     MakesUserSeed("checkpoint-fork-userns"),
     MakesSeedWithoutExec("checkpoint-fork-without-exec"),
+    MakesLayeredSeed("checkpoint-fork-changes"),
+    MakesListeningSeed("checkpoint-fork-listening"),
     ContinuesSeed("restore-fork", ""),
     ContinuesSeed("restore-fork-detached", "-d", "stay"),
     ContinuesTerminalSeed("restore-fork-terminal"),
     ContinuesUserSeed("restore-fork-userns"),
+    ContinuesLayeredSeed("restore-fork-changes", "stay"),
+    RefusesRoot("restore-fork-shared", "stay"),
+    ContinuesListeningSeed("restore-fork-listening", "stay"),
     MakesRemoteSeed("checkpoint-remote"),
+    MakesRemoteLayeredSeed("checkpoint-remote-changes"),
     MakesRemoteSeed("checkpoint-remote-stop", "--stop", stop=True),
     MakesRemoteSeedLater("checkpoint-remote-background", "--background"),
     ContinuesRemoteSeed("restore-remote", ""),
     ContinuesRemoteSeed("restore-remote-detached", "-d --fetch=prefetch", "stay"),
+    ContinuesRemoteSeed("restore-remote-prefetch", "-d --fetch=prefetch:1", "stay"),
+    TellsFigures("restore-remote-stats"),
+    ListsChildren("seed-children"),
     ContinuesNamedSeed("run-seed", "--seed-dir . run -b {bundle} {id}", stays=False),
     ContinuesNamedSeed("create-start-seed", "--seed-dir . create -b {bundle} {id}", "start {id}"),
     ContinuesNamedTicket(
@@ -1054,6 +1440,11 @@ VERBS = [
     ContinuesSeedTwice("restore-fork-count"),
     DaemonServes("forkd"),
     DaemonServes("forkd-killed", kill=True),
+    DaemonFollows("forkd-follows"),
+    DaemonHandsOver("forkd-hands-over"),
+    DaemonServesByRdma("forkd-rdma", "require"),
+    DaemonServesByRdma("forkd-rdma-auto", "auto"),
+    DaemonServesByRdma("forkd-rdma-killed", "require", kill=True),
     Library("liblean", "none"),
     Library("liblean-lean", "lean"),
 ]
