@@ -307,10 +307,13 @@ unix() { # ID PATH: asks by that path of the container's
 	ask "$1" "/proc/$(pid_of "$1")/root$2"
 }
 
-# A bundle of the same files; the seed's parent goes on in the first one.
+# A bundle of the same files; the seed's parent goes on in the first one. It is paused meanwhile, as cp
+# fails where a file is renamed.
 copy() {
 	rm -rf other
+	rt pause "$ID"
 	cp -a "$BUNDLE" other
+	rt resume "$ID"
 	BUNDLE=$PWD/other
 }
 
