@@ -10,7 +10,7 @@ ROOT = Path(__file__).resolve().parent.parent.parent
 def tests():
     """Every test there is, as the document names them."""
     found = set()
-    for suite, prefix in (("bats", ""), ("vm", "vm/"), ("checkpoint", "checkpoint/"), ("fork", "fork/")):
+    for suite, prefix in (("bats", ""), ("vm", "vm/"), ("checkpoint", "checkpoint/"), ("fork", "fork/"), ("rootfs", "rootfs/")):
         for path in (ROOT / "tests" / suite).glob("*.bats"):
             for name in re.findall(r'^@test "((?:[^"\\]|\\.)*)"', path.read_text(), re.M):
                 found.add(f"{prefix}{path.name}: {name}")
