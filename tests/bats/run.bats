@@ -371,7 +371,7 @@ anon_inode:[signalfd]" || fail "$(open_of "$pid")"
 	unset LEAN_RUNTIME_SELF
 	local name
 	for name in true 3 4 5 6 7 8 9 10 memfd:lean-stub; do
-		cp "$BUNDLE/rootfs/bin/busybox" "$BUNDLE/rootfs/bin/$name"
+		cp --remove-destination "$BUNDLE/rootfs/bin/busybox" "$BUNDLE/rootfs/bin/$name" # no applet's name: that would be a link to the host's
 		cfg --arg n "/bin/$name" '.process.args = [$n, "kill"]'
 		rt_bg run --detach -b "$BUNDLE" "$ID"
 		rt delete --force "$ID"
