@@ -4,6 +4,7 @@ Each says by which commands a container is created, started, entered and removed
 import json
 import os
 import shutil
+import stat
 import subprocess
 import time
 
@@ -177,6 +178,7 @@ class Manager:
             return False
 
     def _start_daemon(self, argv, answers, **more):
+        name = self.program()[0]
         log = os.path.join(self.directory, "log")
         with open(log, "w", encoding="utf-8") as f:
             self.daemon = subprocess.Popen(argv, stdin=subprocess.DEVNULL, stdout=f, stderr=f, **more)
@@ -185,7 +187,7 @@ class Manager:
             if self.daemon.poll() is not None or time.monotonic() > end:
                 with open(log, encoding="utf-8", errors="replace") as f:
                     last = " ".join(f.read().strip().splitlines()[-1:])
-                raise Unavailable(f"{os.path.basename(argv[0])} does not start: {last}")
+                raise Unavailable(f"{name} does not start: {last}")
             time.sleep(0.1)
 
 
@@ -276,35 +278,36 @@ class Docker(Manager):
     def _begin(self):
         d, socket = self.directory, f"unix://{self.run}/sock"
         self.command = [self._client(), "-H", socket]
-        with open(d + "/daemon.json", "w", encoding="utf-8") as f:
-            json.dump({"runtimes": {"b-" + r.name: {"path": r.path} for r in runtime_links(self.work)}}, f)
-        self._start_daemon([need("dockerd"), "--config-file", d + "/daemon.json", "--data-root", d + "/data",
-                            "--exec-root", self.run + "/exec", "--pidfile", self.run + "/pid", "-H", socket,
-                            "--storage-driver", self.storages[self.storage], "--cgroup-parent", "/" + sandbox.tag(),
+        self._write_configuration(runtime_links(self.work), d)
+        self._start_daemon([*self._daemon(d, self.run, socket), "--cgroup-parent", "/" + sandbox.tag(),
                             "--exec-opt", "native.cgroupdriver=cgroupfs"],
                            [*self.command, "version"])
 
+    def _daemon(self, data, run, socket):
+        return [need("dockerd"), "--config-file", data + "/daemon.json", "--data-root", data + "/data",
+                "--exec-root", run + "/exec", "--pidfile", run + "/pid", "-H", socket,
+                "--storage-driver", self.storages[self.storage]]
+
+    @staticmethod
+    def _write_configuration(runtimes, data):
+        with open(data + "/daemon.json", "w", encoding="utf-8") as f:
+            json.dump({"runtimes": {"b-" + r.name: {"path": r.path} for r in runtimes}}, f)
+
     def _load_archive(self, path, name):
         call(*self.command, "load", "-q", "-i", path)
+
+    def _limits(self):
+        return ["--cpus", "1", "-m", str(MEMORY)]
 
     def life(self, runtime, ident, number, base, data, network):
         options, address = ["--network", "bridge" if network else "none"], None
         if network == "web":
             address = ("127.0.0.1", 20000 + number % 10000)
             options += ["-p", f"127.0.0.1:{address[1]}:{PORT}"]
-        create = [*self.command, "create", "--name", ident, "--runtime", "b-" + runtime.name, *options, "--cpus", "1",
-                  "-m", str(MEMORY), self.images.name(base, data)]
+        create = [*self.command, "create", "--name", ident, "--runtime", "b-" + runtime.name, *options,
+                  *self._limits(), self.images.name(base, data)]
         return Life([create], [[*self.command, "start", ident]], [*self.command, "exec", ident],
                     [[*self.command, "rm", "-f", "-v", ident]], address)
-
-
-class DockerRootless(Docker):
-    name, rootless = "docker-rootless", True
-
-    def program(self):
-        for name in ("dockerd", "rootlesskit", "slirp4netns", "newuidmap"):
-            need(name)
-        raise Unavailable("lean-bench doesn't know how to start it")
 
 
 class Podman(Manager):
@@ -360,13 +363,14 @@ class Podman(Manager):
         return "bridge"
 
 
-class PodmanRootless(Podman):
-    """As a user whom nobody else knows, with its files in the data directory. Its cgroups on version 1: none."""
-    name, rootless, limits = "podman-rootless", True, False
-    storages = {"overlay": "overlay", "vfs": "vfs", "fuse-overlayfs": "overlay"}
+class Rootless:
+    """What managers are that run as a user whom nobody else knows, with its files in the data directory. Their
+    cgroups on version 1: none."""
+    rootless, limits = True, False
+    programs = ("newuidmap", "setpriv", "slirp4netns")
 
     def program(self):
-        for name in ("newuidmap", "setpriv", "slirp4netns"):
+        for name in self.programs:
             need(name)
         return super().program()
 
@@ -382,19 +386,23 @@ class PodmanRootless(Podman):
         sandbox.bind_device("/dev/fuse", place)
         sandbox.bind_device("/dev/net/tun", place)
 
-    def _begin(self):
+    def _home(self):
+        """(that user's directory, what begins a command that is the user's)"""
         self._user()
         os.chmod(self.work.path, 0o711)
+        above = self.work.path
+        while above != "/":
+            above = os.path.dirname(above)
+            if not os.stat(above).st_mode & stat.S_IXOTH:
+                raise Unavailable(f"{above}: other users may not enter it; another TMPDIR, or chmod o+x, helps")
         home = self.directory + "/home"
-        self._write_configuration(runtime_links(self.work, copies=True), home)
         for path in (home, home + "/xdg", home + "/tmp", self.run):
             os.makedirs(path, 0o700, exist_ok=True)
             os.chown(path, UID, UID)
-        self.command = [need("env"), "-i", "-C", home, "HOME=" + home, "USER=leanbench",
-                        "XDG_RUNTIME_DIR=" + home + "/xdg", "TMPDIR=" + home + "/tmp",
-                        "PATH=" + os.environ["PATH"] + ":/usr/sbin:/sbin", need("setpriv"), "--reuid", str(UID),
-                        "--regid", str(UID), "--clear-groups", need("env"), *self._words(home)]
-        call(*self.command, "info")
+        return home, [need("env"), "-i", "-C", home, "HOME=" + home, "USER=leanbench",
+                      "XDG_RUNTIME_DIR=" + home + "/xdg", "TMPDIR=" + home + "/tmp",
+                      "PATH=" + os.environ["PATH"] + ":/usr/sbin:/sbin", need("setpriv"), "--reuid", str(UID),
+                      "--regid", str(UID), "--clear-groups"]
 
     def _load_archive(self, path, name):
         os.chmod(os.path.dirname(path), 0o711)
@@ -404,8 +412,42 @@ class PodmanRootless(Podman):
     def _limits(self):
         return []
 
+
+class PodmanRootless(Rootless, Podman):
+    name = "podman-rootless"
+    storages = {"overlay": "overlay", "vfs": "vfs", "fuse-overlayfs": "overlay"}
+
+    def _begin(self):
+        home, user = self._home()
+        self._write_configuration(runtime_links(self.work, copies=True), home)
+        self.command = [*user, need("env"), *self._words(home)]
+        call(*self.command, "info")
+
     def connected(self):
         return "slirp4netns"
+
+
+class DockerRootless(Rootless, Docker):
+    """The daemon is in a user namespace that rootlesskit makes, with a network by slirp4netns. The client is that user's,
+    too."""
+    name = "docker-rootless"
+    storages = {"overlay": "overlay2", "vfs": "vfs", "fuse-overlayfs": "fuse-overlayfs"}
+    programs = (*Rootless.programs, "rootlesskit", "rootlesskit-docker-proxy")
+
+    def _begin(self):
+        home, user = self._home()
+        run = self.run  # there, too, by a link of rootlesskit's
+        self._write_configuration(runtime_links(self.work, copies=True), home)
+        os.chmod(home + "/daemon.json", 0o644)
+        self.command = [*user, self._client(), "-H", f"unix://{run}/sock"]
+        self._start_daemon([*user, need("rootlesskit"), "--state-dir", run + "/kit", "--net", "slirp4netns",
+                            "--port-driver", "builtin", "--disable-host-loopback", "--copy-up=/etc", "--copy-up=/run",
+                            "--propagation", "rslave",
+                            # What another daemon has there is a link here, to what isn't the user's.
+                            "sh", "-c", 'rm -f /run/docker /run/containerd /run/xtables.lock; exec "$@"', "sh",
+                            *self._daemon(home, run, f"unix://{run}/sock"), "--rootless",
+                            "--userland-proxy-path", need("rootlesskit-docker-proxy")],
+                           [*self.command, "version"])
 
 
 class Containerd(Manager):
