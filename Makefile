@@ -96,8 +96,9 @@ vm-shell: all ## a shell in such a machine (VM=forky)
 
 # Debian's suites: Linux 6.1, 6.12 and the newest.
 MODULE ?= bookworm trixie forky
-module: ## build the kernel module of docs/module.md for three kernels, without a warning (root, mmdebstrap; MODULE=trixie)
+module: ## build the kernel module of docs/module.md for three kernels, without a warning, and look at its style (root, mmdebstrap; MODULE=trixie)
 	@tools/install-deps module
+	@tests/module/style
 	@tests/module/build $(BUILD)/module $(MODULE)
 
 module-deb: ## its sources as a Debian package for DKMS, in $(BUILD)/module

@@ -56,6 +56,7 @@ static void answer(struct lean_feed *feed, struct lean_want *want, int error, bo
 {
 	want->error = error;
 	want->revoked = revoked;
+	/* Behind the two above, which feed_read() looks at once it has seen this. */
 	smp_store_release(&want->done, true);
 	wake_up_all(&feed->answered);
 }
@@ -92,6 +93,7 @@ static int feed_read(struct lean_source *source, struct lean_batch *batch)
 	spin_unlock(&feed->lock);
 	if (!closed) {
 		wake_up_interruptible_poll(&feed->readers, EPOLLIN | EPOLLRDNORM);
+		/* Before a look at what answer() has set with it. */
 		wait_event_idle(feed->answered, smp_load_acquire(&want.done));
 	}
 	if (!closed && !want.revoked)

@@ -557,13 +557,16 @@ static struct lean_view *view_of_move(struct lean_view *from, struct vm_area_str
 static void untracked_move_ends(struct vm_area_struct *vma, bool succeeded)
 {
 	struct lean_view *from = view_in(vma->vm_file->private_data, vma->vm_mm);
+	unsigned long first, last;
 
 	if (!from || from->mover != current || !from->untracked)
 		return;
 	if (succeeded && from->moved) {
-		set_gone(from, from->moved_first, from->moved_last);
+		first = from->moved_first;
+		last = from->moved_last;
+		set_gone(from, first, last);
 		/* No more doubts, unless there were others. */
-		if (from->doubt_first == from->moved_first && from->doubt_last == from->moved_last) {
+		if (from->doubt_first == first && from->doubt_last == last) {
 			WRITE_ONCE(from->doubt_first, ULONG_MAX);
 			WRITE_ONCE(from->doubt_last, 0);
 		}
