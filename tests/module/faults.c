@@ -16,10 +16,12 @@
 #include <stdarg.h>
 #include <sys/syscall.h>
 
-#define N       ((size_t)64)
-#define FAULTS  "/sys/kernel/debug/"
-#define FAILNTH "/proc/thread-self/fail-nth"
-#define MODULE  "/modules/lean_seed.ko"
+#define N ((size_t)64)
+/* Seconds for a test: hundreds of rounds, some with RDMA's own timeouts, in emulation. */
+#define PATIENCE 3000
+#define FAULTS   "/sys/kernel/debug/"
+#define FAILNTH  "/proc/thread-self/fail-nth"
+#define MODULE   "/modules/lean_seed.ko"
 
 static const char *const kinds[] = {"failslab", "fail_page_alloc"};
 
@@ -112,9 +114,10 @@ static void prepare_kinds(void)
 }
 
 /* From the first allocation of this thread on, until a round has fewer. */
-static void of_this_thread(void (*round)(void))
+static void of_this_thread(void (*round)(void), bool takes_memory)
 {
 	unsigned failed = 0;
+	alarm(PATIENCE);
 	prepare_kinds();
 	thread_file = open(FAILNTH, O_RDWR | O_CLOEXEC);
 	CHECK(thread_file >= 0);
@@ -127,7 +130,7 @@ static void of_this_thread(void (*round)(void))
 		failed += hit;
 		quiet = hit ? 0 : quiet + 1;
 	}
-	CHECK(failed > 0);
+	CHECK(failed > 0 || !takes_memory);
 	printf("# %u allocations failed: %u errors, %u SIGBUS\n", failed, errors, buses);
 }
 
@@ -162,6 +165,7 @@ static bool one_round(void (*round)(void))
 static void of_the_module(void (*round)(void))
 {
 	unsigned all = 0;
+	alarm(PATIENCE);
 	for (size_t i = 0; i < sizeof(kinds) / sizeof(kinds[0]); i++) {
 		unsigned failed = 0, tries;
 		prepare_kinds();
@@ -343,8 +347,14 @@ static void map_source(void)
 	}
 	for (size_t i = 0; i < N; i++)
 		CHECK(is_seed(m, i, i));
-	CHECK(COUNTED(munmap(m, N * PAGE)) == 0);
-	end_mapping(NULL, source, seed);
+	/* Also this may lack memory, for the kernel's notes of what is mapped; then nothing is gone. */
+	if (is_refused(COUNTED(munmap(m, N * PAGE)))) {
+		for (size_t i = 0; i < N; i++)
+			CHECK(is_seed(m, i, i));
+	} else {
+		m = NULL;
+	}
+	end_mapping(m, source, seed);
 }
 
 /* Reads by the processor, of pages that are not here, and of discarded ones. */
@@ -466,8 +476,9 @@ static void move_a_part(void)
 		CHECK(lost(m, N, 0) == 0);
 	} else {
 		lost_in(lost(new, 16, 16), untracked);
+		/* What can't be tracked is lost as a whole, so what was added, too. */
 		for (size_t i = 16; i < 32; i++)
-			CHECK(is_zero(new, i) || info().untracked > untracked);
+			CHECK((info().untracked > untracked && is_bus(new, i)) || is_zero(new, i));
 		CHECK(lost(m, 16, 0) == 0 && lost(m + 32 * PAGE, N - 32, 32) == 0);
 		munmap(new, 32 * PAGE);
 	}
@@ -679,7 +690,7 @@ static void load(void)
 	static void thread_##name(void)                                                            \
 	{                                                                                          \
 		freeze();                                                                          \
-		of_this_thread(name);                                                              \
+		of_this_thread(name, true);                                                        \
 	}
 #define OF_MODULE(name)                                                                            \
 	static void module_##name(void)                                                            \
@@ -690,7 +701,13 @@ static void load(void)
 
 static void thread_load(void)
 {
-	of_this_thread(load);
+	of_this_thread(load, true);
+}
+/* All memory that it takes was had when the page was asked for; the kernel may take some to look at itself. */
+static void thread_answer_wants(void)
+{
+	freeze();
+	of_this_thread(answer_wants, false);
 }
 OF_THREAD(export_one)
 OF_THREAD(export_several)
@@ -709,7 +726,6 @@ OF_THREAD(move_untracked)
 OF_THREAD(move_and_leave)
 OF_THREAD(split_mapping)
 OF_THREAD(feed_source)
-OF_THREAD(answer_wants)
 OF_THREAD(connect_and_read)
 OF_MODULE(fork_mapping)
 OF_MODULE(read_faults)

@@ -34,6 +34,63 @@ static void random_pages(void)
 	close(listener);
 }
 
+/* Pages that nobody reads ahead: each is one read of one page. */
+static void a_read_a_fault(void)
+{
+	int listener = listen_at(host, 7472), seed = make_seed(N);
+	int source = connect_to(host, 7472, token_of(seed), 1);
+	char *m = map(source, N);
+	for (size_t i = 0; i < 50; i++) {
+		CHECK(is_seed(m, i * 7, i * 7) && is_seed(m, i * 7, i * 7));
+		struct lean_seed_status s = status(source);
+		CHECK(s.fetched == i + 1 && s.batches == i + 1);
+	}
+	close(listener);
+}
+
+/* Packets that the adapter got, of both ends, as they are one. */
+static unsigned long on_the_wire(void)
+{
+	char text[32] = "";
+	usleep(50000); /* the kernel tells the same figures again for ten milliseconds */
+	int fd = open("/sys/class/infiniband/rxe0/ports/1/hw_counters/rcvd_pkts",
+		      O_RDONLY | O_CLOEXEC);
+	CHECK(fd >= 0 && read(fd, text, sizeof(text) - 1) > 0);
+	close(fd);
+	return strtoul(text, NULL, 10);
+}
+
+/* Counted twice: by the module, and by the adapter, which may have a few packets of connections that end. */
+static void second_child(void)
+{
+	int listener = listen_at(host, 7472), seed = make_seed(N);
+	int source = connect_to(host, 7472, token_of(seed), 0);
+	unsigned long before = on_the_wire(), packets[2];
+	struct lean_seed_status s[2];
+	for (int child = 0; child < 2; child++) {
+		pid_t pid = fork();
+		if (pid == 0) {
+			char *m = map(source, N);
+			for (size_t i = 0; i < N; i++)
+				CHECK(is_seed(m, i, i));
+			_exit(0);
+		}
+		CHECK(child_passes(pid));
+		s[child] = status(source);
+		packets[child] = on_the_wire() - before;
+		before += packets[child];
+	}
+	printf("# the first child: %llu pages in %llu reads, %lu packets; the second: %llu, %llu, "
+	       "%lu\n",
+	       (unsigned long long)s[0].fetched, (unsigned long long)s[0].batches, packets[0],
+	       (unsigned long long)(s[1].fetched - s[0].fetched),
+	       (unsigned long long)(s[1].batches - s[0].batches), packets[1]);
+	CHECK(s[0].fetched == N && packets[0] >= N);
+	CHECK(s[1].fetched == N && s[1].batches == s[0].batches && packets[1] < N / 10);
+	CHECK(s[1].shared >= s[0].shared + N);
+	close(listener);
+}
+
 static void holes(void)
 {
 	char *memory = anonymous(N);
@@ -131,6 +188,8 @@ static void revoked_while_read(void)
 static const struct test tests[] = {
 	{"by RDMA: all pages of a seed, in batches", contents},
 	{"by RDMA: pages in any order, one by one", random_pages},
+	{"by RDMA: a page that is not read ahead is one read", a_read_a_fault},
+	{"by RDMA: a second child of a host reads nothing over the wire", second_child},
 	{"by RDMA: holes read zero", holes},
 	{"by RDMA: a seed of many chunks", many_chunks},
 	{"by RDMA: a token is good once, for its time, for its seed", tokens},

@@ -86,9 +86,47 @@ static void of_several_processes(void)
 	CHECK(info().referenced == 8);
 }
 
+/* Pages that this machine has given to anybody since it runs; nothing else runs on it. */
+static unsigned long pages_given(void)
+{
+	unsigned long sum = 0, value;
+	char line[100];
+	FILE *f = fopen("/proc/vmstat", "r");
+	CHECK(f);
+	while (fgets(line, sizeof(line), f))
+		if (sscanf(line, "pgalloc_%*s %lu", &value) == 1)
+			sum += value;
+	fclose(f);
+	CHECK(sum != 0);
+	return sum;
+}
+
+/* Counted twice: by the module, which refers to each page, and by the kernel, which gives it only what they are noted in. */
+static void copies_nothing(void)
+{
+	const size_t pages = 8 * N;
+	nothing_is_left();
+	char *memory = anonymous(pages);
+	CHECK(madvise(memory, pages * PAGE, MADV_NOHUGEPAGE) == 0);
+	unsigned long before = pages_given();
+	fill(memory, pages);
+	CHECK(pages_given() - before >= pages); /* it does count */
+	pid_t pid = twin();
+	before = pages_given();
+	int seed = export_range(pid, memory, pages, NULL);
+	unsigned long given = pages_given() - before;
+	CHECK(seed >= 0);
+	end(pid);
+	printf("# a seed of %zu pages took %lu\n", pages, given);
+	CHECK(given < pages / 8);
+	CHECK(info().referenced == pages && info().cached == 0);
+	close(seed);
+}
+
 static const struct test tests[] = {
 	{"a seed is read as a file", read_as_a_file},
 	{"a seed of several processes, with holes", of_several_processes},
+	{"making a seed copies no page", copies_nothing},
 	{"nothing is left of them", nothing_is_left},
 };
 

@@ -695,6 +695,13 @@ static void moves_that_cannot_be_tracked(void)
 	CHECK(mremap(new, 8 * PAGE, 8 * PAGE, MREMAP_MAYMOVE | MREMAP_FIXED, m + 8 * PAGE) ==
 	      m + 8 * PAGE);
 	CHECK(is_bus(m, 8) && is_bus(m, 15) && is_seed(m, 7, 7) && is_seed(m, 16, 16));
+	/* All of the new mapping, so also what it has more; what stays is unharmed. */
+	set("fault_views", "1");
+	new = mremap(m + 24 * PAGE, 8 * PAGE, 16 * PAGE, MREMAP_MAYMOVE);
+	set("fault_views", "0");
+	CHECK(new != MAP_FAILED &&is_seed(m, 23, 23) && is_seed(m, 32, 32));
+	for (size_t i = 0; i < 16; i++)
+		CHECK(is_bus(new, i));
 }
 
 /* Children that read, fork and discard without end, for who loads and unloads the module meanwhile. */
