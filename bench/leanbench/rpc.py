@@ -5,7 +5,7 @@ slices of a second, so clients and daemon share its processors."""
 import os
 import subprocess
 
-from leanbench import machine, options, seedlings, turns
+from leanbench import machine, options, seedlings, turns, ways
 from leanbench.workspace import Failure, progress
 
 SLICE_S = 1
@@ -17,7 +17,7 @@ def add(sub, common):
     s = sub.add_parser("rpc", parents=[common], help="empty requests to lean-forkd, without any seed")
     s.add_argument("--clients", type=options.several(64), default="1,2,4,8,10", metavar="N,...")
     s.add_argument("--seconds", type=options.at_least(1), default=5, help="of each row, in slices of one")
-    s.set_defaults(way=["forkd"], criu=None)
+    s.set_defaults(way=["forkd"], criu=None, rdma=None, forkd=None)
 
 
 def _slice(program, ticket, clients):
@@ -69,7 +69,7 @@ def run(args, work):
         parent = nursery.parent("parent", seedlings.Memory(1))
         try:
             seeds = {"tls": nursery.seed(nursery.ways[0], parent)[0],
-                     "plain": nursery.seed(seedlings.Way("plain", None, plain, plain), parent)[0]}
+                     "plain": nursery.seed(ways.Way("plain", here=plain, there=plain), parent)[0]}
             for n in args.clients:
                 rows += _measure(args, program, {name: seed.ticket for name, seed in seeds.items()}, n)
             for seed in seeds.values():

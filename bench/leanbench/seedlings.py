@@ -1,7 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """What prepare, resume, touch, peak and rpc share: containers of a program that fills its memory (seedling.c) or of a function
-(functions/seedling.py), and the ways in which one becomes a seed that others continue. `criu` is what checkpoint and restore do
-without another word."""
+(functions/seedling.py), which become seeds, and are continued, in several ways (ways.py)."""
 import contextlib
 import functools
 import hashlib
@@ -12,34 +11,15 @@ import signal
 import subprocess
 import time
 
-from leanbench import functions, machine, options, results, roots, steps
+from leanbench import functions, hardware, machine, options, results, roots, steps, ways
 from leanbench.workspace import BENCH, MARK, Failure
 
 SIZES_MB = [1, 16, 64, 128, 256, 512, 1024]
 PAGES_OF_MB = 256
 PATIENCE_S = 120
+COUNTED_S = 10  # lean-forkd counts what the kernel module reads twice a second
 PAGE_S = 0.01  # for each that may come when it is touched
 CLOCK_SET_NS = 2_000_000  # NTP turns it by 500 ns in a millisecond
-
-
-class Way:
-    """A way to make a seed of a container, and to continue it."""
-
-    def __init__(self, name, engine, here=None, there=None, prefetch=False, background=False):
-        """here, there: sockets of the daemons of the two hosts, or None: by files."""
-        self.name, self.engine, self.here, self.there, self.prefetch = name, engine, here, there, prefetch
-        self.background = background
-
-    def save(self, ident, images):
-        if self.here:
-            return ["checkpoint", "--remote", *(["--background"] if self.background else []), "--forkd", self.here, ident]
-        return ["checkpoint", f"--engine={self.engine}", "--image-path", images, "--leave-running", ident]
-
-    def go_on(self, ident, bundle, images, ticket):
-        if self.here:
-            return ["restore", "--remote", ticket, "--forkd", self.there, "--bundle", bundle,
-                    f"--fetch={'prefetch' if self.prefetch else 'ondemand'}", ident]
-        return ["restore", f"--engine={self.engine}", "--image-path", images, "--bundle", bundle, ident]
 
 
 class Memory:
@@ -85,8 +65,11 @@ def add_options(parser, sizes=None):
     functions.options(parser, "none")
     parser.add_argument("--criu", metavar="PATH", help="the program (default: criu, found in PATH)")
     parser.add_argument("--way", action="append", metavar="NAME",
-                        help="fork, forkd, forkd-prefetch, forkd-background, remote, remote-prefetch, criu (default: all that can be "
-                             "had)")
+                        help=", ".join(ways.NAMES) + " (default: all that can be had)")
+    parser.add_argument("--rdma", metavar="DEVICE",
+                        help="the RDMA device of remote-rdma and remote-module-rdma, or an address of it (default: the first one "
+                             "that has an address)")
+    parser.add_argument("--forkd", metavar="PATH", help="lean-forkd (default: this build's)")
 
 
 def add_runs(parser, runs):
@@ -106,14 +89,19 @@ class Daemon:
     """A lean-forkd of our own."""
 
     def __init__(self, program, control, options):
-        self.control = control
-        self.process = subprocess.Popen([program, "--control", control, "serve", *options], stdin=subprocess.DEVNULL,
-                                        stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL, start_new_session=True,
-                                        preexec_fn=functools.partial(machine.die_with_parent, signal.SIGTERM))
+        log, metrics = control + ".log", ways.metrics(control)  # it listens there last
+        argv = [program, "--control", control, "serve", "--metrics", metrics, *options]
+        with open(log, "wb") as said:
+            self.process = subprocess.Popen(argv, stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL, stderr=said,
+                                            start_new_session=True,
+                                            preexec_fn=functools.partial(machine.die_with_parent, signal.SIGTERM))
         end = time.monotonic() + PATIENCE_S
-        while not os.path.exists(control):
+        while not os.path.exists(metrics):
             if self.process.poll() is not None or time.monotonic() > end:
-                raise Failure("lean-forkd does not start: " + " ".join(options))
+                self.end()
+                with open(log, encoding="utf-8", errors="replace") as f:
+                    why = f.read().strip().splitlines()[-1:] or options
+                raise Failure("lean-forkd does not start: " + " ".join(why))
             time.sleep(0.01)
 
     def end(self):
@@ -177,6 +165,8 @@ class Nursery:
     def measure(self, rows_of):
         """rows_of(subject) for each that is asked for. Each is a step, kept if the next one is stopped."""
         args = self.args
+        if not self.ways:
+            raise Failure("; ".join(f"{row['runtime']}: {row['skipped']}" for row in self.skipped))
         names = args.function or []
         megabytes = args.mb or ([] if names else args.sizes)
         journal = results.Journal(args, self.work, len(megabytes) + len(names))
@@ -197,32 +187,48 @@ class Nursery:
         return rows_of(Function(root))
 
     def _find(self):
-        a, b = (os.path.join(self.work.path, name) for name in ("a.sock", "b.sock"))
-        there = [Way("fork", "fork"), Way("forkd", None, a, a), Way("forkd-prefetch", None, a, a, True),
-                 Way("forkd-background", None, a, a, background=True), Way("remote", None, a, b), Way("remote-prefetch", None, a, b, True), Way("criu", "criu")]
-        wanted = self.args.way or [w.name for w in there]
+        there = ways.of(self.work.path)
+        wanted = self.args.way or ways.NAMES
         for name in wanted:
-            if name not in (w.name for w in there):
-                raise Failure(f"--way {name}: there are " + ", ".join(w.name for w in there))
-        ways = [w for w in there if w.name in wanted]
+            if name not in ways.NAMES:
+                raise Failure(f"--way {name}: there are " + ", ".join(ways.NAMES))
+        found = [w for w in there if w.name in wanted]
         if not self.criu:
-            ways = self._without(ways, lambda w: w.engine == "criu", "criu is not installed")
-        if any(w.here for w in ways):
-            program = forkd()
-            if program:
-                self.daemon(program, a, ["--listen", f"127.0.0.1:{machine.free_port()}"])
-                self.daemon(program, b, [])
-            else:
-                ways = self._without(ways, lambda w: w.here, "lean-forkd is not built")
-        return ways
+            found = self._without(found, "criu is not installed", lambda w: w.engine == "criu")
+        program = shutil.which(self.args.forkd) if self.args.forkd else forkd()
+        if not program:
+            why = "lean-forkd is not built" if not self.args.forkd else f"{self.args.forkd} is no program"
+            return self._without(found, why, lambda w: w.hosts)
+        for hosts in ways.OPTIONS:
+            if any(w.hosts == hosts for w in found):
+                try:
+                    self._daemons(program, hosts)
+                except Failure as e:
+                    if hosts not in ways.NEEDS_MODULE + ways.NEEDS_RDMA:
+                        raise
+                    found = self._without(found, str(e), lambda w, hosts=hosts: w.hosts == hosts)
+        return found
+
+    def _daemons(self, program, hosts):
+        """Those of the two hosts, if this machine has what they need."""
+        if hosts in ways.NEEDS_MODULE:
+            hardware.check_module()
+        address = hardware.rdma_address(self.args.rdma) if hosts in ways.NEEDS_RDMA else "127.0.0.1"
+        try:
+            port = machine.free_port(address)
+        except OSError as e:
+            raise Failure(f"--rdma {address}: {e.strerror}") from None
+        here, there = ways.sockets(self.work.path, hosts)
+        self.daemon(program, here, ["--listen", f"{address}:{port}", *ways.OPTIONS[hosts]])
+        self.daemon(program, there, ways.OPTIONS[hosts])
 
     def daemon(self, *words):
         """One that runs as long as this."""
         self.stack.callback(Daemon(*words).end)
 
-    def _without(self, ways, which, why):
-        self.skipped += [dict(SKIPPED, runtime=w.name, skipped=why) for w in ways if which(w)]
-        return [w for w in ways if not which(w)]
+    def _without(self, found, why, which):
+        self.skipped += [dict(SKIPPED, runtime=w.name, skipped=why) for w in found if which(w)]
+        return [w for w in found if not which(w)]
 
     # ---- containers ----------------------------------------------------------------------------
 
@@ -270,9 +276,15 @@ class Nursery:
         """Makes it one; what `go_on` needs, and the seconds that the command took."""
         images = os.path.join(self.work.path, "images-" + way.name)
         shutil.rmtree(images, ignore_errors=True)
+        exported = way.exported()
         begin = time.monotonic()
         ticket = self.call(way.save(parent.ident, images)).strip()
-        return Seed(self, way, parent, images, ticket), time.monotonic() - begin
+        seconds = time.monotonic() - begin
+        seed = Seed(self, way, parent, images, ticket)
+        if way.module and way.exported() <= exported:
+            seed.remove()
+            raise Failure("the kernel module has no page of the seed: it was copied (lean-runtime --debug says why)")
+        return seed, seconds
 
     @contextlib.contextmanager
     def seeds(self, subject):
@@ -321,6 +333,7 @@ class Parent:
 class Seed:
     def __init__(self, nursery, way, parent, images, ticket):
         self.nursery, self.way, self.subject, self.images, self.ticket = nursery, way, parent.subject, images, ticket
+        self.counted = way.counted()  # until it has grown
 
     def remove(self):
         """What lean-forkd holds is memory."""
@@ -362,7 +375,19 @@ class Seed:
         begin, words = self.child(name, [line, self.subject.check])
         if words[1:] != ["same"]:
             raise Failure("memory is not what it was: " + " ".join(words))
+        self._check_way()
         return begin, int(words[0])
+
+    def _check_way(self):
+        """The first child has touched all of its memory: did that come as it should?"""
+        end = time.monotonic() + COUNTED_S
+        while self.counted is not None:
+            if self.way.counted() > self.counted:
+                self.counted = None
+            elif time.monotonic() > end:
+                raise Failure(f"memory came in another way: lean-forkd's {self.way.counts} has not grown")
+            else:
+                time.sleep(0.1)
 
 
 def _heard(nursery, ident, pipes, pid, patience):

@@ -34,12 +34,62 @@ wrap() {
 
 @test "resume and touch: every way there is, with the memory that the parent had" {
 	seeds resume --mb 1 --runs 2 --criu /nowhere/criu
-	assert_rows 7 'map(.runtime) | unique == ["criu", "fork", "forkd", "forkd-background", "forkd-prefetch", "remote", "remote-prefetch"]'
-	assert_rows 7 'map(select(.runtime == "criu")) | .[0].skipped == "criu is not installed"'
-	assert_rows 7 'map(select(.runtime != "criu")) | all(.failed == 0 and .runs == 2 and .wall_us.min > 0)'
+	assert_rows 11 'map(.runtime) | unique == ["criu", "fork", "forkd", "forkd-background", "forkd-prefetch", "module",
+		"remote", "remote-module", "remote-module-rdma", "remote-prefetch", "remote-rdma"]'
+	assert_rows 11 'map(select(.runtime == "criu")) | .[0].skipped == "criu is not installed"'
+	# Those that take hardware are measured where it is, and else say what is missing.
+	assert_rows 11 'map(select(.runtime | test("module|rdma"))) | length == 4 and all(.failed == 0 and (.runs == 2 or (.skipped | length > 20)))'
+	assert_rows 11 'map(select(.runtime | test("criu|module|rdma") | not)) | all(.failed == 0 and .runs == 2 and .wall_us.min > 0)'
 	seeds touch --mb 1 --runs 1 --way fork --way remote
 	assert_rows 4 'map(.mode) | unique == ["read 1 MB", "write 1 MB"]'
 	assert_rows 4 'all(.failed == 0 and .us_page > 0 and .mb_s > 0)'
+}
+
+@test "resume, touch and peak: what takes the kernel module or an RDMA device says so where there is none" {
+	local command
+	python3 "$BATS_TEST_DIRNAME/check-hardware.py" "$(dirname "$BENCH")"
+	[ ! -e /dev/lean-seed ] || skip "the kernel module is loaded"
+	[ -z "$(ls -A /sys/class/infiniband 2>/dev/null)" ] || skip "there is an RDMA device"
+	for command in "resume --runs 1" "touch --runs 1" "peak --seconds 1 --processes 1"; do
+		# shellcheck disable=SC2086 # words
+		seeds $command --mb 1 --way fork --way module --way remote-module --way remote-rdma --way remote-module-rdma
+		assert_rows 5 'map(select(.skipped)) | map(.runtime) == ["module", "remote-module", "remote-rdma", "remote-module-rdma"]'
+		assert_rows 5 'map(select(.runtime | test("module"))) | all(.skipped | test("lean_seed is not loaded: there is no /dev/lean-seed"))'
+		assert_rows 5 'map(select(.runtime == "remote-rdma")) | .[0].skipped | test("this host has no RDMA device")'
+	done
+	# Where there is nothing else to measure, it is one line, and a failure.
+	run ! "$BENCH" resume --mb 1 --runs 1 --way module
+	[[ ${lines[-1]} == "lean-bench: module: the kernel module lean_seed is not loaded: "* && ! $output =~ Traceback ]]
+	# An address is lean-forkd's to refuse.
+	seeds resume --mb 1 --runs 1 --way fork --way remote-rdma --rdma 127.0.0.1
+	assert_rows 2 'map(select(.runtime == "remote-rdma")) | .[0].skipped | test("lean-forkd does not start: .*RDMA")'
+}
+
+# With libraries that pretend to have an adapter (tests/forkd/fake_rdma.c).
+fake_adapter() {
+	local build
+	build=$(dirname "$(dirname "$BENCH")")/build-lib
+	[ -e "$build/tests/forkd/librdmacm.so.1" ] || build=${build%-lib}
+	[ -e "$build/tests/forkd/librdmacm.so.1" ] || skip "lean-forkd is built without RDMA"
+	mkdir fabric
+	printf '#!/bin/sh
+LD_LIBRARY_PATH=%s/tests/forkd FAKE_RDMA=%s exec %s/src/forkd/lean-forkd "$@"
+' "$build" "$PWD/fabric" "$build" >forkd
+	chmod +x forkd
+}
+
+@test "resume, touch and peak: memory by RDMA, which is counted" {
+	fake_adapter
+	seeds resume --mb 1 --runs 2 --way remote-rdma --rdma 127.0.0.1 --forkd ./forkd
+	assert_rows 1 'all(.runtime == "remote-rdma" and .failed == 0 and .runs == 2 and .wall_us.min > 0)'
+	seeds touch --mb 1 --runs 1 --way remote-rdma --rdma 127.0.0.1 --forkd ./forkd
+	assert_rows 2 'all(.failed == 0 and .us_page > 0 and .mb_s > 0)'
+	seeds peak --mb 1 --seconds 1 --processes 1 --way remote-rdma --rdma 127.0.0.1 --forkd ./forkd
+	assert_rows 3 'map(select(.runtime == "remote-rdma")) | length == 1 and all(.failed == 0 and .per_second > 0)'
+	# By TCP, it would be measured under a wrong name.
+	sed -i 's/"\$@"/"${@\/--rdma=require\/--rdma=off}"/; s,^#!/bin/sh,#!/bin/bash,' forkd
+	! seeds resume --mb 1 --runs 1 --way remote-rdma --rdma 127.0.0.1 --forkd ./forkd || return 1
+	assert_rows 1 'all(.failed == 1 and (.error | test("memory came in another way: .*rdma_read_bytes_total has not grown")))'
 }
 
 # kept_function: the root of helloworld, on a base that is made of the host's Python; $of are the options that name both.
