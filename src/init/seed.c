@@ -418,6 +418,7 @@ int lr_init_continue(struct lr_init_child *c, struct lr_err *err)
 		return r;
 	c->runs = true;
 	c->sync = lr_close(c->sync);
+	lr_resume_let_leave(c->report);
 	/* They run, and what is left does no harm. A debugger may be in our way. */
 	if (lr_resume_clean_all(s, c->pid, left, &why) < 0)
 		lr_warn("the restorer is left in memory: %s",

@@ -109,11 +109,11 @@ static int set_fs(const struct lr_resume *r, const struct lr_seed_process *p, st
 
 /* ---- the exchange ---------------------------------------------------------------------------- */
 
-/* How much memory the lists need: each mapping and each run some calls, each thread its own. */
+/* How much memory the lists need: each mapping some calls, each run two, each thread its own. */
 static uint64_t bound(const struct one *x)
 {
 	const struct lr_seed_process *p = x->p;
-	uint64_t ops = 512 + 8 * (uint64_t)x->mm->vmas.count + x->mm->runs.count +
+	uint64_t ops = 512 + 8 * (uint64_t)x->mm->vmas.count + 2 * (uint64_t)x->mm->runs.count +
 		       2 * (uint64_t)p->actions.count + 4 * (uint64_t)p->timers.count +
 		       p->signals.count;
 	uint64_t bytes = sizeof(blob) + LEADER_STACK + 65536 + ops * 2 * sizeof(struct blob_op) +

@@ -17,6 +17,9 @@
 #ifndef MAP_FIXED_NOREPLACE
 #define MAP_FIXED_NOREPLACE 0x100000
 #endif
+#ifndef MADV_POPULATE_WRITE
+#define MADV_POPULATE_WRITE 23
+#endif
 
 #define TOP UINT64_C(0x7ffffffff000)
 
@@ -139,6 +142,20 @@ static void advise(struct lr_resume_ops *ops, const struct lr_seed_vma *v)
 				 (uint64_t)table[i].advice, 0, 0, 0);
 }
 
+/* From so many pages on the kernel makes them faster at once (Linux 5.14) than one by one as they are read:
+ * a sixth less for a megabyte. */
+#define AT_ONCE 4
+
+static void fill(const struct one *x, struct lr_resume_ops *ops, const struct lr_seed_run *r)
+{
+	const uint64_t size = r->pages * LR_SEED_PAGE;
+
+	if (r->pages >= AT_ONCE)
+		image_op(ops, SYS_madvise, BLOB_MAY_FAIL, r->start, size, MADV_POPULATE_WRITE, 0, 0,
+			 0);
+	image_op(ops, BLOB_READ, 0, (uint64_t)x->r->pages, r->start, size, r->at, 0, 0);
+}
+
 /* Mapped, filled, then with the protection that it had. *run: the first one that no mapping before
  * this one has. */
 static void make_vma(struct one *x, struct lr_resume_ops *ops, const struct lr_seed_vma *v,
@@ -161,11 +178,8 @@ static void make_vma(struct one *x, struct lr_resume_ops *ops, const struct lr_s
 		lazy_plan(x, ops, v);
 		return;
 	}
-	for (uint32_t i = first; i < *run; i++) {
-		const struct lr_seed_run *r = lr_seed_run(x->seed, i);
-		image_op(ops, BLOB_READ, 0, (uint64_t)x->r->pages, r->start,
-			 r->pages * LR_SEED_PAGE, r->at, 0, 0);
-	}
+	for (uint32_t i = first; i < *run; i++)
+		fill(x, ops, lr_seed_run(x->seed, i));
 	if (filled && !(v->prot & PROT_WRITE))
 		image_op(ops, SYS_mprotect, 0, v->start, v->end - v->start, v->prot, 0, 0, 0);
 }

@@ -121,6 +121,12 @@ int lr_resume_wait(const struct lr_seed *seed, pid_t root, int report, int (*rea
 		   void *arg, struct lr_resume_left *left, struct lr_err *err);
 
 /*
+ * Waits, not for long, until each process has closed its end of the pair, which is the last step but a few: who is held
+ * before that, to take the restorer out of it, is held up, and has to be held again.
+ */
+void lr_resume_let_leave(int report);
+
+/*
  * Takes it out of a process that runs; pid as the caller sees it. Does nothing to one that has ended,
  * or executed another program.
  */

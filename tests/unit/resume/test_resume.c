@@ -176,6 +176,34 @@ TEST(memory_is_what_it_was)
 	CHECK(!op_with(&m.ops, SYS_madvise, 0, 0x600000));
 }
 
+/* What would be made page by page is made at once, by a call that older kernels do not have. */
+TEST(many_pages_are_made_before_they_are_read)
+{
+	LR_CLEANUP_ARENA struct lr_arena *a = lr_arena_new();
+	struct lr_err err = {0};
+	struct making m;
+
+	for (uint64_t pages = 3; pages <= 4; pages++) {
+		REQUIRE(making_begin(&m, a));
+		struct lr_seed_run *r = (struct lr_seed_run *)lr_seed_run(&m.seed, 2);
+		REQUIRE(r->start == 0x600000);
+		r->pages = pages;
+		REQUIRE(plan_memory(&m.x, &m.ops, &err) == 0);
+		const struct blob_op *made = op_with(&m.ops, SYS_madvise, 0, 0x600000);
+		const struct blob_op *filled = op_with(&m.ops, BLOB_READ, 1, 0x600000);
+		REQUIRE(filled);
+		CHECK_INT(filled->a[2], pages * 4096);
+		if (pages < 4) {
+			CHECK(!made);
+			continue;
+		}
+		REQUIRE(made && made < filled);
+		CHECK_INT(made->a[1], 0x4000);
+		CHECK_INT(made->a[2], 23); /* MADV_POPULATE_WRITE */
+		CHECK_INT(made->flags, BLOB_MAY_FAIL);
+	}
+}
+
 /* Nothing of ours stays, but where the restorer is. */
 TEST(our_memory_goes)
 {
@@ -572,6 +600,36 @@ TEST(a_failure_is_told_with_its_call)
 	CHECK_INT(write(pair[1], &words, sizeof(words.head) + 7), sizeof(words.head) + 7);
 	CHECK_INT(lr_resume_wait(&s, getpid(), pair[0], NULL, NULL, left, &err), -ENOENT);
 	CHECK_STR(err.msg, "process 7: no file");
+	close(pair[0]);
+	close(pair[1]);
+}
+
+/* Nobody is held who has not closed its end. */
+TEST(those_who_leave_are_waited_for)
+{
+	uint32_t *closed =
+		mmap(NULL, LR_SEED_PAGE, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
+	int pair[2];
+
+	REQUIRE(closed != MAP_FAILED);
+	REQUIRE(socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, pair) == 0);
+	pid_t pid = fork();
+	if (pid == 0) {
+		usleep(2000);
+		__atomic_store_n(closed, 1, __ATOMIC_SEQ_CST);
+		_exit(0);
+	}
+	close(pair[1]);
+	lr_resume_let_leave(pair[0]);
+	CHECK_INT(__atomic_load_n(closed, __ATOMIC_SEQ_CST), 1);
+	waitpid(pid, NULL, 0);
+	close(pair[0]);
+	munmap(closed, LR_SEED_PAGE);
+	/* But not for ever. */
+	REQUIRE(socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, pair) == 0);
+	alarm(20);
+	lr_resume_let_leave(pair[0]);
+	alarm(0);
 	close(pair[0]);
 	close(pair[1]);
 }
