@@ -11,6 +11,7 @@ setup() {
 	counter=$build/tests/fork/fork-counter
 	[ -x "$counter" ] || skip "fork-counter is not built" # not x86-64
 	needs_forkd
+	[ -z "${WITH_RDMA-}" ] || pretend_rdma || WITH_RDMA=
 	cp "$counter" "$BUNDLE/rootfs/bin/counter"
 	cfg '.process.args = ["/bin/counter", "/n"]'
 	A=fa$$ B=fb$$
@@ -39,9 +40,20 @@ teardown() {
 	common_teardown
 }
 
+# Daemons find an adapter from here on: libraries that pretend to be one (tests/forkd/fake_rdma.c).
+pretend_rdma() {
+	LIBRARIES=$(realpath "$(dirname "$forkd")/../../tests/forkd")
+	if [ ! -e "$LIBRARIES/librdmacm.so.1" ]; then
+		[ "${CI-}" != true ] || fail "lean-forkd is built without RDMA" || exit 1
+		return 1
+	fi
+	FABRIC=$PWD/fabric
+	mkdir "$FABRIC"
+}
+
 # The daemon of a host, at the socket $PWD/NAME; its pid is in $started.
 daemon() { # HOST NAME OPTION...
-	ip netns exec "$1" "$forkd" --control "$PWD/$2" serve "${@:3}" >>"$2.log" 2>&1 3>&- &
+	ip netns exec "$1" env ${FABRIC:+FAKE_RDMA="$FABRIC" LD_LIBRARY_PATH="$LIBRARIES"} "$forkd" --control "$PWD/$2" serve "${@:3}" >>"$2.log" 2>&1 3>&- &
 	started=$!
 	DAEMONS+=("$started")
 	wait_until ask "$2" list
@@ -51,8 +63,8 @@ ask() { # NAME VERB...
 	timeout 20 "$forkd" --control "$PWD/$1" "${@:2}"
 }
 
-metric() { # NAME OF THE METRIC
-	socat -u "UNIX-CONNECT:$PWD/b.metrics" - | sed -n "s/^lean_forkd_$1 //p"
+metric() { # NAME OF THE METRIC [DAEMON]
+	socat -u "UNIX-CONNECT:$PWD/${2-b}.metrics" - | sed -n "s/^lean_forkd_$1 //p"
 }
 
 start() {
@@ -65,6 +77,33 @@ seed() { # [OPTION...]
 	(umask 077 && rt checkpoint --remote --forkd "$PWD/a" "$@" "$ID" </dev/null >"$TICKET")
 	assert_match "$(cat "$TICKET")" '^lean-seed:1:tls:[0-9a-f]{32}:[A-Za-z0-9_-]{43}@192\.0\.2\.1:7411$'
 	id=$(cut -d: -f4 "$TICKET")
+}
+
+# On a busy machine.
+waits_long_until() {
+	local _
+	for _ in 1 2 3 4 5 6; do
+		wait_until "$@" && return 0
+	done
+	return 1
+}
+
+# A seed whose memory takes its time: each megabyte of it, so many ms, from the Nth on. What copies it is in $copying; it
+# hurries when $slow, which is strace, is killed.
+slow_seed() { # MS [N]
+	command -v strace >/dev/null || skip "strace is not installed"
+	rm -f "$TICKET" strace.out
+	(umask 077 && LR_TEST_TAG=$TAG exec strace -f -o strace.out -e trace=pwrite64,setsid -e inject=pwrite64:delay_enter="$1"000:when="${2-1}"+ \
+		"$LEAN_RUNTIME" --root "$ROOT" checkpoint --remote --background --forkd "$PWD/a" "$ID" </dev/null >"$TICKET" 2>slow.err 3>&-) &
+	slow=$!
+	waits_long_until grep -q lean-seed: "$TICKET"
+	id=$(cut -d: -f4 "$TICKET")
+	waits_long_until grep -q setsid strace.out
+	copying=$(awk '/setsid/ { print $1; exit }' strace.out)
+}
+
+missing() {
+	ask a inspect "$id" | sed 's/.*missing=//'
 }
 
 # The bundle of the other host has no file that the first one's container wrote.

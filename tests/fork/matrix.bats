@@ -1,47 +1,91 @@
 #!/usr/bin/env bats
 # SPDX-License-Identifier: Apache-2.0
-# Programs, ways for their memory to come, and ways for it to get there: each with each. The parent runs on, and
-# what a child has done is compared with what the parent did, which was never moved. Each cell is a line.
+# Programs and the states that they are in, ways for their memory to come, and ways for it to get there: each with each.
+# The parent runs on, and changes its memory all the while. What each step makes of a child's memory, the first one after
+# the seed also, is compared with what it made of the parent's, which was never moved. Each cell is a line.
+#
+# RDMA is by libraries that pretend to be an adapter (tests/forkd/fake_rdma.c), below lean-forkd's own. By adapters, of
+# soft-RoCE, in two virtual machines: `tests/module/pair SUITE build/module containers rdma`, of `make check-module`.
 
 load ../lib/helpers.bash
 load seeds.bash
+WITH_RDMA=1
 load hosts.bash
 
 STRATEGIES='ondemand cache prefetch prefetch:1 eager'
 
-# Transports: how a child is made, by the strategy.
-by_same_host() { rt_bg restore --remote "file:$TICKET" --forkd "$PWD/a" --fetch="$1" --detach --bundle "$THERE" "$CHILD"; }
-by_other_host() { grow --fetch="$1"; }
-by_files() { rt_bg restore --engine fork --image-path "$PWD/img" --detach --bundle "$THERE" "$CHILD"; }
+# --- transports: how a child is made, by the strategy, and whether its memory came by that way ------------------------
+
+by_files() {
+	rt_bg restore --engine fork --image-path "$PWD/img" "${HOW[@]}" --detach --bundle "$THERE" "$CHILD"
+}
+came_by_files() { :; }
+
+by_same_host() {
+	rt_bg restore --remote "file:$TICKET" --forkd "$PWD/a" --fetch="$1" "${HOW[@]}" --detach --bundle "$THERE" "$CHILD"
+}
+came_by_same_host() { :; }
+
+# A daemon for each strategy, so that nothing is there before. `cache` is what the first child of `ondemand` leaves.
+daemon_for() { # TRANSPORT STRATEGY
+	local name=$1-${2/cache/ondemand}
+	echo "${name/:/-}" # socat's sign
+}
+by_daemon() { # TRANSPORT STRATEGY OPTION...
+	local name
+	name=$(daemon_for "$1" "$2")
+	[ -S "$name" ] || daemon "$B" "$name" --metrics "$PWD/$name.metrics" "${@:3}"
+	rt_bg restore --remote "file:$TICKET" --forkd "$PWD/$name" --fetch="$2" "${HOW[@]}" --detach --bundle "$THERE" "$CHILD"
+}
+of() { # METRIC TRANSPORT STRATEGY
+	metric "$1" "$(daemon_for "$2" "$3")"
+}
+
+by_other_host() { by_daemon tcp "$1" --rdma off; }
+came_by_other_host() {
+	[ "$(of fetched_bytes_total tcp "$1")" -gt "$LEAST" ] && [ "$(of rdma_read_bytes_total tcp "$1")" = 0 ]
+}
+
+# Who requires it never asks for pages by TCP: what comes by that is the descriptor.
+by_rdma() { by_daemon rdma "$1" --rdma require; }
+came_by_rdma() {
+	[ "$(of rdma_read_bytes_total rdma "$1")" -gt "$LEAST" ] && [ "$(of rdma_failures_total rdma "$1")" = 0 ] &&
+		[ "$(of rdma_connects_total rdma "$1")" = 1 ] && [ "$(of fetched_bytes_total rdma "$1")" -lt "$LEAST" ]
+}
+
+# each_cell COMMAND...: COMMAND... TRANSPORT STRATEGY
+each_cell() {
+	local strategy transport
+	ip -n "$A" link set lo up # its daemon fetches from itself
+	"$@" files all
+	for strategy in $STRATEGIES; do
+		for transport in same_host other_host ${WITH_RDMA:+rdma}; do
+			"$@" "$transport" "$strategy"
+		done
+	done
+	[ -n "$WITH_RDMA" ] || echo "# matrix: lean-forkd is built without RDMA: no cells of it" >&3
+}
+
+# What a cell's child can't be told by: it came, and by no other way than it was to.
+came() { # TRANSPORT STRATEGY
+	"came_by_$1" "$2" || fail "$*: its memory came by another way: $(cat ./*.log)"
+}
+
+# --- programs that say themselves what is wrong with their memory, one child after the other -------------------------
 
 program_counter() {
 	cfg '.process.args = ["/bin/counter", "/n"]'
+	LEAST=16384
 }
 same_counter() {
 	came_there
-}
-
-program_churn() {
-	cp --remove-destination "$build/tests/fork/fork-churn" "$BUNDLE/rootfs/bin/churn" # no applet's name: that would be a link
-	cfg '.process.args = ["/bin/churn"]'
-}
-# Each step of it says what its memory comes to.
-same_churn() {
-	local said=$THERE/rootfs/out did=$BUNDLE/rootfs/out last
-	came_there
-	wait_until eval '[ "$(wc -l <"$THERE/rootfs/out")" -ge 90 ]' # ten of each way
-	rt delete --force "$CHILD"
-	last=$(tail -n 1 "$said" | cut -d' ' -f1)
-	[ "$(head -n 1 "$said" | cut -d' ' -f1)" -gt 20 ] || fail "it began again"
-	wait_until eval '[ "$(tail -n 2 "$BUNDLE/rootfs/out" | head -n 1 | cut -d" " -f1)" -ge '"$last"' ]'
-	awk 'NR == FNR { did[$1] = $2; next } did[$1] != $2 { print; bad = 1 } END { exit bad }' "$did" "$said" ||
-		fail "its memory is another than that of its parent"
 }
 
 # glibc's arenas, one a thread: what is freed and given back to the kernel (malloc_trim) is zeros when it comes again.
 program_arenas() {
 	rm -rf "$BUNDLE/rootfs"
 	"$LR_LIB/mkpython" "$BUNDLE/rootfs" || skip "no python3 to copy"
+	LEAST=1000000
 	cfg --arg p 'import ctypes, threading, time
 libc = ctypes.CDLL(None)
 libc.malloc.restype = libc.calloc.restype = ctypes.c_void_p
@@ -76,32 +120,27 @@ same_arenas() {
 	wait_until eval '[ "$(count "$THERE/rootfs/n")" -gt '"$((at + 20))"' ]'
 }
 
-cell() { # PROGRAM STRATEGY TRANSPORT
+cell() { # PROGRAM TRANSPORT STRATEGY
 	new_id CHILD
 	cfg -b "$THERE" --arg id "$CHILD" '.linux.cgroupsPath = "/" + $id'
 	rm -f "$THERE/rootfs/bad"
-	: >"$THERE/rootfs/out"
 	echo 1 >"$THERE/rootfs/n"
-	"by_$3" "$2" || fail "$*: no child"
+	"by_$2" "$3" || fail "$*: no child"
 	"same_$1" || fail "$*"
+	came "$2" "$3"
 	nothing_bad
 	rt delete --force "$CHILD" || true
-	echo "# matrix: $1, $2, $3: the same" >&3
+	echo "# matrix: $1, $3, $2: the same" >&3
 }
 
 matrix() { # PROGRAM
-	local strategy
+	HOW=()
 	"program_$1"
-	ip -n "$A" link set lo up # its daemon fetches from itself
 	start
 	seed
 	rt_bg checkpoint --engine fork --image-path "$PWD/img" "$ID"
 	other_host
-	cell "$1" all files
-	for strategy in $STRATEGIES; do
-		cell "$1" "$strategy" same_host
-		cell "$1" "$strategy" other_host
-	done
+	each_cell cell "$1"
 	moves # the parent
 }
 
@@ -113,6 +152,158 @@ matrix() { # PROGRAM
 	matrix arenas
 }
 
+# --- churn: a program that changes its memory in each way, step by step, and is in some state meanwhile; all children
+# run at once ------------------------------------------------------------------------------------------------------
+
+# With a bundle of the same for each child, in which it is told to look whether the state is what it was, and to end.
+churn() { # [STATE [MEGABYTES]]
+	HOW=() BORN=() LEAST=1000000 STATE=${1-steps}
+	cp --remove-destination "$build/tests/fork/fork-churn" "$BUNDLE/rootfs/bin/churn" # no applet's name: that would be a link
+	cfg --arg words "$*" '.process.args = ["/bin/churn"] + ($words | split(" "))'
+	"${CONFIG:-:}"
+	cp -a "$BUNDLE" fresh
+	: >fresh/rootfs/go
+	: >fresh/rootfs/out
+	echo 1 >fresh/rootfs/n
+}
+
+starts() { # OPTION...
+	rt_bg run --detach "$@" --bundle "$BUNDLE" "$ID"
+	wait_until eval '[ "$(count)" -gt 20 ]' || fail "$(cat "$BUNDLE/rootfs/result")"
+}
+
+becomes_seeds() {
+	seed
+	rt_bg checkpoint --engine fork --image-path "$PWD/img" "$ID"
+}
+
+born() { # TRANSPORT STRATEGY
+	new_id CHILD
+	THERE=$PWD/$CHILD
+	cp -a fresh "$THERE"
+	cfg -b "$THERE" --arg id "$CHILD" '.linux.cgroupsPath = "/" + $id'
+	[ "$STATE" != terminal ] || { manager "$CHILD" --timeout 3600 && HOW=(--console-socket "$CHILD.sock"); }
+	"by_$1" "$2" || fail "$STATE, $*: no child" || return 1
+	BORN+=("$1 $2 $CHILD")
+}
+
+has_done() { # STEP
+	[ "$(tail -n 2 "$BUNDLE/rootfs/out" | head -n 1 | cut -d" " -f1)" -ge "$1" ]
+}
+
+# What it says of ninety steps, ten of each way, and of the state.
+judged() { # TRANSPORT STRATEGY CHILD
+	local did=$BUNDLE/rootfs/out said=$PWD/$3/rootfs/out
+	waits_long_until test -s "$PWD/$3/rootfs/result" || fail "$STATE, $*: it never came to its end"
+	assert_eq "$STATE, $*: $(cat "$PWD/$3/rootfs/result")" "$STATE, $*: ok"
+	[ "$(head -n 1 "$said" | cut -d' ' -f1)" -gt 20 ] || fail "$STATE, $*: it began again"
+	[ "$(wc -l <"$said")" -ge 90 ] || fail "$STATE, $*: it says too little"
+	waits_long_until has_done "$(tail -n 1 "$said" | cut -d' ' -f1)"
+	awk 'NR == FNR { did[$1] = $2; next } did[$1] != $2 { print; bad = 1 } END { exit bad }' "$did" "$said" ||
+		fail "$STATE, $*: its memory is another than that of its parent"
+	came "$1" "$2"
+	rt delete --force "$3"
+	echo "# matrix: $STATE, $2, $1: the same" >&3
+}
+
+# The parent is asked last, which has changed its memory all the while.
+all_judged() {
+	local cell
+	for cell in "${BORN[@]}"; do
+		# shellcheck disable=SC2086 # three words
+		judged $cell
+	done
+	: >"$BUNDLE/rootfs/go"
+	waits_long_until test -s "$BUNDLE/rootfs/result"
+	assert_eq "the parent: $(cat "$BUNDLE/rootfs/result")" "the parent: ok"
+}
+
+in_state() { # [STATE]
+	churn "$@"
+	starts
+	becomes_seeds
+	each_cell born
+	all_judged
+}
+
 @test "matrix: a program that changes its memory in each way, compared with its parent step by step" {
-	matrix churn
+	in_state
+}
+
+@test "matrix: computing, in registers alone" {
+	in_state computing
+}
+
+@test "matrix: blocked in system calls: a pipe, a futex, epoll, sleep" {
+	in_state blocked
+}
+
+@test "matrix: in a signal handler, on a stack of its own" {
+	in_state handler
+}
+
+@test "matrix: with signals that are blocked and wait, for the process and for a thread" {
+	in_state pending
+}
+
+@test "matrix: with a child of its own, which writes to memory that both share" {
+	in_state family
+}
+
+@test "matrix: with files in a tmpfs, of which one is mapped" {
+	in_state tmpfs
+}
+
+@test "matrix: with a terminal" {
+	CONFIG=with_terminal
+	with_terminal() { cfg '.process.terminal = true'; }
+	churn terminal
+	manager parent --timeout 3600 # a busy machine
+	starts --console-socket parent.sock
+	becomes_seeds
+	each_cell born
+	all_judged
+}
+
+@test "matrix: itself a child of a seed" {
+	churn blocked
+	STATE="second generation"
+	starts
+	rt_bg checkpoint --engine fork --image-path "$PWD/first" "$ID"
+	rt delete --force "$ID"
+	rt_bg restore --engine fork --image-path "$PWD/first" --detach --bundle "$BUNDLE" "$ID"
+	moves
+	becomes_seeds
+	each_cell born
+	all_judged
+}
+
+# Memory that comes later takes rights that nobody in there has: that is refused, and said.
+born_or_refused() { # TRANSPORT STRATEGY
+	case $2 in
+	all | eager) born "$@" ;;
+	*)
+		run -1 born "$@"
+		assert_has "$output" "memory that comes when it is touched does not come into a user namespace"
+		echo "# matrix: $STATE, $2, $1: refused, as it has to be" >&3
+		;;
+	esac
+}
+
+@test "matrix: in a user namespace, and children in another one" {
+	CONFIG=with_users
+	with_users() {
+		chmod 755 "$BATS_TEST_TMPDIR"
+		chown -R 100000:100000 "$BUNDLE/rootfs"
+		cfg '.linux.namespaces += [{type: "user"}] | .linux.uidMappings = [{containerID: 0, hostID: 100000, size: 65536}]
+			| .linux.gidMappings = .linux.uidMappings'
+	}
+	churn blocked
+	STATE="user namespace"
+	chown -R 300000:300000 fresh/rootfs
+	cfg -b fresh '.linux.uidMappings[0].hostID = 300000 | .linux.gidMappings = .linux.uidMappings'
+	starts
+	becomes_seeds
+	each_cell born_or_refused
+	all_judged
 }
