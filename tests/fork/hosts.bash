@@ -88,12 +88,11 @@ waits_long_until() {
 	return 1
 }
 
-# A seed whose memory takes its time: each megabyte of it, so many ms, from the Nth on. What copies it is in $copying; it
-# hurries when $slow, which is strace, is killed.
-slow_seed() { # MS [N]
+# A seed whose memory takes its time: each megabyte of it, so many ms. What copies it is in $copying.
+slow_seed() { # MS
 	command -v strace >/dev/null || skip "strace is not installed"
 	rm -f "$TICKET" strace.out
-	(umask 077 && LR_TEST_TAG=$TAG exec strace -f -o strace.out -e trace=pwrite64,setsid -e inject=pwrite64:delay_enter="$1"000:when="${2-1}"+ \
+	(umask 077 && LR_TEST_TAG=$TAG exec strace -f -o strace.out -e trace=pwrite64,setsid -e inject=pwrite64:delay_enter="$1"000 \
 		"$LEAN_RUNTIME" --root "$ROOT" checkpoint --remote --background --forkd "$PWD/a" "$ID" </dev/null >"$TICKET" 2>slow.err 3>&-) &
 	slow=$!
 	waits_long_until grep -q lean-seed: "$TICKET"

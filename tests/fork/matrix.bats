@@ -43,14 +43,14 @@ of() { # METRIC TRANSPORT STRATEGY
 
 by_other_host() { by_daemon tcp "$1" --rdma off; }
 came_by_other_host() {
-	[ "$(of fetched_bytes_total tcp "$1")" -gt "$LEAST" ] && [ "$(of rdma_read_bytes_total tcp "$1")" = 0 ]
+	[ "$(of fetched_bytes_total tcp "$1")" -ge "$LEAST" ] && [ "$(of rdma_read_bytes_total tcp "$1")" = 0 ]
 }
 
 # Who requires it never asks for pages by TCP: what comes by that is the descriptor.
 by_rdma() { by_daemon rdma "$1" --rdma require; }
 came_by_rdma() {
-	[ "$(of rdma_read_bytes_total rdma "$1")" -gt "$LEAST" ] && [ "$(of rdma_failures_total rdma "$1")" = 0 ] &&
-		[ "$(of rdma_connects_total rdma "$1")" = 1 ] && [ "$(of fetched_bytes_total rdma "$1")" -lt "$LEAST" ]
+	[ "$(of rdma_read_bytes_total rdma "$1")" -ge "$LEAST" ] && [ "$(of rdma_failures_total rdma "$1")" = 0 ] &&
+		[ "$(of rdma_connects_total rdma "$1")" = 1 ] && [ "$(of fetched_bytes_total rdma "$1")" -lt 100000 ]
 }
 
 # each_cell COMMAND...: COMMAND... TRANSPORT STRATEGY
@@ -75,7 +75,7 @@ came() { # TRANSPORT STRATEGY
 
 program_counter() {
 	cfg '.process.args = ["/bin/counter", "/n"]'
-	LEAST=16384
+	LEAST=4096 # it has little memory, and touches less
 }
 same_counter() {
 	came_there
@@ -156,10 +156,10 @@ matrix() { # PROGRAM
 # run at once ------------------------------------------------------------------------------------------------------
 
 # With a bundle of the same for each child, in which it is told to look whether the state is what it was, and to end.
-churn() { # [STATE [MEGABYTES]]
+churn() { # [STATE]
 	HOW=() BORN=() LEAST=1000000 STATE=${1-steps}
 	cp --remove-destination "$build/tests/fork/fork-churn" "$BUNDLE/rootfs/bin/churn" # no applet's name: that would be a link
-	cfg --arg words "$*" '.process.args = ["/bin/churn"] + ($words | split(" "))'
+	cfg --arg s "${1-}" '.process.args = ["/bin/churn"] + if $s == "" then [] else [$s] end'
 	"${CONFIG:-:}"
 	cp -a "$BUNDLE" fresh
 	: >fresh/rootfs/go
