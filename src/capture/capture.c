@@ -73,6 +73,8 @@ static int look(struct cap *c, const char *maps, struct lr_err *err)
 	}
 	if (r >= 0)
 		r = cap_terminal_find(c, err);
+	if (r >= 0)
+		cap_pidfds_find(c);
 	return r < 0 ? r : cap_channels_find(c, err);
 }
 

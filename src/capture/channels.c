@@ -59,7 +59,8 @@ static int find_end(struct cap *c, struct cap_file *f, struct lr_err *err)
 	f->seed.channel = (uint32_t)(ch - c->channels);
 	if (f->seed.kind == LR_SEED_SOCKET)
 		f->seed.args[0] = end;
-	ch->seed.ends |= 1U << end;
+	ch->seed.ends |= LR_SEED_END(end) | (f->shut & 1 ? LR_SEED_NO_READ(end) : 0) |
+			 (f->shut & 2 ? LR_SEED_NO_WRITE(end) : 0);
 	if (ch->fd[end] < 0)
 		ch->fd[end] = cap_borrow(f->pid, f->fd);
 	return ch->fd[end] < 0 ? lr_fail(err, -ch->fd[end], "get descriptor %d of process %d",
@@ -70,10 +71,10 @@ static int find_end(struct cap *c, struct cap_file *f, struct lr_err *err)
 /* Somebody outside has the other end. */
 static bool leads_outside(const struct cap_channel *ch, unsigned kind)
 {
-	unsigned have = ch->seed.ends == 1 ? 0 : 1;
-	struct pollfd p = {.fd = ch->fd[have], .events = 0};
+	const unsigned both = LR_SEED_END(0) | LR_SEED_END(1), open = ch->seed.ends & both;
+	struct pollfd p = {.fd = ch->fd[open == LR_SEED_END(0) ? 0 : 1], .events = 0};
 
-	if (ch->seed.ends == 3)
+	if (open == both)
 		return false;
 	poll(&p, 1, 0);
 	/* Hung up: nobody has. */
@@ -133,6 +134,17 @@ static int take_pipe(struct cap *c, struct cap_channel *ch, struct lr_err *err)
 	return 0;
 }
 
+/* Of one that is no stream. There are messages without a byte, which FIONREAD does not count. */
+static bool has_messages(const struct cap_channel *ch, unsigned k, uint64_t type)
+{
+	struct msghdr m = {0};
+	ssize_t n = recvmsg(ch->fd[k], &m, MSG_PEEK | MSG_DONTWAIT | MSG_CMSG_CLOEXEC);
+
+	/* In sequence, who reads the end and who reads such a message read the same. */
+	return n > 0 || m.msg_flags & MSG_TRUNC ||
+	       (n == 0 && !(type == SOCK_SEQPACKET && ch->seed.ends & LR_SEED_NO_READ(k)));
+}
+
 /* What end k has yet to read: one message with its length before it. */
 static int take_socket(struct cap *c, struct cap_channel *ch, unsigned k, uint64_t type,
 		       struct lr_err *err)
@@ -140,13 +152,17 @@ static int take_socket(struct cap *c, struct cap_channel *ch, unsigned k, uint64
 	int waiting = 0;
 	uint32_t length;
 
-	if (ch->fd[k] < 0 || ioctl(ch->fd[k], FIONREAD, &waiting) < 0 || waiting <= 0)
+	if (ch->fd[k] < 0)
 		return 0;
 	if (type != SOCK_STREAM) {
-		cap_refuse(c, c->p, "messages that wait in a pair of sockets (socket:[%llu])",
-			   (unsigned long long)ch->inode[k]);
+		if (has_messages(ch, k, type))
+			cap_refuse(c, c->p,
+				   "messages that wait in a pair of sockets (socket:[%llu])",
+				   (unsigned long long)ch->inode[k]);
 		return 0;
 	}
+	if (ioctl(ch->fd[k], FIONREAD, &waiting) < 0 || waiting <= 0)
+		return 0;
 	uint8_t *data = lr_alloc(c->a, sizeof(length) + (size_t)waiting);
 	if (!data)
 		return lr_fail(err, ENOMEM, "read a socket");

@@ -114,6 +114,14 @@ static void look_epoll(struct found *x)
 	}
 }
 
+static void look_pidfd(struct found *x)
+{
+	x->f->seed.kind = LR_SEED_PIDFD;
+	x->f->target = (pid_t)info(x, "Pid:", 10);
+	if (x->f->seed.flags & O_EXCL)
+		refuse(x, "a pidfd of a thread");
+}
+
 static void look_inotify(struct found *x)
 {
 	cap_watches_look(x->c, x->p, x->fd, x->info, x->f);
@@ -125,7 +133,7 @@ static const struct {
 } anonymous[] = {
 	{"anon_inode:[eventfd]", look_eventfd},   {"anon_inode:[timerfd]", look_timerfd},
 	{"anon_inode:[signalfd]", look_signalfd}, {"anon_inode:[eventpoll]", look_epoll},
-	{"anon_inode:inotify", look_inotify},
+	{"anon_inode:inotify", look_inotify},     {"anon_inode:[pidfd]", look_pidfd},
 };
 
 static void look_socket(struct found *x)
@@ -148,7 +156,12 @@ static void look_socket(struct found *x)
 	}
 	x->f->seed.kind = LR_SEED_SOCKET;
 	x->f->seed.args[1] = (uint64_t)type;
-	x->f->peer = cap_unix_peer(x->p->pid, x->st.st_ino);
+	const struct cap_unix told = cap_unix_look(x->p->pid, x->st.st_ino);
+	x->f->peer = told.peer;
+	x->f->shut = told.shut;
+	/* Nobody has hung up there, though poll(2) says so. */
+	if (told.unconnected && type != SOCK_DGRAM)
+		refuse(x, "a Unix socket that neither listens nor is connected");
 }
 
 /* Slaves, what leads to one of them (/dev/tty), and masters. */
@@ -219,20 +232,24 @@ static void look_deleted(struct found *x)
 	look_memory(x);
 }
 
-/* Its name is gone, and others may be there, by which nobody knows it. A link that is on the way by now
- * would lead to our root, and not to the container's: there is none in a path of the kernel's. */
-static bool has_lost_its_name(const struct found *x)
+/* Whether its path is its own, in the container's root. A link that is on the way by now would lead to our root, and
+ * not to the container's: there is none in a path of the kernel's. */
+static bool leads_elsewhere(const struct found *x)
 {
 	char path[32];
 	struct stat st;
 
-	if (!lr_has_suffix(x->link, " (deleted)") || !S_ISREG(x->st.st_mode))
-		return false;
 	snprintf(path, sizeof(path), "/proc/%d/root", x->p->pid);
 	LR_CLEANUP_FD int root = lr_open(path, O_PATH | O_DIRECTORY | O_CLOEXEC);
 	LR_CLEANUP_FD int fd = root < 0 ? root : lr_open_in_nolinks(root, x->link, O_PATH, 0);
 	return fd < 0 || fstat(fd, &st) < 0 || st.st_dev != x->st.st_dev ||
 	       st.st_ino != x->st.st_ino;
+}
+
+/* Its name is gone, and others may be there, by which nobody knows it. */
+static bool has_lost_its_name(const struct found *x)
+{
+	return lr_has_suffix(x->link, " (deleted)") && S_ISREG(x->st.st_mode) && leads_elsewhere(x);
 }
 
 /* The name it was opened by may be gone, and it have another. */
@@ -262,6 +279,8 @@ static void look_path(struct found *x)
 		look_deleted(x);
 	else if (S_ISFIFO(x->st.st_mode) || S_ISSOCK(x->st.st_mode))
 		refuse(x, "a named pipe or socket");
+	else if (lr_has_prefix(x->link, "/dmabuf:") && leads_elsewhere(x))
+		refuse(x, "memory of a device (dma-buf)");
 	else if (S_ISCHR(x->st.st_mode) || S_ISBLK(x->st.st_mode))
 		look_device(x);
 	else if (carried)

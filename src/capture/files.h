@@ -10,9 +10,14 @@
 /* A descriptor of ours for the same open file, or a negative errno. */
 int cap_borrow(pid_t pid, int fd);
 
-/* The inode of the other end of a Unix socket in the network namespace of that process; 0: it has
- * none, or a name, or it can't be known. */
-uint64_t cap_unix_peer(pid_t pid, uint64_t inode);
+/* What the network namespace of that process says of a Unix socket: the inode of its other end (0: it has none,
+ * or a name, or it can't be known), and what is shut down (bit 0: it reads no more; bit 1: it writes no more). */
+struct cap_unix {
+	uint64_t peer;
+	uint8_t shut;
+	bool unconnected; /* and never was */
+};
+struct cap_unix cap_unix_look(pid_t pid, uint64_t inode);
 
 /* How many may wait to be accepted at a Unix socket that listens there, or a negative errno. */
 int64_t cap_unix_backlog(pid_t pid, uint64_t inode);

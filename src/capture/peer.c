@@ -118,20 +118,27 @@ static int ask_of(pid_t pid, uint64_t inode, unsigned show, char *answer)
 	return h->nlmsg_len < NLMSG_LENGTH(sizeof(struct unix_diag_msg)) ? -EPROTO : 0;
 }
 
-uint64_t cap_unix_peer(pid_t pid, uint64_t inode)
+struct cap_unix cap_unix_look(pid_t pid, uint64_t inode)
 {
 	_Alignas(struct nlmsghdr) char answer[ANSWER];
 	const struct nlmsghdr *h = (void *)answer;
 	const int r = ask_of(pid, inode, UDIAG_SHOW_PEER | UDIAG_SHOW_NAME, answer);
+	struct cap_unix ret = {0};
 	uint32_t peer;
-	const void *at = r == 0 && !attribute(h, UNIX_DIAG_NAME, 0)
-				 ? attribute(h, UNIX_DIAG_PEER, sizeof(peer))
-				 : NULL;
 
+	if (r < 0)
+		return ret;
+	const struct unix_diag_msg *m = NLMSG_DATA(h);
+	ret.unconnected = m->udiag_state == TCP_CLOSE;
+	const uint8_t *shut = attribute(h, UNIX_DIAG_SHUTDOWN, sizeof(*shut));
+	const void *at =
+		attribute(h, UNIX_DIAG_NAME, 0) ? NULL : attribute(h, UNIX_DIAG_PEER, sizeof(peer));
+	ret.shut = shut ? *shut & 3 : 0;
 	if (!at)
-		return 0;
+		return ret;
 	memcpy(&peer, at, sizeof(peer));
-	return peer;
+	ret.peer = peer;
+	return ret;
 }
 
 int64_t cap_unix_backlog(pid_t pid, uint64_t inode)

@@ -213,18 +213,41 @@ static bool is_connection(int fd, const struct tcp_info *info)
 	return info->tcpi_state != TCP_CLOSE || (poll(&p, 1, 0) == 1 && p.revents & POLLRDHUP);
 }
 
-#define NO_PAIR "a socket that is not of a pair of this host"
+/* A kind by its name, which whoever reads a refusal knows it by. */
+static const char *other_kind(struct cap *c, const struct lr_seed_endpoint *e)
+{
+	static const struct {
+		uint32_t domain, type, protocol; /* 0: any */
+		const char *what;
+	} kinds[] = {
+		{AF_INET, SOCK_DGRAM, IPPROTO_ICMP, "a socket of ICMP"},
+		{AF_INET6, SOCK_DGRAM, IPPROTO_ICMPV6, "a socket of ICMP"},
+		{AF_INET, SOCK_DGRAM, 0, "a UDP socket"},
+		{AF_INET6, SOCK_DGRAM, 0, "a UDP socket"},
+		{AF_INET, SOCK_RAW, 0, "a raw socket"},
+		{AF_INET6, SOCK_RAW, 0, "a raw socket"},
+		{AF_NETLINK, 0, 0, "a netlink socket"},
+		{AF_PACKET, 0, 0, "a packet socket"},
+		{AF_VSOCK, 0, 0, "a vsock socket"},
+	};
+	for (size_t i = 0; i < LR_ARRAY_SIZE(kinds); i++)
+		if (kinds[i].domain == e->domain && (!kinds[i].type || kinds[i].type == e->type) &&
+		    (!kinds[i].protocol || kinds[i].protocol == e->protocol))
+			return kinds[i].what;
+	const char *text = lr_strf(c->a, "a socket of family %u and type %u", e->domain, e->type);
+	return text ? text : "a socket, and no memory is left";
+}
 
 static const char *take_connection(struct cap *c, int fd, struct cap_endpoint *e)
 {
 	struct tcp_info info = {0};
 
 	if (!is_tcp(&e->seed))
-		return NO_PAIR;
+		return other_kind(c, &e->seed);
 	if (!tcp_info(fd, &info))
 		return cap_socket_failed(c, errno);
 	if (!is_connection(fd, &info))
-		return NO_PAIR;
+		return "a TCP socket that neither listens nor is connected";
 	if (!c->opts->close_tcp)
 		return "a TCP connection, and --tcp-close is not given";
 	e->seed.state = LR_SEED_CLOSED;

@@ -59,6 +59,8 @@ struct cap_file {
 	uint32_t index;
 	bool stdio;
 	uint64_t peer; /* inode of the other end of a pair of sockets */
+	uint8_t shut;  /* what of this one is shut down, as struct cap_unix has it */
+	pid_t target;  /* of a pidfd, as we see it */
 	struct cap_watch *watches;
 	size_t n_watches;
 	struct cap_endpoint *endpoint; /* of a socket that is of no pair */
@@ -292,6 +294,8 @@ void cap_terminal_put(const struct cap *c, struct lr_seed_writer *w);
 /* files.c, channels.c, objects.c */
 int cap_files_look(struct cap *c, struct cap_process *p, struct lr_err *err);
 int cap_channels_find(struct cap *c, struct lr_err *err);
+/* pidfds.c: whose they are, as the seed knows them. */
+void cap_pidfds_find(struct cap *c);
 int cap_channels_take(struct cap *c, struct lr_err *err);
 #define CAP_SECRET "/secretmem (deleted)" /* of memfd_secret(2) */
 int cap_objects_begin(struct cap *c, struct lr_err *err);

@@ -197,6 +197,24 @@ static int fill_socket(const struct lr_resume *r, const struct lr_seed_channel *
 	return 0;
 }
 
+/* When nothing is to be written any more. */
+static int shut_socket(const struct lr_seed_channel *c, struct ends *e, struct lr_err *err)
+{
+	static const struct {
+		unsigned end;
+		uint32_t bit;
+		int how;
+	} all[] = {{0, LR_SEED_NO_READ(0), SHUT_RD},
+		   {0, LR_SEED_NO_WRITE(0), SHUT_WR},
+		   {1, LR_SEED_NO_READ(1), SHUT_RD},
+		   {1, LR_SEED_NO_WRITE(1), SHUT_WR}};
+
+	for (size_t i = 0; i < LR_ARRAY_SIZE(all); i++)
+		if (c->ends & all[i].bit && shutdown(e->fd[all[i].end], all[i].how) < 0)
+			return lr_fail(err, errno, "shut down an end of a pair of sockets");
+	return 0;
+}
+
 static int open_channel(const struct lr_resume *r, uint32_t i, uint32_t kind, uint64_t type,
 			struct ends *e, struct lr_err *err)
 {
@@ -208,7 +226,10 @@ static int open_channel(const struct lr_resume *r, uint32_t i, uint32_t kind, ui
 	if (pipe ? pipe2(e->fd, O_CLOEXEC) < 0
 		 : socketpair(AF_UNIX, (int)type | SOCK_CLOEXEC, 0, e->fd) < 0)
 		return lr_fail(err, errno, "make a %s", pipe ? "pipe" : "pair of sockets");
-	return pipe ? fill_pipe(r, c, e, err) : fill_socket(r, c, e, err);
+	if (pipe)
+		return fill_pipe(r, c, e, err);
+	int rc = fill_socket(r, c, e, err);
+	return rc < 0 ? rc : shut_socket(c, e, err);
 }
 
 /* An end that two files share is opened for both of them. */
@@ -232,7 +253,8 @@ static int open_one(struct lr_resume *r, uint32_t i, struct ends *ends, struct l
 	int rc = channel ? open_channel(r, f->channel, f->kind, f->args[1], &ends[f->channel], err)
 			 : 0;
 
-	if (rc < 0)
+	r->files[i] = LR_NOFD;
+	if (rc < 0 || f->kind == LR_SEED_PIDFD)
 		return rc;
 	int fd = channel ? take_end(&ends[f->channel], f, err) : kinds[f->kind](r, f, err);
 	if (fd < 0)
@@ -299,12 +321,31 @@ static int close_gaps(const struct lr_resume *r, const struct lr_seed_process *p
 	return rc < 0 ? lr_fail(err, -rc, "close what the seed's process does not have") : 0;
 }
 
+/* Each process makes those that it has when it has made its children: whom else it knows was there before it
+ * (capture sees to that). */
+static int open_pidfd(struct lr_resume *r, uint32_t file, struct lr_err *err)
+{
+	const struct lr_seed_file *f = lr_seed_file(r->seed, file);
+
+	if (f->kind != LR_SEED_PIDFD || r->files[file] >= 0)
+		return 0;
+	int fd = lr_pidfd_open((pid_t)f->args[0], f->flags & O_NONBLOCK);
+	if (fd < 0)
+		return lr_fail(err, -fd, "open process %llu, as the seed did",
+			       (unsigned long long)f->args[0]);
+	r->files[file] = resume_keep(r, fd, err);
+	return r->files[file];
+}
+
 int resume_take_fds(struct lr_resume *r, const struct lr_seed_process *p, struct lr_err *err)
 {
 	int rc = close_gaps(r, p, err);
 
 	for (uint32_t i = 0; rc >= 0 && i < p->fds.count; i++) {
 		const struct lr_seed_fd *fd = lr_seed_fd(r->seed, p->fds.first + i);
+		rc = open_pidfd(r, fd->file, err);
+		if (rc < 0)
+			return rc;
 		if (dup3(r->files[fd->file], (int)fd->number, fd->cloexec ? O_CLOEXEC : 0) < 0)
 			return lr_fail(err, errno, "open descriptor %u", fd->number);
 	}

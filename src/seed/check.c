@@ -219,14 +219,16 @@ static int check_file(const struct lr_seed *s, uint32_t i, struct lr_err *err)
 	const struct lr_seed_file *f = lr_seed_file(s, i);
 	bool channel = f->kind == LR_SEED_PIPE || f->kind == LR_SEED_SOCKET;
 
-	if (f->kind < LR_SEED_REGULAR || f->kind > LR_SEED_ENDPOINT_FILE)
+	if (f->kind < LR_SEED_REGULAR || f->kind > LR_SEED_PIDFD)
 		return BAD("files", i, "is of an unknown kind");
 	if (channel != (f->channel != LR_SEED_NONE) ||
 	    (f->kind == LR_SEED_MEMFD_FILE) != (f->object != LR_SEED_NONE) ||
 	    (f->kind == LR_SEED_TERMINAL_FILE && !lr_seed_count(s, LR_SEED_TERMINAL)))
 		return BAD("files", i, "is without what it stands for");
 	if ((f->kind == LR_SEED_STDIO && f->args[0] > 2) ||
-	    (f->kind == LR_SEED_SOCKET && f->args[0] > 1) || f->pos > INT64_MAX || !owner_fits(f))
+	    (f->kind == LR_SEED_SOCKET && f->args[0] > 1) ||
+	    (f->kind == LR_SEED_PIDFD && (!f->args[0] || f->args[0] >= LR_SEED_PIDS)) ||
+	    f->pos > INT64_MAX || !owner_fits(f))
 		return BAD("files", i, "is garbled");
 	return 0;
 }
@@ -297,8 +299,15 @@ static bool messages_fit(const uint8_t *at, uint64_t n)
 
 static int check_channels(const struct lr_seed *s, struct lr_err *err)
 {
+	const uint32_t open = LR_SEED_END(0) | LR_SEED_END(1);
+	const uint32_t known = open | LR_SEED_NO_READ(0) | LR_SEED_NO_WRITE(0) |
+			       LR_SEED_NO_READ(1) | LR_SEED_NO_WRITE(1);
+
 	for (uint32_t i = 0; i < lr_seed_count(s, LR_SEED_FILE); i++) {
 		const struct lr_seed_file *f = lr_seed_file(s, i);
+		if (f->channel != LR_SEED_NONE && lr_seed_channel(s, f->channel)->ends &
+							  ~(f->kind == LR_SEED_PIPE ? open : known))
+			return BAD("channels", f->channel, "has unknown ends");
 		if (f->kind != LR_SEED_SOCKET)
 			continue;
 		const struct lr_seed_channel *c = lr_seed_channel(s, f->channel);

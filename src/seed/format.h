@@ -233,7 +233,8 @@ enum lr_seed_file_kind {
 	LR_SEED_INOTIFY,     /* watches */
 	LR_SEED_MEMFD_FILE,  /* object; args: 1 (0: the rest says nothing), mode, owner, group */
 	LR_SEED_TERMINAL_FILE, /* the one of LR_SEED_TERMINAL */
-	LR_SEED_ENDPOINT_FILE  /* args[0]: which endpoint */
+	LR_SEED_ENDPOINT_FILE, /* args[0]: which endpoint */
+	LR_SEED_PIDFD          /* args[0]: id of a process of the seed */
 };
 
 struct lr_seed_file {
@@ -248,12 +249,18 @@ struct lr_seed_fd {
 	uint32_t number, file, cloexec, zero;
 };
 
+/* Bits of a channel's `ends`: the end is open in the seed; and of a pair of sockets, after shutdown(2):
+ * it reads no more, or writes no more. */
+#define LR_SEED_END(end)      (1U << (end))
+#define LR_SEED_NO_READ(end)  (4U << 2 * (end))
+#define LR_SEED_NO_WRITE(end) (8U << 2 * (end))
+
 /*
  * A pipe, or a pair of sockets; `data` is what waits to be read: of a pipe its bytes, of a pair
  * what end 0 and end 1 have yet to read, each message a uint32_t length and that many bytes.
  */
 struct lr_seed_channel {
-	uint32_t capacity, ends; /* ends: bit 0 and 1: the end is open in the seed */
+	uint32_t capacity, ends;
 	struct lr_seed_bytes data[2];
 };
 

@@ -172,7 +172,7 @@ FILTER='{"defaultAction": "SCMP_ACT_ALLOW", "syscalls": [{"names": ["mkdir"], "a
 		seed
 	) 2>refused || code=$?
 	assert_eq "$code" 1
-	assert_has "$(cat refused)" "a socket that is not of a pair"
+	assert_has "$(cat refused)" "a UDP socket"
 	assert_has "$(cat refused)" "and more"
 	assert_hasnt "$(cat refused)" "memory"
 	[ "$(wc -l <refused)" -lt 1000 ]

@@ -4,9 +4,12 @@
  *
  *	refused          what is seen from outside, one of each; where the machine has none of a
  *	                 kind, a file "no-KIND"
+ *	refused kinds    descriptors of more kinds (refused_kinds.c); refused waits: two more
  *	refused held     what is seen when all is held: messages and descriptors in pairs of sockets
  *	refused guard    guard pages
  */
+#include "tests/fork/refused.h"
+
 #include <fcntl.h>
 #include <linux/aio_abi.h>
 #include <linux/filter.h>
@@ -35,12 +38,12 @@
 #define MADV_GUARD_INSTALL 102
 #endif
 
-static void say(const char *name)
+void say(const char *name)
 {
 	close(open(name, O_WRONLY | O_CREAT | O_CLOEXEC, 0600));
 }
 
-static void need(int r, const char *what)
+void need(int r, const char *what)
 {
 	if (r >= 0)
 		return;
@@ -49,13 +52,13 @@ static void need(int r, const char *what)
 }
 
 /* Nobody stays when we are killed. */
-static void be_a_child(const char *name)
+void be_a_child(const char *name)
 {
 	prctl(PR_SET_PDEATHSIG, SIGKILL);
 	prctl(PR_SET_NAME, name);
 }
 
-static void wait_for_ever(void)
+void wait_for_ever(void)
 {
 	for (;;)
 		pause();
@@ -174,7 +177,7 @@ static void children(void)
 
 static void held(void)
 {
-	int datagrams[2], stream[2], fd = 0;
+	int datagrams[2], empty[2], stream[2], fd = 0;
 	char byte = 'x';
 	struct iovec iov = {&byte, 1};
 	union {
@@ -188,6 +191,8 @@ static void held(void)
 
 	need(socketpair(AF_UNIX, SOCK_DGRAM, 0, datagrams), "socketpair");
 	need((int)send(datagrams[0], "x", 1, 0), "send");
+	need(socketpair(AF_UNIX, SOCK_SEQPACKET, 0, empty), "socketpair");
+	need((int)send(empty[0], "", 0, 0), "send");
 	need(socketpair(AF_UNIX, SOCK_STREAM, 0, stream), "socketpair");
 	control.h = (struct cmsghdr){.cmsg_len = CMSG_LEN(sizeof(int)),
 				     .cmsg_level = SOL_SOCKET,
@@ -213,6 +218,11 @@ int main(int argc, char **argv)
 		held();
 	} else if (strcmp(how, "guard") == 0) {
 		guard();
+	} else if (strcmp(how, "kinds") == 0) {
+		kinds();
+		usleep(200000);
+	} else if (strcmp(how, "waits") == 0) {
+		kinds_that_wait();
 	} else {
 		pipe_outside();
 		files();

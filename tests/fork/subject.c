@@ -44,7 +44,7 @@ static const struct {
 	{"threads", subject_threads},   {"files", subject_files},     {"signals", subject_signals},
 	{"restart", subject_restart},   {"memory", subject_memory},   {"shared", subject_shared},
 	{"tree", subject_tree},         {"vectors", subject_vectors}, {"timers", subject_timers},
-	{"sections", subject_sections},
+	{"sections", subject_sections}, {"kinds", subject_kinds},
 };
 
 int main(int argc, char **argv)

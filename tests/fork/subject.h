@@ -30,6 +30,7 @@ void subject_wrong(const char *fmt, ...) __attribute__((format(printf, 1, 2), no
 
 void subject_threads(void);
 void subject_files(void);
+void subject_kinds(void);
 void subject_signals(void);
 void subject_restart(void);
 void subject_memory(void);

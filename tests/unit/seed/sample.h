@@ -165,7 +165,7 @@ static void sample_inotify(struct lr_seed_writer *w)
 static void sample_files(struct lr_seed_writer *w)
 {
 	const uint32_t message[] = {4, 0x64636261};
-	struct lr_seed_channel c = {.ends = 3,
+	struct lr_seed_channel c = {.ends = 3 | LR_SEED_NO_WRITE(1),
 				    .data = {lr_seed_add_bytes(w, message, sizeof(message))}};
 	struct lr_seed_file f = {.kind = LR_SEED_REGULAR,
 				 .pos = 17,
@@ -217,6 +217,12 @@ static void sample_files(struct lr_seed_writer *w)
 				  .args = {1, 0640}};
 	lr_seed_add(w, LR_SEED_FILE, &f);
 	sample_inotify(w);
+	f = (struct lr_seed_file){.kind = LR_SEED_PIDFD,
+				  .object = LR_SEED_NONE,
+				  .channel = LR_SEED_NONE,
+				  .watches = {4, 0},
+				  .args = {8}};
+	lr_seed_add(w, LR_SEED_FILE, &f);
 	for (uint32_t i = 0; i < 3; i++)
 		lr_seed_add(w, LR_SEED_FD, &(struct lr_seed_fd){.number = 3 + i, .file = i});
 }

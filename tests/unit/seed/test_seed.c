@@ -130,7 +130,7 @@ TEST(references_that_lead_nowhere)
 	LIE(thread, THREAD, 0, xsave.length, UINT64_MAX, "threads[0].xsave");
 	LIE(mm, MM, 0, exe, 1U << 20, "mms[0].exe");
 	LIE(thread, THREAD, 0, xsave.at, 4, "threads[0].xsave");
-	LIE(fd, FD, 0, file, 9, "fds[0].file");
+	LIE(fd, FD, 0, file, 10, "fds[0].file");
 	LIE(file, FILE, 1, channel, 1, "files[1].channel");
 }
 
@@ -337,6 +337,11 @@ TEST(the_rest_that_cannot_be)
 	LIE(action, ACTION, 0, signal, 65, "no signal that can have one");
 	LIE(channel, CHANNEL, 0, data[0].length, 6, "messages without an end");
 	LIE(channel, CHANNEL, 0, data[1].length, 6, "messages without an end");
+	LIE(channel, CHANNEL, 0, ends, 64, "unknown ends");
+	/* A pipe has none that is shut down. */
+	LIE(file, FILE, 1, kind, LR_SEED_PIPE, "unknown ends");
+	LIE(file, FILE, 9, args[0], 0, "garbled");
+	LIE(file, FILE, 9, args[0], UINT64_C(1) << 32 | 8, "garbled");
 	LIE(cred, CRED, 0, groups.length, 3, "too many groups");
 	LIE(timer, TIMER, 0, id, -1, "garbled");
 	LIE(timer, TIMER, 0, signal, 65, "garbled");
