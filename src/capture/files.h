@@ -26,6 +26,14 @@ int64_t cap_unix_backlog(pid_t pid, uint64_t inode);
  * knows. The port is as the network has it. */
 int cap_tcp_is_signed(pid_t pid, uint64_t inode, uint32_t domain, uint16_t port);
 
+/* Whether it has sockets with a policy of IPsec of their own (IP_XFRM_POLICY): the kernel counts them, and does not
+ * tell which they are. Or a negative errno. */
+int cap_net_has_policies(pid_t pid);
+
+/* How a new TCP socket there would keep out of congestion; or a negative errno. */
+#define CAP_CONGESTION 16
+int cap_net_congestion(pid_t pid, char ret[CAP_CONGESTION]);
+
 struct cap;
 struct cap_file;
 struct cap_endpoint;

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* capture: the other end of a pair of sockets, how many may wait at one that listens, and whether it asks for
- * signatures: only sock_diag(7) knows. */
+/* capture: what only the network namespace of a socket knows: by sock_diag(7) the other end of a pair, how many may
+ * wait at one that listens, and whether it asks for signatures; and what else is of the namespace. */
 #include <arpa/inet.h>
 #include <errno.h>
 #include <fcntl.h>
@@ -8,6 +8,7 @@
 #include <linux/netlink.h>
 #include <linux/sock_diag.h>
 #include <linux/unix_diag.h>
+#include <linux/xfrm.h>
 #include <netinet/tcp.h>
 #include <sched.h>
 #include <stdio.h>
@@ -22,7 +23,7 @@
 
 /* A socket of the network namespace that the process is in, or a negative errno; we are back in ours at the
  * end. */
-static int open_there(pid_t pid)
+static int open_there(pid_t pid, int domain, int type, int protocol)
 {
 	char path[40];
 	LR_CLEANUP_FD int own = lr_open("/proc/thread-self/ns/net", O_RDONLY | O_CLOEXEC);
@@ -36,7 +37,7 @@ static int open_there(pid_t pid)
 	int r = lr_setns(there, CLONE_NEWNET);
 	if (r < 0)
 		return r;
-	int fd = socket(AF_NETLINK, SOCK_RAW | SOCK_CLOEXEC, NETLINK_SOCK_DIAG);
+	int fd = socket(domain, type | SOCK_CLOEXEC, protocol);
 	int code = errno;
 	/* Nothing that follows may happen elsewhere than the caller thinks. */
 	r = lr_setns(own, CLONE_NEWNET);
@@ -46,6 +47,11 @@ static int open_there(pid_t pid)
 		_exit(125);
 	}
 	return fd < 0 ? -code : fd;
+}
+
+static int open_diag(pid_t pid)
+{
+	return open_there(pid, AF_NETLINK, SOCK_RAW, NETLINK_SOCK_DIAG);
 }
 
 /* The first attribute of that type in an answer, behind the answer's own fields (their size); NULL: it has none that
@@ -90,7 +96,7 @@ static int ended(const struct nlmsghdr *h)
 /* What that network namespace says of a socket, or a negative errno. */
 static int ask_of(pid_t pid, uint64_t inode, unsigned show, char *answer)
 {
-	LR_CLEANUP_FD int fd = open_there(pid);
+	LR_CLEANUP_FD int fd = open_diag(pid);
 	struct {
 		struct nlmsghdr h;
 		struct unix_diag_req q;
@@ -198,7 +204,7 @@ static int find_signed(const char *part, size_t n, uint64_t inode)
 int cap_tcp_is_signed(pid_t pid, uint64_t inode, uint32_t domain, uint16_t port)
 {
 	_Alignas(struct nlmsghdr) char part[PART];
-	LR_CLEANUP_FD int fd = open_there(pid);
+	LR_CLEANUP_FD int fd = open_diag(pid);
 	int r = fd < 0 ? fd : ask_who_listens(fd, domain, port);
 
 	for (r = r < 0 ? r : -EAGAIN; r == -EAGAIN;) {
@@ -208,4 +214,49 @@ int cap_tcp_is_signed(pid_t pid, uint64_t inode, uint32_t domain, uint16_t port)
 		r = find_signed(part, (size_t)n, inode);
 	}
 	return r;
+}
+
+int cap_net_congestion(pid_t pid, char ret[CAP_CONGESTION])
+{
+	LR_CLEANUP_FD int fd = open_there(pid, AF_INET, SOCK_STREAM, IPPROTO_TCP);
+	socklen_t n = CAP_CONGESTION;
+
+	memset(ret, 0, CAP_CONGESTION);
+	if (fd < 0)
+		return fd;
+	return getsockopt(fd, IPPROTO_TCP, TCP_CONGESTION, ret, &n) < 0 ? -errno : 0;
+}
+
+/* ---- IPsec ------------------------------------------------------------------------------------ */
+
+int cap_net_has_policies(pid_t pid)
+{
+	_Alignas(struct nlmsghdr) char answer[ANSWER];
+	const struct nlmsghdr *h = (void *)answer;
+	const struct {
+		struct nlmsghdr h;
+		uint32_t flags;
+	} ask = {.h = {.nlmsg_len = sizeof(ask),
+		       .nlmsg_type = XFRM_MSG_GETSPDINFO,
+		       .nlmsg_flags = NLM_F_REQUEST}};
+	struct xfrmu_spdinfo counts;
+
+	LR_CLEANUP_FD int fd = open_there(pid, AF_NETLINK, SOCK_RAW, NETLINK_XFRM);
+	/* Where nobody can be told of policies, the kernel takes none. */
+	if (fd < 0)
+		return fd == -EPROTONOSUPPORT || fd == -EAFNOSUPPORT ? 0 : fd;
+	if (send(fd, &ask, sizeof(ask), 0) != (ssize_t)sizeof(ask))
+		return -errno;
+	ssize_t n = recv(fd, answer, ANSWER, 0);
+	if (n < 0)
+		return -errno;
+	if (!NLMSG_OK(h, (size_t)n))
+		return -EPROTO;
+	if (h->nlmsg_type == NLMSG_ERROR)
+		return ended(h);
+	const void *at = attribute_behind(h, sizeof(ask.flags), XFRMA_SPD_INFO, sizeof(counts));
+	if (!at)
+		return -EPROTO;
+	memcpy(&counts, at, sizeof(counts));
+	return counts.inscnt || counts.outscnt || counts.fwdscnt;
 }

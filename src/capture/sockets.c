@@ -3,6 +3,7 @@
  * them; and connections that a child finds closed. */
 #define LR_ROOM "capture"
 #include <errno.h>
+#include <linux/capability.h>
 #include <linux/sockios.h>
 #include <netinet/in.h>
 #include <netinet/tcp.h>
@@ -163,6 +164,41 @@ static bool tcp_info(int fd, struct tcp_info *ret)
 	return getsockopt(fd, IPPROTO_TCP, TCP_INFO, ret, &n) == 0;
 }
 
+/* Of what it begins with only the namespace knows; a child's may begin with another. */
+static const char *take_congestion(struct cap *c, int fd, struct lr_seed_endpoint *e)
+{
+	char name[sizeof(e->congestion)] = "";
+	socklen_t n = sizeof(name);
+
+	_Static_assert(sizeof(name) == CAP_CONGESTION && sizeof(c->congestion) == CAP_CONGESTION,
+		       "the kernel's longest name");
+	if (getsockopt(fd, IPPROTO_TCP, TCP_CONGESTION, name, &n) < 0)
+		return cap_socket_lacks(errno) ? NULL : cap_socket_failed(c, errno);
+	int r = c->congestion[0] ? 0 : cap_net_congestion(c->opts->pid, c->congestion);
+	if (r < 0)
+		return cap_socket_failed(c, -r);
+	name[sizeof(name) - 1] = 0;
+	if (!lr_streq(name, c->congestion))
+		memcpy(e->congestion, name, sizeof(name));
+	return NULL;
+}
+
+/* The kernel does not tell whose a policy is. Only who may administer the network can give a socket one. */
+static const char *may_have_policy(struct cap *c)
+{
+	const uint64_t bounding = c->p->n_threads ? c->p->threads[0].cred.bounding : UINT64_MAX;
+
+	if (!(bounding & UINT64_C(1) << CAP_NET_ADMIN))
+		return NULL;
+	int r = cap_net_has_policies(c->opts->pid);
+	if (r < 0)
+		return cap_socket_failed(c, -r);
+	return r ? "a socket that listens, and perhaps has a policy of IPsec (IP_XFRM_POLICY), as "
+		   "one of its network "
+		   "namespace has"
+		 : NULL;
+}
+
 static const char *take_listening(struct cap *c, int fd, struct cap_endpoint *e)
 {
 	struct tcp_info info;
@@ -179,7 +215,10 @@ static const char *take_listening(struct cap *c, int fd, struct cap_endpoint *e)
 	/* Of one that listens these two are how many wait, and how many may. */
 	e->seed.backlog = info.tcpi_sacked;
 	e->size = size;
-	return take_owner(c, fd, &e->seed);
+	const char *why = may_have_policy(c);
+	if (!why)
+		why = take_congestion(c, fd, &e->seed);
+	return why ? why : take_owner(c, fd, &e->seed);
 }
 
 /* NULL: it takes what is not signed. The kernel does not give out the keys, and without them a child would listen to

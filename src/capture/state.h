@@ -195,9 +195,10 @@ struct cap {
 	uint64_t pages_at;            /* end of what was written to the file of pages */
 	uint64_t private_at;          /* where private memory begins in that file */
 	uint64_t zero_pages;
-	uint64_t deleted; /* bytes of files that have no name any more */
-	bool taken;       /* what private memory has is somebody else's (lr_capture.take) */
-	size_t first_run; /* of those that a page may be added to */
+	char congestion[16]; /* TCP's in its network namespace; "": not known yet */
+	uint64_t deleted;    /* bytes of files that have no name any more */
+	bool taken;          /* what private memory has is somebody else's (lr_capture.take) */
+	size_t first_run;    /* of those that a page may be added to */
 };
 
 /* Notes what can't be carried; "process 12 (name): " goes before it. */

@@ -5,6 +5,7 @@
 #define LR_ROOM "resume"
 #include <errno.h>
 #include <netinet/in.h>
+#include <netinet/tcp.h>
 #include <string.h>
 #include <sys/socket.h>
 #include <sys/stat.h>
@@ -33,6 +34,29 @@ static int set_options(int fd, const struct lr_seed_endpoint *e, bool after, con
 				       o->level, text);
 	}
 	return 0;
+}
+
+/* Accepted sockets inherit it, so one that listens has to have it, too. */
+static int set_congestion(int fd, const struct lr_seed_endpoint *e, const char *text,
+			  struct lr_err *err)
+{
+	const char *name = e->congestion;
+
+	if (!*name ||
+	    setsockopt(fd, IPPROTO_TCP, TCP_CONGESTION, name, (socklen_t)strlen(name)) == 0)
+		return 0;
+	const int code = errno;
+	int rc = lr_fail(err, code, "set the congestion control \"%s\" of %s (TCP_CONGESTION)",
+			 name, text);
+	if (code == ENOENT)
+		return lr_err_hint(
+			err, "this host's kernel does not have it, or not yet: modprobe tcp_%s",
+			name);
+	if (code == EPERM)
+		return lr_err_hint(
+			err, "it takes CAP_NET_ADMIN (process.capabilities), or this host has "
+			     "to allow it (net.ipv4.tcp_allowed_congestion_control)");
+	return rc;
 }
 
 /* What the code of the failure means here. */
@@ -68,6 +92,8 @@ static int listen_again(struct lr_resume *r, const struct lr_seed_endpoint *e, i
 {
 	int rc = set_options(fd, e, false, text, err);
 
+	if (rc >= 0)
+		rc = set_congestion(fd, e, text, err);
 	if (rc < 0)
 		return rc;
 	if (lr_seed_has_path(r->seed, e))

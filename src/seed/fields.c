@@ -188,13 +188,21 @@ static const struct seed_field terminal[] = {
 };
 
 static const struct seed_field endpoint[] = {
-	U32(endpoint, state),     U32(endpoint, domain),
-	U32(endpoint, type),      U32(endpoint, protocol),
-	BYTES(endpoint, address), U32(endpoint, backlog),
-	X32(endpoint, set),       F(endpoint, SEED_I32, options, 16),
-	U32(endpoint, uid),       U32(endpoint, gid),
-	TEXT(endpoint, dir),      X32(endpoint, mode),
-	U32(endpoint, file_uid),  U32(endpoint, file_gid),
+	U32(endpoint, state),
+	U32(endpoint, domain),
+	U32(endpoint, type),
+	U32(endpoint, protocol),
+	BYTES(endpoint, address),
+	U32(endpoint, backlog),
+	X32(endpoint, set),
+	F(endpoint, SEED_I32, options, 16),
+	U32(endpoint, uid),
+	U32(endpoint, gid),
+	TEXT(endpoint, dir),
+	X32(endpoint, mode),
+	U32(endpoint, file_uid),
+	U32(endpoint, file_gid),
+	F(endpoint, SEED_NAME, congestion, 1),
 };
 
 #define SHAPE(TYPE, kind, text)                                                                    \

@@ -405,6 +405,7 @@ struct lr_seed_endpoint {
 	uint32_t dir;      /* of one with a file: where that is, without links; else "" */
 	uint32_t mode;     /* of the file, with owners of its own */
 	uint32_t file_uid, file_gid;
+	char congestion[LR_SEED_NAME]; /* of TCP, where it is not its network namespace's own */
 };
 
 #define LR_SEED_FIXED(type, bytes) _Static_assert(sizeof(struct type) == (bytes), "fixed format")
@@ -433,7 +434,7 @@ LR_SEED_FIXED(lr_seed_tmpfs, 16);
 LR_SEED_FIXED(lr_seed_node, 80);
 LR_SEED_FIXED(lr_seed_changed, 8);
 LR_SEED_FIXED(lr_seed_terminal, 80);
-LR_SEED_FIXED(lr_seed_endpoint, 128);
+LR_SEED_FIXED(lr_seed_endpoint, 144);
 LR_SEED_FIXED(lr_seed_attribute, 8);
 
 #endif

@@ -206,6 +206,19 @@ static bool options_fit(const struct lr_seed_endpoint *e)
 	return true;
 }
 
+/* What may be asked of a kernel, and told to who reads errors. */
+static bool congestion_fits(const struct lr_seed_endpoint *e)
+{
+	const char *name = e->congestion;
+
+	if (*name && (!is_inet(e->domain) || e->state != LR_SEED_LISTENS))
+		return false;
+	for (; *name; name++)
+		if (*name <= ' ' || *name > '~')
+			return false;
+	return true;
+}
+
 static int check_endpoint(const struct lr_seed *s, uint32_t i, struct lr_err *err)
 {
 	const struct lr_seed_endpoint *e = lr_seed_endpoint(s, i);
@@ -214,7 +227,7 @@ static int check_endpoint(const struct lr_seed *s, uint32_t i, struct lr_err *er
 		return BAD("endpoints", i, "is of an unknown kind");
 	if (!address_fits(s, e))
 		return BAD("endpoints", i, "has an address that is none");
-	if (e->backlog > INT32_MAX || !options_fit(e))
+	if (e->backlog > INT32_MAX || !options_fit(e) || !congestion_fits(e))
 		return BAD("endpoints", i, "is garbled");
 	return 0;
 }

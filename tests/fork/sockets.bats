@@ -816,3 +816,131 @@ while True:
 	assert_has "$output" "a TCP socket that neither listens nor is connected"
 	assert_eq "$(status_of)" running
 }
+
+# Of those that any program may choose, one that a socket does not begin with here.
+another_congestion() {
+	local name own
+	own=$(cat /proc/sys/net/ipv4/tcp_congestion_control)
+	for name in $(cat /proc/sys/net/ipv4/tcp_allowed_congestion_control); do
+		[ "$name" = "$own" ] || {
+			echo "$name"
+			return
+		}
+	done
+}
+
+@test "sockets: how a server keeps out of congestion is its child's, and one that says nothing begins as its namespace does" {
+	local other own
+	other=$(another_congestion)
+	own=$(cat /proc/sys/net/ipv4/tcp_congestion_control)
+	[ -n "$other" ] || skip "this kernel has one congestion control"
+	python '
+async def tell(reader, writer):
+    writer.write(writer.get_extra_info("socket").getsockopt(socket.IPPROTO_TCP, 13, 16).rstrip(b"\0") + b"\n")
+    await writer.drain()
+    writer.close()
+def listens(port, name=None):
+    s = socket.create_server(("127.0.0.1", port))
+    if name:
+        s.setsockopt(socket.IPPROTO_TCP, 13, name)
+    return s
+async def main():
+    await serve(asyncio.start_server(tell, sock=listens(8080, b"'"$other"'")), asyncio.start_server(tell, sock=listens(8081)))
+asyncio.run(main())'
+	start
+	assert_eq "$(ask "$ID" 127.0.0.1:8080)" "$other"
+	seed "$ID"
+	assert_eq "$(rt seed inspect "$IMG" | jq -c '[.endpoints[].congestion] | sort')" "[\"\",\"$other\"]"
+	child
+	assert_eq "$(ask "$CHILD" 127.0.0.1:8080)" "$other"
+	assert_eq "$(ask "$CHILD" 127.0.0.1:8081)" "$own"
+	rt delete --force "$CHILD"
+	cfg --arg o "$other" '.linux.sysctl["net.ipv4.tcp_congestion_control"] = $o'
+	child
+	assert_eq "$(ask "$CHILD" 127.0.0.1:8081)" "$other"
+	rt delete --force "$CHILD"
+	# One that the kernel does not have: "none", and what is behind it.
+	for i in 0 1; do
+		[ "$("$SEEDTOOL" dump "$IMG" | jq -r ".endpoints[$i].congestion")" != "$other" ] || "$SEEDTOOL" forge "$IMG" endpoints "$i" congestion 0x656e6f6e
+	done
+	new_id CHILD
+	cfg --arg id "$CHILD" '.linux.cgroupsPath = "/" + $id | del(.linux.sysctl)'
+	no_child "$CHILD" 'congestion control \"none' "127.0.0.1:8080 (TCP_CONGESTION)" "modprobe tcp_none"
+	[ ! -e "$ROOT/$CHILD" ]
+}
+
+@test "sockets: a congestion control that this host keeps to itself takes CAP_NET_ADMIN in a child, too" {
+	local kept
+	kept=$(tr ' ' '\n' </proc/sys/net/ipv4/tcp_available_congestion_control | grep -vxF -f <(tr ' ' '\n' </proc/sys/net/ipv4/tcp_allowed_congestion_control) | head -1)
+	[ -n "$kept" ] || skip "this host keeps no congestion control to itself"
+	python '
+s = socket.create_server(("127.0.0.1", 8080))
+s.setsockopt(socket.IPPROTO_TCP, 13, b"'"$kept"'")
+is_ready(1)
+while True:
+    time.sleep(1)'
+	with_caps CAP_NET_ADMIN
+	start
+	seed "$ID"
+	assert_eq "$(rt seed inspect "$IMG" | jq -r '.endpoints[].congestion')" "$kept"
+	child
+	rt delete --force "$CHILD"
+	cfg '.process.capabilities |= map_values(. - ["CAP_NET_ADMIN"])'
+	for m in permitted effective inheritable ambient bounding; do
+		"$SEEDTOOL" forge "$IMG" creds 0 "$m" 0
+	done
+	new_id CHILD
+	cfg --arg id "$CHILD" '.linux.cgroupsPath = "/" + $id'
+	no_child "$CHILD" "congestion control \\\"$kept\\\" of 127.0.0.1:8080" "it takes CAP_NET_ADMIN"
+}
+
+@test "sockets: a policy of IPsec of some socket is refused by name, as nobody tells whose it is" {
+	python '
+def listens(port):
+    s = socket.socket()
+    s.bind(("127.0.0.1", port))
+    s.listen()
+    return s
+all = listens(8001)
+if os.path.exists("/policy"):
+    other, ever = socket.socket(), (1 << 64) - 1
+    selector = bytes(32) + struct.pack("HHHHHBBBxxxiI", 0, 0, 0, 0, socket.AF_INET, 0, 0, 0, 0, 0)
+    other.setsockopt(socket.IPPROTO_IP, 17, selector + struct.pack("8Q", ever, ever, ever, ever, 0, 0, 0, 0) + bytes(32)
+        + struct.pack("IIBBBBxxxx", 0, 0, 1, 0, 0, 0)) # IP_XFRM_POLICY: out, allowed
+is_ready(1)
+while True:
+    time.sleep(1)'
+	with_caps CAP_NET_ADMIN
+	touch "$R/policy"
+	start
+	run ! rt checkpoint --engine fork --image-path "$IMG" "$ID"
+	assert_has "$output" "perhaps has a policy of IPsec (IP_XFRM_POLICY)"
+	assert_eq "$(status_of)" running
+	rt delete --force "$ID"
+	# One that may administer its network, and has no policies.
+	rm "$R/policy"
+	start
+	seed "$ID"
+	rt delete --force "$ID"
+	# And who may not can't have given its sockets any, whatever others in its namespace did.
+	NETNS=fs$$
+	ip netns add "$NETNS"
+	cat >ipsec.py <<-'END'
+		import socket, struct, time
+		ever, s = (1 << 64) - 1, socket.socket()
+		selector = bytes(32) + struct.pack("HHHHHBBBxxxiI", 0, 0, 0, 0, socket.AF_INET, 0, 0, 0, 0, 0)
+		s.setsockopt(socket.IPPROTO_IP, 17, selector + struct.pack("8Q", ever, ever, ever, ever, 0, 0, 0, 0) + bytes(32)
+		    + struct.pack("IIBBBBxxxx", 0, 0, 1, 0, 0, 0))
+		print("has", flush=True)
+		time.sleep(60)
+	END
+	ip netns exec "$NETNS" python3 ipsec.py >ipsec.out 3>&- &
+	local policies=$!
+	wait_until grep has ipsec.out
+	ip -n "$NETNS" link set lo up
+	cfg --arg p "/run/netns/$NETNS" '.linux.namespaces |= map(if .type == "network" then .path = $p else . end)
+		| .process.capabilities |= map_values(. - ["CAP_NET_ADMIN"])'
+	start
+	seed "$ID"
+	kill "$policies"
+}

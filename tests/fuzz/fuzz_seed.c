@@ -31,6 +31,9 @@ static void check_listener(const struct lr_seed *s, const struct lr_seed_endpoin
 	FUZZ_CHECK(e->address.length == length && e->backlog <= INT32_MAX);
 	memcpy(&family, at, sizeof(family));
 	FUZZ_CHECK(family == e->domain && (at[2] || at[3]));
+	FUZZ_CHECK(memchr(e->congestion, 0, sizeof(e->congestion)));
+	for (const char *name = e->congestion; *name; name++)
+		FUZZ_CHECK(*name > ' ' && *name <= '~');
 	for (unsigned i = 0; i < 32; i++)
 		if (e->set >> i & 1)
 			FUZZ_CHECK(i < LR_SEED_OPTIONS && lr_seed_option_fits(i, e->domain) &&

@@ -199,7 +199,8 @@ static void sample_files(struct lr_seed_writer *w)
 					       .address = lr_seed_add_bytes(w, &in, sizeof(in)),
 					       .backlog = 7,
 					       .set = 1U << LR_SEED_REUSEADDR,
-					       .options = {[LR_SEED_REUSEADDR] = 1}});
+					       .options = {[LR_SEED_REUSEADDR] = 1},
+					       .congestion = "reno"});
 	f.args[0] = 1;
 	lr_seed_add(w, LR_SEED_FILE, &f);
 	const struct sockaddr_un un = {.sun_family = AF_UNIX, .sun_path = SAMPLE_SOCKET};

@@ -132,6 +132,14 @@ TEST(references_that_lead_nowhere)
 	LIE(thread, THREAD, 0, xsave.at, 4, "threads[0].xsave");
 	LIE(fd, FD, 0, file, 10, "fds[0].file");
 	LIE(file, FILE, 1, channel, 1, "files[1].channel");
+	do { /* a name that has no end */
+		SAMPLE s = make();
+		struct lr_err err = {0};
+		REQUIRE(s.bytes);
+		memset(ENTRY(s, endpoint, ENDPOINT, 0)->congestion, 'x', LR_SEED_NAME);
+		CHECK_INT(reopen(&s, &err), -EPROTO);
+		CHECK_HAS(err.msg, "endpoints[0].congestion");
+	} while (0);
 }
 
 TEST(trees_that_are_none)
@@ -224,6 +232,9 @@ TEST(endpoints_that_cannot_be)
 	LIE(endpoint, ENDPOINT, 0, set, 1U << LR_SEED_V6ONLY, "garbled");
 	LIE(endpoint, ENDPOINT, 0, set, 1U << LR_SEED_PASSCRED, "garbled");
 	LIE(endpoint, ENDPOINT, 0, options[LR_SEED_REUSEADDR], -1, "garbled");
+	LIE(endpoint, ENDPOINT, 0, congestion[1], '\n', "garbled");
+	LIE(endpoint, ENDPOINT, 0, congestion[0], ' ', "garbled");
+	LIE(endpoint, ENDPOINT, 0, congestion[3], (char)0xe9, "garbled");
 	LIE(file, FILE, 4, args[0], 1, "not of the next endpoint");
 	LIE(file, FILE, 4, args[0], UINT64_MAX, "not of the next endpoint");
 	LIE(file, FILE, 3, kind, LR_SEED_ENDPOINT_FILE, "not of the next endpoint");
@@ -243,6 +254,7 @@ TEST(endpoints_with_files_that_cannot_be)
 	    "an address that is none");
 	LIE(endpoint, ENDPOINT, 1, mode, 01000, "an address that is none");
 	LIE(endpoint, ENDPOINT, 1, set, 1U << LR_SEED_REUSEADDR, "garbled");
+	LIE(endpoint, ENDPOINT, 1, congestion[0], 'x', "garbled");
 	lie_of_address(1, 0, AF_INET);
 	/* A name of the network namespace has no directory. */
 	lie_of_address(1, 2, 0);
@@ -263,6 +275,8 @@ TEST(closed_connections_lead_nowhere)
 	e->address.length = 0;
 	CHECK_INT(reopen(&s, &err), -EPROTO);
 	e->backlog = 0;
+	CHECK_INT(reopen(&s, &err), -EPROTO);
+	memset(e->congestion, 0, sizeof(e->congestion));
 	CHECK_INT(reopen(&s, &err), 0);
 	e->dir = lr_seed_tmpfs(&s.seed, 0)->path;
 	CHECK_INT(reopen(&s, &err), -EPROTO);
