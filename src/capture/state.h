@@ -158,6 +158,7 @@ struct cap_terminal {
 	bool is;
 	uint64_t device, inode;
 	dev_t number; /* as processes name it */
+	int unread;   /* bytes */
 	struct lr_seed_terminal seed;
 };
 

@@ -2,8 +2,10 @@
 /*
  * capture: the container's terminal: the pseudo-terminal that the runtime made, and bound on
  * /dev/console. Its master is a manager's, and that of a child will be another's, so what a seed has
- * of it is how it is set, whose it is, and who has it open. What waits in it to be read is not told
- * by the kernel without taking it.
+ * of it is how it is set, whose it is, and who has it open. What was typed and is not read yet stays
+ * the container's own, as what waits in its standard input would: the kernel does not show it to who
+ * does not take it, and who typed it sits here. So does what ^S holds: programs wait in write(2), and
+ * a child's begin that call again, at a terminal that nobody has stopped.
  */
 #define LR_ROOM "capture"
 #include "src/sys/terminal.h"
@@ -20,6 +22,7 @@
 #include <unistd.h>
 
 #include "src/base/fd.h"
+#include "src/base/log.h"
 #include "src/base/str.h"
 #include "src/capture/files.h"
 #include "src/capture/state.h"
@@ -57,13 +60,17 @@ static int open_console(struct cap *c, int *ret, struct stat *st, struct lr_err 
 	return 0;
 }
 
-static int read_modes(struct lr_seed_terminal *t, int fd, uint8_t *line)
+static int read_modes(struct cap_terminal *own, int fd, uint8_t *line)
 {
+	struct lr_seed_terminal *t = &own->seed;
 	struct lr_termios2 m;
 	struct winsize size;
+	int exclusive = 0;
 
-	if (ioctl(fd, LR_TCGETS2, &m) < 0 || ioctl(fd, TIOCGWINSZ, &size) < 0)
+	if (ioctl(fd, LR_TCGETS2, &m) < 0 || ioctl(fd, TIOCGWINSZ, &size) < 0 ||
+	    ioctl(fd, TIOCGEXCL, &exclusive) < 0 || ioctl(fd, TIOCINQ, &own->unread) < 0)
 		return -errno;
+	t->flags = exclusive ? LR_SEED_EXCLUSIVE : 0;
 	t->iflag = m.iflag;
 	t->oflag = m.oflag;
 	t->cflag = m.cflag;
@@ -95,14 +102,14 @@ int cap_terminal_look(struct cap *c, struct lr_err *err)
 	}
 	/* When nobody else has it open, who reads the master hears that it is closed once more. */
 	LR_CLEANUP_FD int fd = cap_open_again(console, O_RDWR | O_NOCTTY | O_NONBLOCK);
-	r = fd < 0 ? -errno : read_modes(&t->seed, fd, &line);
+	r = fd < 0 ? -errno : read_modes(t, fd, &line);
 	if (r < 0) {
 		cap_refuse(c, c->p, "the container's terminal is gone: %s", lr_strerror(-r));
 		return 0;
 	}
 	if (line)
 		cap_refuse(c, c->p, "line discipline %u of the container's terminal", line);
-	t->seed.flags = c->opts->relayed ? LR_SEED_RELAYED : 0;
+	t->seed.flags |= c->opts->relayed ? LR_SEED_RELAYED : 0;
 	t->device = st.st_dev;
 	t->inode = st.st_ino;
 	t->number = st.st_rdev;
@@ -226,6 +233,12 @@ int cap_terminal_find(struct cap *c, struct lr_err *err)
 
 void cap_terminal_put(const struct cap *c, struct lr_seed_writer *w)
 {
-	if (c->terminal.is)
-		lr_seed_add(w, LR_SEED_TERMINAL, &c->terminal.seed);
+	if (!c->terminal.is)
+		return;
+	lr_seed_add(w, LR_SEED_TERMINAL, &c->terminal.seed);
+	if (c->terminal.unread > 0)
+		lr_warn("%d bytes that were typed, and that nobody has read yet, stay the "
+			"container's own: "
+			"no child gets them",
+			c->terminal.unread);
 }

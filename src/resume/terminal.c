@@ -61,6 +61,9 @@ int resume_set_terminal(struct lr_resume *r, struct lr_err *err)
 	if (ioctl(r->terminal, TIOCGWINSZ, &r->size) < 0 ||
 	    ioctl(r->terminal, LR_TCSETS2, &m) < 0 || ioctl(r->terminal, TIOCSWINSZ, &size) < 0)
 		return lr_fail(err, errno, "set the terminal as the seed's was");
+	/* All files of all processes are open by now. */
+	if (t->flags & LR_SEED_EXCLUSIVE && ioctl(r->terminal, TIOCEXCL) < 0)
+		return lr_fail(err, errno, "keep others from the terminal, as the seed did");
 	r->resize =
 		(r->size.ws_row || r->size.ws_col) && memcmp(&r->size, &size, sizeof(size)) != 0;
 	return 0;

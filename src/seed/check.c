@@ -276,7 +276,7 @@ static int check_terminal(const struct lr_seed *s, uint32_t i, struct lr_err *er
 		return BAD("terminal", i, "is one more than a container has");
 	if (t->session ? !leads_a_session(s, t->session) : t->foreground)
 		return BAD("terminal", i, "is of no session");
-	if (t->flags & ~LR_SEED_RELAYED || t->foreground >= LR_SEED_PIDS ||
+	if (t->flags & ~(LR_SEED_RELAYED | LR_SEED_EXCLUSIVE) || t->foreground >= LR_SEED_PIDS ||
 	    (t->rows | t->columns | t->width | t->height) > UINT16_MAX)
 		return BAD("terminal", i, "is garbled");
 	return 0;

@@ -354,7 +354,8 @@ struct lr_seed_changed {
 	uint32_t path, zero;
 };
 
-#define LR_SEED_RELAYED 1U /* it ends lines with a newline alone, by who made it */
+#define LR_SEED_RELAYED   1U /* it ends lines with a newline alone, by who made it */
+#define LR_SEED_EXCLUSIVE 2U /* nobody else opens it (TIOCEXCL) */
 
 /* The container's own; a seed has one at the most. */
 struct lr_seed_terminal {

@@ -347,3 +347,102 @@ TELLS='trap "stty size; stty -a | grep -o .onlcr" WINCH; echo ready; while :; do
 		new_id
 	done
 }
+
+@test "terminal: what was typed and is not read yet stays the parent's, and that is said" {
+	sh_cfg 'echo there; while [ ! -e /go ]; do sleep 0.05; done; while read -r l; do echo "got <$l>"; done'
+	manager one
+	start one
+	shows one there
+	keys one 'first\nsec'
+	shows one sec # it is echoed, so it is there
+	seed "$ID"
+	assert_match "$(cat "$ERR")" '6 bytes that were typed, .* stay the container.s own'
+	new_id CHILD
+	manager two
+	grow "$CHILD" two
+	touch "$R/go"
+	keys two 'other\n'
+	shows two 'got <other>'
+	keys one 'ond\n'
+	shows one 'got <second>'
+	assert_has "$(cat one.shown)" 'got <first>'
+	assert_hasnt "$(cat two.shown)" first
+	assert_hasnt "$(cat two.shown)" sec
+	# With nothing to read, nothing is said.
+	rm -rf "$IMG"
+	seed "$ID"
+	assert_eq "$(cat "$ERR")" ""
+}
+
+# Its shell is in write(2), to descriptor 1.
+waits_to_write() { # ID
+	case $(cut -d ' ' -f 1,2 "/proc/$(pid_of "$1")/syscall") in
+	"1 0x1") ;;
+	*) return 1 ;;
+	esac
+}
+
+@test "terminal: what ^S holds is held in the parent alone: a child's comes whole" {
+	sh_cfg 'echo there; read -r go; echo begin; i=0; while [ $i -lt 9 ]; do i=$((i + 1)); echo "line $i"; done; echo end'
+	manager one
+	start one
+	shows one there
+	keys one '\023' # ^S
+	keys one 'go\n'
+	wait_until waits_to_write "$ID"
+	assert_hasnt "$(cat one.shown)" begin
+	seed "$ID"
+	new_id CHILD
+	manager two
+	grow "$CHILD" two
+	shows two '^end$'
+	assert_eq "$(tr -d '\r' <two.shown | grep -cE '^(begin|line [1-9]|end)$')" 11
+	wait_for_status stopped "$CHILD"
+	assert_hasnt "$(cat one.shown)" begin
+	keys one '\021' # ^Q
+	shows one '^end$'
+	assert_eq "$(tr -d '\r' <one.shown | grep -cE '^(begin|line [1-9]|end)$')" 11
+}
+
+@test "terminal: one that nobody else may open (TIOCEXCL) is so in a child" {
+	rm -rf "$R"
+	"$LR_LIB/mkpython" "$R" || skip "no python3 to copy"
+	cat >"$R/alone.py" <<-'END'
+		import errno, fcntl, os, termios, time
+		def opens():
+		    try:
+		        os.close(os.open("/dev/pts/0", os.O_RDWR | os.O_NOCTTY))
+		        return "opened"
+		    except OSError as e:
+		        return errno.errorcode[e.errno]
+		print("before:", opens(), flush=True)
+		fcntl.ioctl(0, termios.TIOCEXCL)
+		print("there:", opens(), flush=True)
+		while not os.path.exists("/go"):
+		    time.sleep(0.01)
+		print("now:", opens(), flush=True)
+		fcntl.ioctl(0, termios.TIOCNXCL)
+		print("then:", opens(), flush=True)
+		time.sleep(100)
+	END
+	cfg '.process.args = ["/usr/bin/python3", "/alone.py"]'
+	manager one
+	start one
+	shows one 'before: opened'
+	shows one 'there: EBUSY'
+	seed "$ID"
+	new_id CHILD
+	manager two
+	grow "$CHILD" two
+	touch "$R/go"
+	for name in one two; do
+		shows "$name" 'now: EBUSY'
+		shows "$name" 'then: opened'
+	done
+	rt delete --force "$CHILD"
+	# Of one that anybody may open nothing is left to the child's child.
+	rm "$R/go"
+	IMG=$IMG.2
+	seed "$ID"
+	assert_eq "$(rt seed inspect "$IMG" | jq -c '.terminal[0].flags')" '"0x0"'
+}

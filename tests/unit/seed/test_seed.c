@@ -383,7 +383,7 @@ TEST(terminals_that_cannot_be)
 	LIE(terminal, TERMINAL, 0, session, 8, "of no session"); /* it is dead */
 	LIE(process, PROCESS, 0, sid, 0, "of no session");
 	LIE(terminal, TERMINAL, 0, foreground, LR_SEED_PIDS, "garbled");
-	LIE(terminal, TERMINAL, 0, flags, 2, "garbled");
+	LIE(terminal, TERMINAL, 0, flags, 4, "garbled");
 	LIE(terminal, TERMINAL, 0, rows, 65536, "garbled");
 	LIE(terminal, TERMINAL, 0, height, 65536, "garbled");
 }
