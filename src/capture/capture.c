@@ -35,7 +35,8 @@ static int refused(const struct cap *c, struct lr_err *err)
 
 static int look_inside(struct cap *c, struct cap_process *p, const char *maps, struct lr_err *err)
 {
-	int r = cap_maps_read(c->a, p->pid, maps, &p->maps, err);
+	/* What is locked has to be told by the process itself. */
+	int r = cap_maps_read(c->a, p->pid, p->locks ? "smaps" : maps, &p->maps, err);
 
 	if (r < 0)
 		return r;
@@ -101,6 +102,9 @@ static int take_process(struct cap *c, struct cap_process *p, struct lr_err *err
 		r = lr_trace_check_free(&p->trace, p->threads[i].tid, err);
 	if (r >= 0)
 		r = cap_threads_take(c, p, err);
+	/* Who has its calls dispatched could not make ours. */
+	if (r >= 0)
+		r = refused(c, err);
 	return r < 0 ? r : cap_inside_take(c, p, err);
 }
 
@@ -319,6 +323,8 @@ static int look_once(const struct cap *begin, char **refusals, struct lr_err *er
 		r = cap_strangers_refuse(&seen, err);
 	if (r >= 0)
 		r = cap_spaces_refuse(&seen, err);
+	if (r >= 0)
+		r = cap_policy_refuse(&seen, err);
 	close_all(&seen);
 	if (r >= 0)
 		r = refused(&seen, err);

@@ -96,6 +96,7 @@ struct lr_capture {
 	bool terminal;      /* it has one of its own, which is bound on /dev/console */
 	bool relayed;       /* and whoever made that has it end lines with a newline alone */
 	bool own_ipc;       /* and so are queues of its ipc namespace */
+	bool own_policy;    /* its config.json says from which nodes its memory comes */
 	bool close_tcp; /* connections of TCP are closed in children; otherwise they are refused */
 	/* What the container began with; NULL: it does not matter. Other names are refused. */
 	const char *hostname, *domainname;

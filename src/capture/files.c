@@ -373,6 +373,7 @@ static struct cap_file *add_file(struct found *x)
 	x->f = f;
 	if (!is_standard(x)) {
 		look(x);
+		cap_owner_look(c, x->p, x->fd, x->st.st_mode, f);
 		return f;
 	}
 	/* What the new process gets: its own standard input, output and error. */

@@ -9,6 +9,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/mman.h>
 #include <sys/prctl.h>
 #include <sys/syscall.h>
 #include <sys/time.h>
@@ -27,6 +28,19 @@
 #endif
 #ifndef __WALL
 #define __WALL 0x40000000
+#endif
+/* Of <linux/prctl.h>, of kernels younger than some headers. */
+#ifndef PR_GET_IO_FLUSHER
+#define PR_GET_IO_FLUSHER 58
+#endif
+#ifndef PR_GET_MDWE
+#define PR_GET_MDWE 66
+#endif
+#ifndef PR_GET_MEMORY_MERGE
+#define PR_GET_MEMORY_MERGE 68
+#endif
+#ifndef MAP_FIXED_NOREPLACE
+#define MAP_FIXED_NOREPLACE 0x100000
 #endif
 
 /* The calls of one thread, and the buffer that they write to. */
@@ -57,7 +71,7 @@ static size_t answer(struct asking *q, struct lr_trace_call *call, unsigned arg,
 }
 
 /* All that a thread is asked by. */
-static const int asked_by[] = {SYS_brk,          SYS_getitimer,   SYS_prctl,
+static const int asked_by[] = {SYS_brk,          SYS_getitimer,   SYS_mincore,      SYS_prctl,
 			       SYS_rt_sigaction, SYS_sigaltstack, SYS_timer_gettime};
 
 static bool allows(const struct cap *c, const struct lr_capture_filter *f)
@@ -136,7 +150,8 @@ static int know_twin(struct cap_process *p, const struct lr_trace_call *fork, st
 /* ---- each thread ----------------------------------------------------------------------------- */
 
 struct of_thread {
-	struct lr_trace_call *alt, *tid, *death, *securebits;
+	struct lr_trace_call *alt, *tid, *death, *securebits, *mce, *flusher;
+	struct lr_trace_call *speculation[LR_SEED_SPECULATIONS];
 	size_t alt_at, tid_at, death_at;
 };
 
@@ -151,11 +166,25 @@ static struct of_thread ask_thread(struct asking *q)
 	t.death = ask(q, SYS_prctl, PR_GET_PDEATHSIG, 0, 0, 0);
 	t.death_at = answer(q, t.death, 1, 8);
 	t.securebits = ask(q, SYS_prctl, PR_GET_SECUREBITS, 0, 0, 0);
+	t.mce = ask(q, SYS_prctl, PR_MCE_KILL_GET, 0, 0, 0);
+	t.flusher = ask(q, SYS_prctl, PR_GET_IO_FLUSHER, 0, 0, 0);
+	for (unsigned i = 0; i < LR_SEED_SPECULATIONS; i++)
+		t.speculation[i] = ask(q, SYS_prctl, PR_GET_SPECULATION_CTRL, i, 0, 0);
 	return t;
 }
 
-static int read_thread(const struct asking *q, const struct of_thread *a, struct cap_thread *t,
-		       struct lr_err *err)
+/* What is as the machine has it is left to the child's. The third one counts the other way. */
+static uint32_t switched(unsigned which, int64_t says)
+{
+	const int64_t off = PR_SPEC_DISABLE | PR_SPEC_FORCE_DISABLE | PR_SPEC_DISABLE_NOEXEC;
+
+	if (says < 0 || !(says & PR_SPEC_PRCTL))
+		return 0;
+	return says & (which == 2 ? PR_SPEC_ENABLE : off) ? (uint32_t)says & 0xff : 0;
+}
+
+static int read_thread(struct cap *c, const struct cap_process *p, const struct asking *q,
+		       const struct of_thread *a, struct cap_thread *t, struct lr_err *err)
 {
 	stack_t alt;
 
@@ -170,6 +199,14 @@ static int read_thread(const struct asking *q, const struct of_thread *a, struct
 	memcpy(&t->seed.clear_tid, q->buffer + a->tid_at, 8);
 	memcpy(&t->seed.pdeathsig, q->buffer + a->death_at, 4);
 	t->cred.securebits = (uint32_t)a->securebits->ret;
+	t->seed.mce_kill = a->mce->ret == PR_MCE_KILL_EARLY  ? 2
+			   : a->mce->ret == PR_MCE_KILL_LATE ? 1
+							     : 0;
+	for (unsigned i = 0; i < LR_SEED_SPECULATIONS; i++)
+		t->seed.speculation |= switched(i, a->speculation[i]->ret) << (8 * i);
+	if (a->flusher->ret == 1)
+		cap_refuse(c, p, "thread %u serves a block device (PR_SET_IO_FLUSHER)",
+			   t->seed.tid);
 	return 0;
 }
 
@@ -177,7 +214,8 @@ static int read_thread(const struct asking *q, const struct of_thread *a, struct
 
 struct of_process {
 	struct lr_trace_call *brk, *dumpable, *subreaper, *timer[16];
-	size_t subreaper_at, itimer_at[3], timer_at[16], action_at[65];
+	struct lr_trace_call *thp, *merge, *mdwe, *map; /* map: NULL: nothing is locked */
+	size_t subreaper_at, itimer_at[3], timer_at[16], action_at[65], core_at;
 };
 
 /* struct sigaction as the kernel has it. */
@@ -185,12 +223,53 @@ struct kernel_action {
 	uint64_t handler, flags, restorer, mask;
 };
 
+/* Where a page is free. */
+static uint64_t hole(const struct cap_maps *m)
+{
+	uint64_t at = UINT64_C(1) << 28;
+
+	for (size_t i = 0; i < m->n; i++)
+		if (at < m->v[i].end && m->v[i].start < at + 2 * (uint64_t)LR_SEED_PAGE)
+			at = m->v[i].end + LR_SEED_PAGE;
+	return at;
+}
+
+/* No call tells of MCL_FUTURE. But a page that is mapped then is there at once; others when they are
+ * touched. */
+static void ask_locks(struct asking *q, const struct cap_process *p, struct of_process *a)
+{
+	const uint64_t at = hole(&p->maps);
+
+	a->map = ask(q, SYS_mmap, at, LR_SEED_PAGE, PROT_READ | PROT_WRITE,
+		     MAP_PRIVATE | MAP_ANONYMOUS | MAP_FIXED_NOREPLACE);
+	a->map->args[4] = UINT64_MAX;
+	a->core_at = answer(q, ask(q, SYS_mincore, at, LR_SEED_PAGE, 0, 0), 2, 8);
+	ask(q, SYS_munmap, at, LR_SEED_PAGE, 0, 0);
+}
+
+static void read_memory(const struct asking *q, const struct of_process *a, struct cap_process *p)
+{
+	const int64_t mdwe = a->mdwe->ret < 0 ? 0 : a->mdwe->ret;
+
+	p->mm.thp_disable = a->thp->ret > 0 ? (uint32_t)a->thp->ret : 0;
+	p->mm.flags = (a->merge->ret == 1 ? LR_SEED_MERGES : 0) | (mdwe & 1 ? LR_SEED_MDWE : 0) |
+		      (mdwe & 2 ? LR_SEED_MDWE_NO_INHERIT : 0);
+	/* It may be that there is no room for another one. */
+	if (a->map && (a->map->ret == -EAGAIN || q->buffer[a->core_at] & 1))
+		p->mm.flags |= LR_SEED_LOCKS;
+}
+
 static void ask_process(struct asking *q, const struct cap_process *p, struct of_process *a)
 {
 	a->brk = ask(q, SYS_brk, 0, 0, 0, 0);
 	a->dumpable = ask(q, SYS_prctl, PR_GET_DUMPABLE, 0, 0, 0);
 	a->subreaper = ask(q, SYS_prctl, PR_GET_CHILD_SUBREAPER, 0, 0, 0);
 	a->subreaper_at = answer(q, a->subreaper, 1, 8);
+	a->thp = ask(q, SYS_prctl, PR_GET_THP_DISABLE, 0, 0, 0);
+	a->merge = ask(q, SYS_prctl, PR_GET_MEMORY_MERGE, 0, 0, 0);
+	a->mdwe = ask(q, SYS_prctl, PR_GET_MDWE, 0, 0, 0);
+	if (p->locks)
+		ask_locks(q, p, a);
 	for (unsigned i = 0; i < 3; i++)
 		a->itimer_at[i] =
 			answer(q, ask(q, SYS_getitimer, i, 0, 0, 0), 1, sizeof(struct itimerval));
@@ -263,13 +342,14 @@ static int ask_leader(struct cap *c, struct cap_process *p, struct lr_err *err)
 	if (r >= 0)
 		r = know_twin(p, fork, err);
 	if (r >= 0)
-		r = read_thread(&q, &t, &p->threads[0], err);
+		r = read_thread(c, p, &q, &t, &p->threads[0], err);
 	if (r < 0)
 		return r;
 	p->mm.brk = (uint64_t)a.brk->ret;
 	p->seed.dumpable = (uint32_t)a.dumpable->ret;
 	memcpy(&p->seed.subreaper, q.buffer + a.subreaper_at, 4);
 	read_timers(&q, &a, p);
+	read_memory(&q, &a, p);
 	return read_actions(c, &q, &a, p, err);
 }
 
@@ -287,7 +367,7 @@ int cap_inside_take(struct cap *c, struct cap_process *p, struct lr_err *err)
 		struct of_thread t = ask_thread(&q);
 		r = call(c, p, &p->threads[i], &q, q.n, err);
 		if (r >= 0)
-			r = read_thread(&q, &t, &p->threads[i], err);
+			r = read_thread(c, p, &q, &t, &p->threads[i], err);
 	}
 	return r < 0 ? r : ask_leader(c, p, err);
 }

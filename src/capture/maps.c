@@ -28,6 +28,7 @@ static const struct {
 	{"nh", LR_SEED_NOHUGEPAGE, NULL},
 	{"sl", LR_SEED_SEALED, NULL},
 	{"lo", LR_SEED_LOCKED, NULL},
+	{"lf", LR_SEED_LOCKONFAULT, NULL}, /* Linux 6.8 */
 	{"io", 0, "memory of a device"},
 	{"pf", 0, "memory of a device"},
 	{"ht", 0, "huge pages of hugetlbfs"},
@@ -40,6 +41,7 @@ static const struct {
 
 static void apply_flags(struct cap_vma *v, const char *text)
 {
+	v->may_write = lr_has_word(text, "mw");
 	for (size_t i = 0; i < LR_ARRAY_SIZE(vm_flags); i++) {
 		if (!lr_has_word(text, vm_flags[i].flag))
 			continue;
@@ -152,6 +154,9 @@ void cap_maps_refuse(struct cap *c, const struct cap_process *p)
 			why = "a ring of io_setup(2)";
 		if (!why && lr_streq(v->name, CAP_SECRET))
 			why = "secret memory";
+		/* Its breakpoints are in pages that would be taken for the program's own. */
+		if (!why && lr_has_prefix(v->name, "[uprobes"))
+			why = "a uprobe that somebody has set";
 		if (!why && v->inode && lr_has_suffix(v->name, " (deleted)") &&
 		    !cap_is_shared_memory(c, v) && !cap_tmpfs_has(c, makedev(v->major, v->minor)))
 			why = "a deleted file that is mapped";

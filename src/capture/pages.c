@@ -174,7 +174,9 @@ static int match(struct cap *c, struct cap_process *p, struct lr_err *err)
 		if (k == twin.n || twin.v[k].start > v->start)
 			continue;
 		p->inherited[i] = true;
-		v->flags = twin.v[k].flags;
+		/* A fork has none of its parent's locks. */
+		v->flags = twin.v[k].flags | (v->flags & (LR_SEED_LOCKED | LR_SEED_LOCKONFAULT));
+		v->may_write = twin.v[k].may_write;
 	}
 	return 0;
 }

@@ -21,6 +21,7 @@
 #ifndef KCMP_VM
 #define KCMP_VM    1
 #define KCMP_FILES 2
+#define KCMP_FS    3
 #endif
 
 /* Most of them are small, and there may be one for each of a million descriptors. */
@@ -276,6 +277,9 @@ static void refuse_relations(struct cap *c, const struct cap_process *p)
 			continue;
 		refuse_shared(c, p, q, KCMP_VM, "memory");
 		refuse_shared(c, p, q, KCMP_FILES, "descriptors");
+		/* As few do that, it is not asked while all wait for us. */
+		if (!p->threads[0].held)
+			refuse_shared(c, p, q, KCMP_FS, "a working directory");
 	}
 }
 
@@ -294,7 +298,7 @@ int cap_proc_look(struct cap *c, struct cap_process *p, struct lr_err *err)
 	p->seed.pgid = innermost(text, "NSpgid");
 	p->seed.sid = innermost(text, "NSsid");
 	p->umask = (uint32_t)number(text, "Umask", 8);
-	p->thp_disable = field(text, "THP_enabled") && !number(text, "THP_enabled", 10);
+	p->locks = number(text, "VmLck", 10) > 0;
 	p->caught = number(text, "SigCgt", 16) | number(text, "SigIgn", 16);
 	/* A process's status is that of its leader. */
 	for (size_t i = 0; r >= 0 && i < p->n_threads; i++)

@@ -37,9 +37,9 @@ struct cap_thread {
 struct cap_vma {
 	uint64_t start, end, offset, inode;
 	uint32_t major, minor;
-	uint32_t prot, flags; /* flags: LR_SEED_GROWSDOWN and so on */
-	bool shared;
-	char *name; /* as /proc/PID/maps has it */
+	uint32_t prot, flags;   /* flags: LR_SEED_GROWSDOWN and so on */
+	bool shared, may_write; /* may_write: or may become so ("mw") */
+	char *name;             /* as /proc/PID/maps has it */
 	char *refused;
 };
 
@@ -66,6 +66,7 @@ struct cap_file {
 	struct cap_endpoint *endpoint; /* of a socket that is of no pair */
 	bool deleted;
 	uint64_t size; /* of one that is deleted, as it was counted */
+	pid_t owner;   /* as we see it; seed.owner_kind says what it is */
 };
 
 struct cap_watch {
@@ -109,11 +110,12 @@ struct cap_process {
 	uint32_t umask;
 	void *auxv;
 	size_t auxv_size;
-	pid_t twin, twin_inside;      /* as we see it, and as the process does */
-	int mem;                      /* the twin's, as a file; or LR_NOFD */
-	bool twin_lost;               /* there may be one that we don't know */
-	int pidfd;                    /* of a process with a twin; else LR_NOFD */
-	uint64_t thp_disable, caught; /* caught: or ignored; signal n: bit n - 1 */
+	pid_t twin, twin_inside; /* as we see it, and as the process does */
+	int mem;                 /* the twin's, as a file; or LR_NOFD */
+	bool twin_lost;          /* there may be one that we don't know */
+	int pidfd;               /* of a process with a twin; else LR_NOFD */
+	uint64_t caught;         /* or ignored; signal n: bit n - 1 */
+	bool locks;              /* some of its memory is locked (mlock(2)) */
 	struct lr_seed_run *runs;
 	size_t n_runs;
 	bool *inherited; /* of maps.v: the twin has it */
@@ -231,6 +233,8 @@ int cap_strangers_hold(struct cap *c, struct lr_err *err);
 void cap_strangers_let_go(struct cap *c);
 /* spaces.c: names and queues of the container's own namespaces. Before it is held. */
 int cap_spaces_refuse(struct cap *c, struct lr_err *err);
+/* policy.c: from which nodes their memory comes. Before they are held. */
+int cap_policy_refuse(struct cap *c, struct lr_err *err);
 uint64_t cap_ticks(void); /* since boot, as /proc has them */
 
 /* maps.c. file: "smaps", or "maps", which is fast and knows no flags. */
@@ -295,6 +299,10 @@ void cap_terminal_put(const struct cap *c, struct lr_seed_writer *w);
 
 /* files.c, channels.c, objects.c */
 int cap_files_look(struct cap *c, struct cap_process *p, struct lr_err *err);
+/* owners.c: who gets the signals of a descriptor; as its namespace knows it. */
+void cap_owner_look(struct cap *c, const struct cap_process *p, int fd, mode_t mode,
+		    struct cap_file *f);
+uint32_t cap_owner_inside(const struct cap *c, const struct cap_file *f);
 int cap_channels_find(struct cap *c, struct lr_err *err);
 /* pidfds.c: whose they are, as the seed knows them. */
 void cap_pidfds_find(struct cap *c);

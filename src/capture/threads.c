@@ -3,6 +3,7 @@
 #define LR_ROOM "capture"
 #include <elf.h>
 #include <errno.h>
+#include <sched.h>
 #include <signal.h>
 #include <stddef.h>
 #include <stdio.h>
@@ -22,6 +23,9 @@
 #ifndef NT_X86_XSTATE
 #define NT_X86_XSTATE 0x202
 #endif
+#define GET_DISPATCH      0x4211 /* PTRACE_GET_SYSCALL_USER_DISPATCH_CONFIG, Linux 6.4 */
+#define SCHED_IS_DEADLINE 6
+#define UTIL_MOST         1024
 
 /* ---- registers ------------------------------------------------------------------------------- */
 
@@ -145,7 +149,47 @@ static int take_pending(struct cap *c, pid_t tid, uint32_t flags, struct lr_seed
 
 /* ---- the rest -------------------------------------------------------------------------------- */
 
-static int take_scheduling(struct cap *c, struct cap_thread *t, struct lr_err *err)
+/* struct ptrace_sud_config of <linux/ptrace.h>. */
+struct dispatch {
+	uint64_t mode, selector, offset, length;
+};
+
+/* What ptrace(2) tells, and cannot be carried. */
+static void refuse_traced(struct cap *c, const struct cap_process *p, const struct cap_thread *t)
+{
+	struct dispatch d = {0};
+
+	/* An older kernel does not tell. */
+	if (ptrace(GET_DISPATCH, t->tid, sizeof(d), &d) == 0 && d.mode)
+		cap_refuse(c, p,
+			   "thread %u has its system calls dispatched "
+			   "(PR_SET_SYSCALL_USER_DISPATCH)",
+			   t->seed.tid);
+	errno = 0;
+	const long control = ptrace(PTRACE_PEEKUSER, t->tid,
+				    offsetof(struct user, u_debugreg) + 7 * sizeof(long), NULL);
+	/* The two bits of each of the four that make it count. */
+	if (!errno && control & 0xff)
+		cap_refuse(c, p, "thread %u has breakpoints in its debug registers", t->seed.tid);
+}
+
+static void refuse_scheduling(struct cap *c, const struct cap_process *p,
+			      const struct cap_thread *t, const struct lr_sched_attr *a)
+{
+	const bool clamped =
+		(a->util_min && a->util_min != UTIL_MOST) ||
+		(a->util_max && a->util_max != UTIL_MOST) ||
+		(a->util_min == UTIL_MOST && a->policy != SCHED_FIFO && a->policy != SCHED_RR);
+
+	if (a->policy == SCHED_IS_DEADLINE)
+		cap_refuse(c, p, "thread %u is scheduled by deadlines", t->seed.tid);
+	if (clamped)
+		cap_refuse(c, p, "thread %u has a utilization clamp (sched_setattr(2))",
+			   t->seed.tid);
+}
+
+static int take_scheduling(struct cap *c, const struct cap_process *p, struct cap_thread *t,
+			   struct lr_err *err)
 {
 	struct lr_sched_attr a = {0};
 	char path[40], *text;
@@ -153,6 +197,7 @@ static int take_scheduling(struct cap *c, struct cap_thread *t, struct lr_err *e
 
 	if (syscall(SYS_sched_getattr, t->tid, &a, sizeof(a), 0) < 0)
 		return lr_fail(err, errno, "read the scheduling of thread %d", t->tid);
+	refuse_scheduling(c, p, t, &a);
 	t->seed.policy = a.policy;
 	t->seed.priority = a.priority;
 	t->seed.nice = a.nice;
@@ -185,7 +230,8 @@ static int take_thread(struct cap *c, struct cap_process *p, struct cap_thread *
 		return lr_fail(err, errno, "read the robust list of thread %d", t->tid);
 	t->seed.robust_list = (uintptr_t)head;
 	t->seed.robust_size = len;
-	return take_scheduling(c, t, err);
+	refuse_traced(c, p, t);
+	return take_scheduling(c, p, t, err);
 }
 
 int cap_threads_take(struct cap *c, struct cap_process *p, struct lr_err *err)

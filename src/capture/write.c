@@ -6,6 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/auxv.h>
+#include <sys/mman.h>
 #include <sys/random.h>
 #include <sys/stat.h>
 #include <sys/sysmacros.h>
@@ -243,6 +244,13 @@ static int put_vma(struct writing *x, const struct cap_process *p, const struct 
 	} else if (lr_has_prefix(v->name, "[vvar")) {
 		s.kind = LR_SEED_VVAR;
 	} else if (o) {
+		/* A mapping is writable by when it was made; nobody could make it again. */
+		if (v->shared && v->may_write && !(v->prot & PROT_WRITE) &&
+		    o->seed.seals & LR_SEED_SEAL_FUTURE_WRITE)
+			return lr_refuse(x->err, ENOTSUP,
+					 "shared memory of process %d that is sealed "
+					 "(F_SEAL_FUTURE_WRITE), and may become writable at %llx",
+					 p->pid, (unsigned long long)v->start);
 		s.kind = v->shared ? LR_SEED_SHARES : LR_SEED_COPY;
 		s.object = (uint32_t)(o - x->c->objects);
 		s.offset = v->offset;
@@ -263,7 +271,6 @@ static int put_mm(struct writing *x, struct cap_process *p)
 {
 	p->mm.auxv = lr_seed_add_bytes(x->w, p->auxv, p->auxv_size & ~(size_t)15);
 	p->mm.exe = lr_seed_add_text(x->w, p->exe);
-	p->mm.thp_disable = (uint32_t)p->thp_disable;
 	p->mm.vmas.first = lr_seed_next(x->w, LR_SEED_VMA);
 	for (size_t i = 0; i < p->maps.n; i++) {
 		int r = p->inherited[i] ? put_vma(x, p, &p->maps.v[i]) : 0;
@@ -314,6 +321,9 @@ static int put_file(struct writing *x, struct cap_file *f)
 				       ? cap_object_of(x->c, f->device, f->inode)
 				       : NULL;
 
+	f->seed.owner = cap_owner_inside(x->c, f);
+	if (!f->seed.owner)
+		f->seed.owner_kind = LR_SEED_NOBODY;
 	f->seed.object = o ? (uint32_t)(o - x->c->objects) : LR_SEED_NONE;
 	if (f->seed.kind == LR_SEED_REGULAR)
 		f->seed.path = lr_seed_add_text(x->w, f->path);

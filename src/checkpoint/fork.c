@@ -247,6 +247,7 @@ static int checkpoint(const struct lr_checkpoint_job *job, struct lr_arena *a, s
 			    .terminal = job->config->process->terminal,
 			    .relayed = job->relayed,
 			    .own_ipc = lr_checkpoint_own(job->config, "ipc"),
+			    .own_policy = job->config->linux_ && job->config->linux_->memory_policy,
 			    .hostname = own_names ? job->config->hostname : NULL,
 			    .domainname = own_names ? job->config->domainname : NULL,
 			    .known_filter = job->config->linux_ && job->config->linux_->seccomp,

@@ -6,6 +6,7 @@
 #include <errno.h>
 #include <linux/capability.h>
 #include <linux/seccomp.h>
+#include <linux/securebits.h>
 #include <signal.h>
 #include <sys/prctl.h>
 #include <sys/socket.h>
@@ -71,7 +72,7 @@ static void set_ids(struct confining *x, const struct lr_seed_cred *c)
 	    lr_resume_data(x->ops, groups, c->groups.length), 0);
 	add(x, SYS_setresgid, c->gids[0], c->gids[1], c->gids[2]);
 	add(x, SYS_setresuid, c->uids[0], c->uids[1], c->uids[2]);
-	add(x, SYS_prctl, PR_SET_KEEPCAPS, 0, 0);
+	add(x, SYS_prctl, PR_SET_KEEPCAPS, (c->securebits & SECBIT_KEEP_CAPS) != 0, 0);
 }
 
 static void set_caps(struct confining *x, const struct lr_seed_cred *c, uint64_t more)

@@ -3,6 +3,7 @@
 #define LR_ROOM "init"
 #include <errno.h>
 #include <linux/capability.h>
+#include <linux/securebits.h>
 #include <sched.h>
 #include <sys/stat.h>
 
@@ -140,9 +141,10 @@ static int check_thread(const struct lr_init_process *p, const struct lr_seed *s
 			  t->tid, name ? name : "a new capability", what);
 		return lr_err_at(err, "process.capabilities");
 	}
-	if (c->securebits || c->uids[1] != c->uids[3] || c->gids[1] != c->gids[3])
+	const uint32_t bits = c->securebits & ~(uint32_t)SECBIT_KEEP_CAPS;
+	if (bits || c->uids[1] != c->uids[3] || c->gids[1] != c->gids[3])
 		return lr_refuse(err, ENOTSUP, "thread %u of the seed has %s, which is not carried",
-				 t->tid, c->securebits ? "secure bits" : "other ids for files");
+				 t->tid, bits ? "secure bits" : "other ids for files");
 	return 0;
 }
 

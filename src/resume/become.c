@@ -107,13 +107,46 @@ static int set_fs(const struct lr_resume *r, const struct lr_seed_process *p, st
 	return 0;
 }
 
+/* Opened before it is the process's: what we open by a path is looked up in the container's root. */
+static int open_root(struct one *x, struct lr_err *err)
+{
+	const char *root = lr_seed_text(x->seed, lr_seed_fs(x->seed, x->p->fs)->root);
+	const char *cwd = lr_seed_text(x->seed, lr_seed_fs(x->seed, x->p->fs)->cwd);
+
+	x->root = x->cwd = LR_NOFD;
+	if (lr_streq(root, "/"))
+		return 0;
+	int fd = resume_open_path(root, O_PATH | O_DIRECTORY);
+	if (fd < 0)
+		return lr_fail(err, errno, "open %s, which is a process's root", root);
+	x->root = resume_keep(x->r, fd, err);
+	if (x->root < 0)
+		return x->root;
+	fd = resume_open_path(cwd, O_PATH | O_DIRECTORY);
+	if (fd < 0)
+		return lr_fail(err, errno, "open %s", cwd);
+	x->cwd = resume_keep(x->r, fd, err);
+	return x->cwd < 0 ? x->cwd : 0;
+}
+
+/* With no more rights than config.json's process could have, as it takes CAP_SYS_CHROOT. */
+static void plan_root(struct one *x, struct lr_resume_ops *ops)
+{
+	if (x->root < 0)
+		return;
+	image_op(ops, SYS_fchdir, 0, (uint64_t)x->root, 0, 0, 0, 0, 0);
+	image_op(ops, SYS_chroot, 0, image_put(&x->image, ".", sizeof(".")), 0, 0, 0, 0, 0);
+	image_op(ops, SYS_fchdir, 0, (uint64_t)x->cwd, 0, 0, 0, 0, 0);
+}
+
 /* ---- the exchange ---------------------------------------------------------------------------- */
 
 /* How much memory the lists need: each mapping some calls, each run two, each thread its own. */
 static uint64_t bound(const struct one *x)
 {
 	const struct lr_seed_process *p = x->p;
-	uint64_t ops = 512 + 8 * (uint64_t)x->mm->vmas.count + 2 * (uint64_t)x->mm->runs.count +
+	uint64_t ops = 512 + 10 * (uint64_t)x->mm->vmas.count + 2 * (uint64_t)x->mm->runs.count +
+		       2 * (uint64_t)p->fds.count + lr_seed_count(x->seed, LR_SEED_OBJECT) +
 		       2 * (uint64_t)p->actions.count + 4 * (uint64_t)p->timers.count +
 		       p->signals.count;
 	uint64_t bytes = sizeof(blob) + LEADER_STACK + 65536 + ops * 2 * sizeof(struct blob_op) +
@@ -158,6 +191,7 @@ static int plan(struct one *x, uint64_t *list, uint64_t *stack, struct lr_err *e
 	image_put(&x->image, blob, sizeof(blob));
 	x->head = image_put(&x->image, &head, sizeof(head));
 	*stack = image_room(&x->image, LEADER_STACK, 16, NULL) + LEADER_STACK;
+	plan_root(x, &ops);
 	int r = plan_memory(x, &ops, err);
 	if (r >= 0)
 		r = plan_threads(x, &ops, err);
@@ -195,6 +229,8 @@ static int become(struct lr_resume *r, uint32_t index, struct lr_err *err)
 	if (rc >= 0)
 		rc = set_fs(r, x.p, err);
 	if (rc >= 0)
+		rc = open_root(&x, err);
+	if (rc >= 0)
 		rc = resume_take_fds(r, x.p, err);
 	if (rc >= 0)
 		rc = lay_out(&x, err);
@@ -214,7 +250,9 @@ int lr_resume_become(struct lr_resume *r, struct lr_err *err)
 	if (getpid() != (pid_t)p->pid)
 		return lr_refuse(err, EINVAL, "this is process %d, and the seed's is %u", getpid(),
 				 p->pid);
-	int rc = become(r, 0, err);
+	int rc = resume_open_gate(r, err);
+	if (rc >= 0)
+		rc = become(r, 0, err);
 	tell_failure(r, 0, err);
 	return rc;
 }

@@ -11,6 +11,7 @@
 #include <sys/inotify.h>
 #include <sys/ioctl.h>
 #include <sys/socket.h>
+#include <sys/stat.h>
 #include <sys/syscall.h>
 #include <sys/timerfd.h>
 #include <unistd.h>
@@ -20,11 +21,24 @@
 #include "src/resume/resuming.h"
 #include "src/sys/syscalls.h"
 
+#ifndef F_SETSIG
+#define F_SETSIG 10
+#endif
 #ifndef TFD_IOC_SET_TICKS
 #define TFD_IOC_SET_TICKS _IOW('T', 0, uint64_t)
 #endif
 
 typedef int open_kind(struct lr_resume *r, const struct lr_seed_file *f, struct lr_err *err);
+
+/* Where a directory of ext4 is first read at its end, nothing is found at its beginning later. */
+static void begin_directory(int fd)
+{
+	char names[4096];
+	struct stat st;
+
+	if (fstat(fd, &st) == 0 && S_ISDIR(st.st_mode))
+		(void)syscall(SYS_getdents64, fd, names, sizeof(names));
+}
 
 static int open_regular(struct lr_resume *r, const struct lr_seed_file *f, struct lr_err *err)
 {
@@ -39,6 +53,8 @@ static int open_regular(struct lr_resume *r, const struct lr_seed_file *f, struc
 		int rc = lr_fail(err, errno, "open %s, which the seed had open", path);
 		return lr_seed_count(r->seed, LR_SEED_CHANGED) ? resume_hint_changed(r, err) : rc;
 	}
+	if (!(f->flags & O_PATH) && f->pos)
+		begin_directory(fd);
 	if (!(f->flags & O_PATH) && f->pos && lseek(fd, (off_t)f->pos, SEEK_SET) < 0) {
 		int rc = lr_fail(err, errno, "go to where the seed was in %s", path);
 		lr_close(fd);
@@ -126,18 +142,9 @@ static int open_inotify(struct lr_resume *r, const struct lr_seed_file *f, struc
 				"for a user");
 }
 
-/* An open file of its own, with its own place in it. An image may have files in /proc. */
-static int open_again(const struct lr_resume *r, int fd, uint32_t flags)
-{
-	char path[48];
-
-	snprintf(path, sizeof(path), "%sself/fd/%d", r->proc < 0 ? "/proc/" : "", fd);
-	return openat(r->proc, path, (int)flags | O_CLOEXEC);
-}
-
 static int open_memfd(struct lr_resume *r, const struct lr_seed_file *f, struct lr_err *err)
 {
-	int fd = open_again(r, r->objects[f->object], f->flags & O_ACCMODE);
+	int fd = resume_open_again(r, r->objects[f->object], f->flags & O_ACCMODE);
 	if (fd >= 0 && lseek(fd, (off_t)f->pos, SEEK_SET) < 0)
 		fd = lr_close(fd);
 	return fd < 0 ? lr_fail(err, errno, "open shared memory again") : fd;
@@ -145,9 +152,9 @@ static int open_memfd(struct lr_resume *r, const struct lr_seed_file *f, struct 
 
 static int open_terminal(struct lr_resume *r, const struct lr_seed_file *f, struct lr_err *err)
 {
-	int fd = open_again(r, r->terminal,
-			    f->flags & O_PATH ? O_PATH
-					      : (f->flags & O_ACCMODE) | O_NONBLOCK | O_NOCTTY);
+	int fd = resume_open_again(
+		r, r->terminal,
+		f->flags & O_PATH ? O_PATH : (f->flags & O_ACCMODE) | O_NONBLOCK | O_NOCTTY);
 
 	return fd < 0 ? lr_fail(err, errno, "open the container's terminal") : fd;
 }
@@ -260,8 +267,11 @@ static int open_one(struct lr_resume *r, uint32_t i, struct ends *ends, struct l
 	if (fd < 0)
 		return fd;
 	r->files[i] = resume_keep(r, fd, err);
-	if (r->files[i] >= 0 && f->kind != LR_SEED_STDIO && !(f->flags & O_PATH))
-		fcntl(r->files[i], F_SETFL, (int)f->flags & STATUS_FLAGS);
+	if (r->files[i] < 0 || f->kind == LR_SEED_STDIO || f->flags & O_PATH)
+		return r->files[i];
+	fcntl(r->files[i], F_SETFL, (int)f->flags & STATUS_FLAGS);
+	if (f->signal && fcntl(r->files[i], F_SETSIG, (int)f->signal) < 0)
+		return lr_fail(err, errno, "set the signal of a file");
 	return r->files[i];
 }
 

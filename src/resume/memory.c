@@ -21,6 +21,17 @@
 #define MADV_POPULATE_WRITE 23
 #endif
 
+#ifndef MLOCK_ONFAULT
+#define MLOCK_ONFAULT 1
+#endif
+/* Of <linux/prctl.h>, of kernels younger than some headers. */
+#ifndef PR_SET_MDWE
+#define PR_SET_MDWE 65
+#endif
+#ifndef PR_SET_MEMORY_MERGE
+#define PR_SET_MEMORY_MERGE 67
+#endif
+
 #define TOP UINT64_C(0x7ffffffff000)
 
 /* struct prctl_mm_map of <linux/prctl.h>, which musl's <sys/prctl.h> has, too. */
@@ -100,6 +111,15 @@ static bool is_special(const struct lr_seed_vma *v)
 	return v->kind == LR_SEED_VDSO || v->kind == LR_SEED_VVAR;
 }
 
+/* A mapping could be made writable if the descriptor that it is made by is. */
+static int object_fd(const struct one *x, const struct lr_seed_vma *v)
+{
+	const int readonly = x->r->readonly[v->object];
+	const bool writes = v->kind == LR_SEED_SHARES && v->prot & PROT_WRITE;
+
+	return readonly >= 0 && !writes ? readonly : x->r->objects[v->object];
+}
+
 static void map(const struct one *x, struct lr_resume_ops *ops, const struct lr_seed_vma *v,
 		bool filled)
 {
@@ -118,7 +138,7 @@ static void map(const struct one *x, struct lr_resume_ops *ops, const struct lr_
 	else if (v->backing != LR_SEED_NONE)
 		fd = x->r->backings[v->backing];
 	else
-		fd = x->r->objects[v->object];
+		fd = object_fd(x, v);
 	flags |= v->flags & LR_SEED_GROWSDOWN ? MAP_GROWSDOWN : 0U;
 	flags |= v->flags & LR_SEED_NORESERVE ? MAP_NORESERVE : 0U;
 	image_op(ops, SYS_mmap, BLOB_IS_FIRST, v->start, v->end - v->start,
@@ -206,8 +226,40 @@ static void set_layout(const struct one *x, struct lr_resume_ops *ops)
 	map.auxv = image_put(ops->image, lr_seed_data(x->seed, &m->auxv), m->auxv.length);
 	uint64_t at = image_put(ops->image, &map, sizeof(map));
 	image_op(ops, SYS_prctl, 0, PR_SET_MM, PR_SET_MM_MAP, at, sizeof(map), 0, 0);
+	/* The kernel's answer has its flags beside the bit that says so. */
 	if (m->thp_disable)
-		image_op(ops, SYS_prctl, 0, PR_SET_THP_DISABLE, 1, 0, 0, 0, 0);
+		image_op(ops, SYS_prctl, 0, PR_SET_THP_DISABLE, 1, m->thp_disable & ~1U, 0, 0, 0);
+	if (m->flags & LR_SEED_MERGES)
+		image_op(ops, SYS_prctl, 0, PR_SET_MEMORY_MERGE, 1, 0, 0, 0, 0);
+}
+
+/* What comes when it is touched is locked then: to lock all of it would fetch all of it, from a daemon
+ * that may not serve us yet. Else all of it is there already; that some of it can't be, as nobody may
+ * touch it, is no failure. */
+static void lock(struct one *x, struct lr_resume_ops *ops, const struct lr_seed_vma *v)
+{
+	const uint64_t size = v->end - v->start;
+
+	image_op(ops, SYS_mlock2, 0, v->start, size, MLOCK_ONFAULT, 0, 0, 0);
+	if (!(v->flags & LR_SEED_LOCKONFAULT) && !lazy_is(x, v) && !lazy_span(x, v))
+		image_op(ops, SYS_mlock, BLOB_MAY_FAIL, v->start, size, 0, 0, 0, 0);
+}
+
+void plan_locks(struct one *x, struct lr_resume_ops *ops)
+{
+	const uint32_t flags = x->mm->flags;
+
+	for (uint32_t i = 0; i < x->mm->vmas.count; i++) {
+		const struct lr_seed_vma *v = lr_seed_vma(x->seed, x->mm->vmas.first + i);
+		if (v->flags & LR_SEED_LOCKED && !is_special(v))
+			lock(x, ops, v);
+	}
+	if (flags & LR_SEED_LOCKS)
+		image_op(ops, SYS_mlockall, 0, MCL_FUTURE, 0, 0, 0, 0, 0);
+	/* Nothing is mapped any more. */
+	if (flags & LR_SEED_MDWE)
+		image_op(ops, SYS_prctl, 0, PR_SET_MDWE, flags & LR_SEED_MDWE_NO_INHERIT ? 3 : 1, 0,
+			 0, 0, 0);
 }
 
 int plan_memory(struct one *x, struct lr_resume_ops *ops, struct lr_err *err)

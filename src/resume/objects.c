@@ -3,6 +3,7 @@
  * still what they were. */
 #define LR_ROOM "resume"
 #include <errno.h>
+#include <fcntl.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
@@ -14,6 +15,9 @@
 #include "src/resume/resuming.h"
 #include "src/sys/syscalls.h"
 
+#ifndef F_ADD_SEALS
+#define F_ADD_SEALS 1033
+#endif
 #ifndef MFD_ALLOW_SEALING
 #define MFD_ALLOW_SEALING 2U
 #endif
@@ -121,7 +125,6 @@ static int open_object(struct lr_resume *r, uint32_t i, struct lr_err *err)
 	r->objects[i] = fd;
 	if (fd < 0)
 		return fd;
-	/* It gets none of its seals: mappings of it have yet to be made and filled. */
 	int rc = resume_fill_file(r, &o->runs, o->size, fd);
 	return rc < 0 ? lr_fail(err, -rc, "fill shared memory") : 0;
 }
@@ -157,4 +160,64 @@ int resume_own_objects(const struct lr_resume *r, struct lr_err *err)
 			rc = own(f, r->files[i]);
 	}
 	return rc < 0 ? lr_fail(err, -rc, "give shared memory its owner and mode") : 0;
+}
+
+/* ---- seals ----------------------------------------------------------------------------------- */
+
+bool resume_seals_late(const struct lr_resume *r, uint32_t object)
+{
+	const struct lr_seed_object *o = lr_seed_object(r->seed, object);
+
+	if (!(o->seals & LR_SEED_SEAL_FUTURE_WRITE) || o->kind != LR_SEED_MEMFD)
+		return false;
+	for (uint32_t i = 0; i < lr_seed_count(r->seed, LR_SEED_VMA); i++) {
+		const struct lr_seed_vma *v = lr_seed_vma(r->seed, i);
+		if (v->kind == LR_SEED_SHARES && v->object == object && v->prot & PROT_WRITE)
+			return true;
+	}
+	return false;
+}
+
+/* Where a file may be executed, the kernel takes that seal to mean all others that keep its contents. */
+static int take_execution(const struct lr_seed_object *o, int fd)
+{
+	const uint32_t kept = LR_SEED_SEAL_SHRINK | LR_SEED_SEAL_GROW | LR_SEED_SEAL_WRITE |
+			      LR_SEED_SEAL_FUTURE_WRITE;
+	struct stat st;
+
+	if (!(o->seals & LR_SEED_SEAL_EXEC) || (o->seals & kept) == kept)
+		return 0;
+	return fstat(fd, &st) < 0 || fchmod(fd, st.st_mode & 0666) < 0 ? -errno : 0;
+}
+
+/* What the seal forbids to be mapped for writing is mapped by a descriptor that can't be. */
+static int seal(struct lr_resume *r, uint32_t i, struct lr_err *err)
+{
+	const struct lr_seed_object *o = lr_seed_object(r->seed, i);
+	/* What was no memfd took no seals from anybody, and takes none here. */
+	const uint32_t seals = o->kind == LR_SEED_MEMFD ? o->seals : LR_SEED_SEAL_SEAL;
+
+	r->readonly[i] = LR_NOFD;
+	if (seals & (LR_SEED_SEAL_WRITE | LR_SEED_SEAL_FUTURE_WRITE)) {
+		int fd = resume_open_again(r, r->objects[i], O_RDONLY);
+		if (fd < 0)
+			return lr_fail(err, errno, "open shared memory again");
+		r->readonly[i] = resume_keep(r, fd, err);
+		if (r->readonly[i] < 0)
+			return r->readonly[i];
+	}
+	int rc = take_execution(o, r->objects[i]);
+	if (rc >= 0 && seals && !resume_seals_late(r, i) &&
+	    fcntl(r->objects[i], F_ADD_SEALS, (int)seals) < 0)
+		rc = -errno;
+	return rc < 0 ? lr_fail(err, -rc, "seal shared memory") : 0;
+}
+
+int resume_seal_objects(struct lr_resume *r, struct lr_err *err)
+{
+	int rc = 0;
+
+	for (uint32_t i = 0; rc >= 0 && i < lr_seed_count(r->seed, LR_SEED_OBJECT); i++)
+		rc = seal(r, i, err);
+	return rc;
 }

@@ -2,6 +2,7 @@
 /* resume: everything is opened before anybody is born; see resume.h. */
 #define LR_ROOM "resume"
 #include <errno.h>
+#include <fcntl.h>
 #include <stdio.h>
 #include <string.h>
 #include <sys/resource.h>
@@ -37,6 +38,15 @@ int resume_open_path(const char *path, int flags)
 	return -1;
 }
 
+int resume_open_again(const struct lr_resume *r, int fd, uint32_t flags)
+{
+	char path[48];
+
+	/* An image may have files in /proc. */
+	snprintf(path, sizeof(path), "%sself/fd/%d", r->proc < 0 ? "/proc/" : "", fd);
+	return openat(r->proc, path, (int)flags | O_CLOEXEC);
+}
+
 int resume_hint_changed(const struct lr_resume *r, struct lr_err *err)
 {
 	const uint32_t n = lr_seed_count(r->seed, LR_SEED_CHANGED);
@@ -62,7 +72,8 @@ static int find_base(struct lr_resume *r, struct lr_err *err)
 {
 	const struct lr_seed *s = r->seed;
 	uint64_t ours = 64 + (uint64_t)lr_seed_count(s, LR_SEED_FILE) +
-			lr_seed_count(s, LR_SEED_OBJECT) + lr_seed_count(s, LR_SEED_BACKING) +
+			2 * (uint64_t)lr_seed_count(s, LR_SEED_OBJECT) +
+			lr_seed_count(s, LR_SEED_BACKING) + lr_seed_count(s, LR_SEED_FS) +
 			lr_seed_count(s, LR_SEED_MM);
 	struct rlimit64 l;
 
@@ -137,6 +148,10 @@ static int open_all(struct lr_resume *r, struct lr_err *err)
 		rc = r->opts.raise(r->opts.arg, err);
 	if (rc >= 0)
 		rc = resume_own_objects(r, err);
+	if (rc >= 0)
+		rc = resume_seal_objects(r, err);
+	if (rc >= 0)
+		rc = resume_find_setters(r, err);
 	return rc < 0 ? rc : resume_own_endpoints(r, err);
 }
 
@@ -148,12 +163,13 @@ int lr_resume_open(const struct lr_resume_opts *o, struct lr_arena *a, struct lr
 
 	if (!r)
 		return lr_fail(err, ENOMEM, "resume");
-	*r = (struct lr_resume){.opts = *o, .seed = s, .a = a};
+	*r = (struct lr_resume){.opts = *o, .seed = s, .a = a, .gate = {LR_NOFD, LR_NOFD}};
 	r->files = lr_new_n(a, lr_seed_count(s, LR_SEED_FILE) + 1, int);
 	r->objects = lr_new_n(a, lr_seed_count(s, LR_SEED_OBJECT) + 1, int);
+	r->readonly = lr_new_n(a, lr_seed_count(s, LR_SEED_OBJECT) + 1, int);
 	r->backings = lr_new_n(a, lr_seed_count(s, LR_SEED_BACKING) + 1, int);
 	r->exes = lr_new_n(a, lr_seed_count(s, LR_SEED_MM) + 1, int);
-	if (!r->files || !r->objects || !r->backings || !r->exes)
+	if (!r->files || !r->objects || !r->readonly || !r->backings || !r->exes)
 		return lr_fail(err, ENOMEM, "resume");
 	int rc = resume_check_host(s, err);
 	if (rc >= 0)

@@ -23,6 +23,10 @@ struct lr_resume {
 	struct winsize size;
 	uint64_t open_files[2]; /* the limit of them (soft, hard) that is not ours */
 	int *files, *objects, *backings, *exes;
+	int *readonly; /* of objects that nobody may write to, or not all; else LR_NOFD */
+	/* Who sets the owner of a file: an index of a process; LR_SEED_NONE: nobody. NULL: of none. */
+	uint32_t *setters;
+	int gate[2]; /* a pipe whose writing end is closed when all are made; LR_NOFD: nobody waits */
 	uint64_t *tmpfs; /* devices of those that were filled */
 	size_t n_tmpfs;
 	uint8_t *buffer; /* resume_fill_file's */
@@ -49,7 +53,8 @@ struct one {
 	struct image image;
 	uint64_t park, park_size; /* behind the image */
 	uint64_t head;
-	int uffd; /* LR_NOFD: pages are read into place */
+	int uffd;      /* LR_NOFD: pages are read into place */
+	int root, cwd; /* root: of its own (chroot(2)); else LR_NOFD */
 };
 
 /* host.c */
@@ -59,6 +64,8 @@ int resume_keep(struct lr_resume *r, int fd, struct lr_err *err); /* takes fd; i
 /* A file by the path that the kernel gave it, in which are no links: whoever has put one there since
  * must not have us open something else. Does not wait for what a FIFO would. -1 with errno. */
 int resume_open_path(const char *path, int flags);
+/* An open file of its own, with its own place in it. */
+int resume_open_again(const struct lr_resume *r, int fd, uint32_t flags);
 /* err is filled, by a file that is not what it was: says whether the container had changed it, and
  * others. Returns what lr_err_hint does. */
 int resume_hint_changed(const struct lr_resume *r, struct lr_err *err);
@@ -79,6 +86,10 @@ int resume_open_objects(struct lr_resume *r, struct lr_err *err);
 int resume_open_backings(struct lr_resume *r, struct lr_err *err);
 /* With all rights again, and when all is open: whose memory is that has a descriptor, and its mode. */
 int resume_own_objects(const struct lr_resume *r, struct lr_err *err);
+/* When all is open and has its owner: what nobody of the seed could change any more. */
+int resume_seal_objects(struct lr_resume *r, struct lr_err *err);
+/* Whether that can't be before all mappings are made. */
+bool resume_seals_late(const struct lr_resume *r, uint32_t object);
 /* A file of that size, empty so far, with these pages of the seed; 0 or -errno. */
 int resume_fill_file(struct lr_resume *r, const struct lr_seed_range *runs, uint64_t size, int fd);
 /* tmpfs.c */
@@ -98,6 +109,12 @@ int resume_own_terminal(const struct lr_resume *r, const struct lr_seed_process 
 			struct lr_err *err);
 int resume_front_group(const struct lr_resume *r, uint32_t index, struct lr_err *err);
 void plan_terminal(struct one *x, struct lr_resume_ops *ops);
+/* owners.c: before anybody is born. What of a process waits until all of the others are made, and the
+ * wait: seals, and who gets the signals of files. */
+int resume_find_setters(struct lr_resume *r, struct lr_err *err);
+/* By the first process: nobody else may have that pipe. */
+int resume_open_gate(struct lr_resume *r, struct lr_err *err);
+void plan_gate(struct one *x, struct lr_resume_ops *ops);
 /* layout.c */
 /* proc: a procfs, or LR_NOFD for /proc. */
 int own_memory_read(int proc, struct lr_arena *a, struct own_memory *ret, struct lr_err *err);
@@ -114,6 +131,8 @@ const struct lr_seed_span *lazy_span(const struct one *x, const struct lr_seed_v
 void lazy_plan(struct one *x, struct lr_resume_ops *ops, const struct lr_seed_vma *v);
 /* memory.c, threads.c: the calls that make them. */
 int plan_memory(struct one *x, struct lr_resume_ops *ops, struct lr_err *err);
+/* With the process's own rights and limits. */
+void plan_locks(struct one *x, struct lr_resume_ops *ops);
 int plan_threads(struct one *x, struct lr_resume_ops *ops, struct lr_err *err);
 
 #endif

@@ -127,7 +127,8 @@ static void queue(struct one *x, struct lr_resume_ops *ops, const struct lr_seed
 	}
 }
 
-static void set_scheduling(struct one *x, struct lr_resume_ops *ops, const struct lr_seed_thread *t)
+static void set_priority(struct one *x, struct lr_resume_ops *ops, const struct lr_seed_thread *t,
+			 unsigned flags)
 {
 	const struct lr_sched_attr a = {.size = sizeof(a),
 					.policy = t->policy,
@@ -136,10 +137,20 @@ static void set_scheduling(struct one *x, struct lr_resume_ops *ops, const struc
 					.priority = t->priority};
 
 	if (t->policy || t->nice)
-		image_op(ops, SYS_sched_setattr, 0, 0, image_put(&x->image, &a, sizeof(a)), 0, 0, 0,
-			 0);
-	if (t->timer_slack)
-		image_op(ops, SYS_prctl, 0, PR_SET_TIMERSLACK, t->timer_slack, 0, 0, 0, 0);
+		image_op(ops, SYS_sched_setattr, flags, 0, image_put(&x->image, &a, sizeof(a)), 0,
+			 0, 0, 0);
+}
+
+/* What this machine does not let programs switch is as it has it. */
+static void set_speculation(struct lr_resume_ops *ops, const struct lr_seed_thread *t)
+{
+	for (unsigned i = 0; i < LR_SEED_SPECULATIONS; i++) {
+		const uint64_t was = t->speculation >> (8 * i) & 0xff;
+		const int is = was ? prctl(PR_GET_SPECULATION_CTRL, i, 0, 0, 0) : 0;
+		if (is > 0 && is & PR_SPEC_PRCTL && (uint64_t)is != was)
+			image_op(ops, SYS_prctl, 0, PR_SET_SPECULATION_CTRL, i,
+				 was & ~(uint64_t)PR_SPEC_PRCTL, 0, 0, 0);
+	}
 }
 
 static void set_thread(struct one *x, struct lr_resume_ops *ops, const struct lr_seed_thread *t)
@@ -153,7 +164,14 @@ static void set_thread(struct one *x, struct lr_resume_ops *ops, const struct lr
 		image_op(ops, SYS_rseq, 0, t->rseq, t->rseq_size, 0, t->rseq_signature, 0, 0);
 	image_op(ops, SYS_prctl, 0, PR_SET_NAME, image_put(&x->image, t->name, sizeof(t->name)), 0,
 		 0, 0, 0);
-	set_scheduling(x, ops, t);
+	/* It may have been given this by rights that it has no more, or has it by a limit that it gets
+	 * later; so it is tried with both (confine). */
+	set_priority(x, ops, t, BLOB_MAY_FAIL);
+	if (t->timer_slack)
+		image_op(ops, SYS_prctl, 0, PR_SET_TIMERSLACK, t->timer_slack, 0, 0, 0, 0);
+	if (t->mce_kill)
+		image_op(ops, SYS_prctl, 0, PR_MCE_KILL, PR_MCE_KILL_SET, t->mce_kill - 1, 0, 0, 0);
+	set_speculation(ops, t);
 	queue(x, ops, &t->signals, t->tid);
 }
 
@@ -164,8 +182,10 @@ static int confine(struct one *x, struct lr_resume_ops *ops, const struct lr_see
 	const struct lr_resume_opts *o = &x->r->opts;
 	int r = o->confine ? o->confine(o->arg, t, ops, err) : 0;
 
-	/* A change of ids takes it away. */
-	if (r >= 0 && t->pdeathsig)
+	if (r >= 0)
+		set_priority(x, ops, t, 0);
+	/* A change of ids takes it away. The first process's parent is who makes it, and may end at once. */
+	if (r >= 0 && t->pdeathsig && x->index)
 		image_op(ops, SYS_prctl, 0, PR_SET_PDEATHSIG, t->pdeathsig, 0, 0, 0, 0);
 	return r;
 }
@@ -307,6 +327,8 @@ int plan_threads(struct one *x, struct lr_resume_ops *ops, struct lr_err *err)
 	if (r < 0)
 		return r;
 	image_op(ops, BLOB_GATHER, 0, x->p->threads.count - 1, 0, 0, 0, 0, 0);
+	plan_locks(x, ops);
+	plan_gate(x, ops);
 	image_op(ops, BLOB_RENDEZVOUS, 0, x->image.at, x->image.size, 0, 0, 0, 0);
 	plan_terminal(x, ops);
 	queue(x, ops, &x->p->signals, 0);

@@ -8,6 +8,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/socket.h>
+#include <sys/syscall.h>
 
 #include "src/base/fd.h"
 #include "src/base/str.h"
@@ -17,6 +18,18 @@
 #include "src/sys/proc.h"
 
 _Static_assert(BLOB_FAILED == LR_RESUME_FAILED, "what the restorer ends with");
+
+/* What a process had by rights and limits that this container's config.json may not give it. */
+static const struct {
+	long nr;
+	const char *hint;
+} rights[] = {
+	{SYS_mlock2, "it had locked memory: RLIMIT_MEMLOCK, or CAP_IPC_LOCK, has to allow it"},
+	{SYS_mlockall, "it had locked memory: RLIMIT_MEMLOCK, or CAP_IPC_LOCK, has to allow it"},
+	{SYS_sched_setattr, "it had a priority that takes CAP_SYS_NICE, RLIMIT_NICE or "
+			    "RLIMIT_RTPRIO"},
+	{SYS_chroot, "it had a root of its own, which takes CAP_SYS_CHROOT"},
+};
 
 static int explain(const struct lr_seed *s, const struct blob_report *b, const char *text,
 		   struct lr_err *err)
@@ -28,10 +41,14 @@ static int explain(const struct lr_seed *s, const struct blob_report *b, const c
 
 	if (b->nr == BLOB_NO_CALL)
 		return lr_refuse(err, code, "process %u: %s", pid, text);
-	return lr_fail(err, code,
-		       "process %u: step %llu of thread %u, system call %d (0x%llx, 0x%llx)", pid,
-		       (unsigned long long)b->op, b->which, b->nr, (unsigned long long)b->a[0],
-		       (unsigned long long)b->a[1]);
+	int r = lr_fail(err, code,
+			"process %u: step %llu of thread %u, system call %d (0x%llx, 0x%llx)", pid,
+			(unsigned long long)b->op, b->which, b->nr, (unsigned long long)b->a[0],
+			(unsigned long long)b->a[1]);
+	for (size_t i = 0; i < LR_ARRAY_SIZE(rights); i++)
+		if (rights[i].nr == b->nr)
+			return lr_err_hint(err, "%s", rights[i].hint);
+	return r;
 }
 
 /* ---- who has ended --------------------------------------------------------------------------- */

@@ -80,6 +80,8 @@ static int check_thread(const struct lr_seed *s, uint32_t i, struct lr_err *err)
 	if (t->regs[LR_SEED_RIP] >= LR_SEED_TOP || t->regs[LR_SEED_FS_BASE] >= LR_SEED_TOP ||
 	    t->regs[LR_SEED_GS_BASE] >= LR_SEED_TOP)
 		return BAD("threads", i, "has registers that no program can have");
+	if (t->mce_kill > 2 || t->speculation >> (8 * LR_SEED_SPECULATIONS))
+		return BAD("threads", i, "is garbled");
 	return 0;
 }
 
@@ -117,6 +119,9 @@ static int check_vma(const struct lr_seed *s, uint64_t i, uint64_t lowest, struc
 		return BAD("vmas", i, "has unknown flags");
 	if (!vma_kind_fits(v))
 		return BAD("vmas", i, "is of an unknown kind, or not backed by what it should be");
+	if (v->kind == LR_SEED_SHARES && v->prot & PROT_WRITE &&
+	    lr_seed_object(s, v->object)->seals & LR_SEED_SEAL_WRITE)
+		return BAD("vmas", i, "may write to what is sealed");
 	return 0;
 }
 
@@ -159,6 +164,8 @@ static int check_mm(const struct lr_seed *s, uint32_t i, uint64_t *at, struct lr
 	/* Without one, it would be the resuming program's. */
 	if (!m->auxv.length || m->auxv.length % 16 || m->auxv.length > 8 * LR_SEED_PAGE)
 		return BAD("mms", i, "has no auxiliary vector");
+	if (m->flags & ~LR_SEED_MM_FLAGS)
+		return BAD("mms", i, "has unknown flags");
 	for (uint64_t k = v; k < last; k++) {
 		int r = check_vma(s, k, end, err);
 		if (r < 0)
@@ -203,6 +210,8 @@ static int check_object(const struct lr_seed *s, uint32_t i, uint64_t *at, struc
 
 	if ((o->kind != LR_SEED_MEMFD && o->kind != LR_SEED_SHARED_ANON) || o->size > LR_SEED_TOP)
 		return BAD("objects", i, "is of an unknown kind or size");
+	if (o->seals & ~LR_SEED_SEALS)
+		return BAD("objects", i, "has unknown seals");
 	return seed_check_runs(s, &o->runs, o->size, at, err);
 }
 
@@ -212,6 +221,22 @@ static bool owner_fits(const struct lr_seed_file *f)
 	return f->kind != LR_SEED_MEMFD_FILE ||
 	       (f->args[0] <= 1 && f->args[1] <= 0777 && f->args[2] < UINT32_MAX &&
 		f->args[3] < UINT32_MAX);
+}
+
+/* Somebody who is in the seed. */
+static bool has_owner(const struct lr_seed *s, const struct lr_seed_file *f)
+{
+	for (uint32_t i = 0; i < lr_seed_count(s, LR_SEED_PROCESS); i++) {
+		const struct lr_seed_process *p = lr_seed_process(s, i);
+		if (f->owner_kind == LR_SEED_OF_PROCESS
+			    ? p->pid == f->owner
+			    : f->owner_kind == LR_SEED_OF_GROUP && p->pgid == f->owner)
+			return true;
+	}
+	for (uint32_t i = 0; i < lr_seed_count(s, LR_SEED_THREAD); i++)
+		if (f->owner_kind == LR_SEED_OF_THREAD && lr_seed_thread(s, i)->tid == f->owner)
+			return true;
+	return !f->owner_kind && !f->owner;
 }
 
 static int check_file(const struct lr_seed *s, uint32_t i, struct lr_err *err)
@@ -230,6 +255,8 @@ static int check_file(const struct lr_seed *s, uint32_t i, struct lr_err *err)
 	    (f->kind == LR_SEED_PIDFD && (!f->args[0] || f->args[0] >= LR_SEED_PIDS)) ||
 	    f->pos > INT64_MAX || !owner_fits(f))
 		return BAD("files", i, "is garbled");
+	if (f->signal > 64 || !f->owner != !f->owner_kind || !has_owner(s, f))
+		return BAD("files", i, "signals to nobody who is there");
 	return 0;
 }
 

@@ -76,6 +76,8 @@ static const struct seed_field thread[] = {
 	I32(thread, nice),
 	X32(thread, sched_flags),
 	F(thread, SEED_NAME, name, 1),
+	U32(thread, mce_kill),
+	X32(thread, speculation),
 };
 
 static const struct seed_field mm[] = {
@@ -83,6 +85,7 @@ static const struct seed_field mm[] = {
 	X64(mm, start_brk),  X64(mm, brk),         X64(mm, start_stack), X64(mm, arg_start),
 	X64(mm, arg_end),    X64(mm, env_start),   X64(mm, env_end),     BYTES(mm, auxv),
 	TEXT(mm, exe),       U32(mm, thp_disable), RANGE(mm, vmas, VMA), RANGE(mm, runs, RUN),
+	X32(mm, flags),
 };
 
 static const struct seed_field vma[] = {
@@ -119,6 +122,9 @@ static const struct seed_field file[] = {
 	MAYBE(file, channel, CHANNEL),
 	F(file, SEED_X64, args, 5),
 	RANGE(file, watches, WATCH),
+	U32(file, signal),
+	U32(file, owner_kind),
+	U32(file, owner),
 };
 
 static const struct seed_field fd[] = {

@@ -16,7 +16,7 @@
 
 #define LR_SEED_MAGIC       "LEANSEED"
 #define LR_SEED_PAGES_MAGIC "LEANPAGE"
-#define LR_SEED_VERSION     1
+#define LR_SEED_VERSION     2
 #define LR_SEED_PAGE        4096U
 #define LR_SEED_NONE        UINT32_MAX
 /* Five levels of page tables; the kernel says what this machine has. */
@@ -161,15 +161,28 @@ struct lr_seed_thread {
 	int32_t nice;
 	uint32_t sched_flags;
 	char name[LR_SEED_NAME];
+	uint32_t mce_kill;    /* 0: as the machine has it; 1: late, 2: early */
+	uint32_t speculation; /* a byte for each LR_SEED_SPECULATION that the program has switched:
+				 what PR_GET_SPECULATION_CTRL says; else 0 */
 };
+
+/* By its number to prctl(2): bypass of stores, indirect branches, and the flush of the L1 cache. */
+#define LR_SEED_SPECULATIONS 3U
 
 struct lr_seed_mm {
 	uint64_t start_code, end_code, start_data, end_data, start_brk, brk, start_stack;
 	uint64_t arg_start, arg_end, env_start, env_end;
 	struct lr_seed_bytes auxv;
-	uint32_t exe, thp_disable;
+	uint32_t exe, thp_disable; /* thp_disable: what PR_GET_THP_DISABLE says */
 	struct lr_seed_range vmas, runs;
+	uint32_t flags, zero;
 };
+
+#define LR_SEED_MERGES          1U /* all of it: PR_SET_MEMORY_MERGE */
+#define LR_SEED_LOCKS           2U /* what is mapped later: MCL_FUTURE */
+#define LR_SEED_MDWE            4U /* PR_MDWE_REFUSE_EXEC_GAIN */
+#define LR_SEED_MDWE_NO_INHERIT 8U
+#define LR_SEED_MM_FLAGS        15U
 
 /* What a range of addresses is backed by. */
 enum lr_seed_vma_kind {
@@ -208,6 +221,15 @@ struct lr_seed_run {
 
 enum lr_seed_object_kind { LR_SEED_MEMFD = 1, LR_SEED_SHARED_ANON };
 
+/* As fcntl(2) has them. */
+#define LR_SEED_SEAL_SEAL         0x01U
+#define LR_SEED_SEAL_SHRINK       0x02U
+#define LR_SEED_SEAL_GROW         0x04U
+#define LR_SEED_SEAL_WRITE        0x08U
+#define LR_SEED_SEAL_FUTURE_WRITE 0x10U
+#define LR_SEED_SEAL_EXEC         0x20U /* Linux 6.3 */
+#define LR_SEED_SEALS             0x3fU
+
 struct lr_seed_object {
 	uint32_t kind, seals;
 	uint64_t size;
@@ -238,12 +260,15 @@ enum lr_seed_file_kind {
 };
 
 struct lr_seed_file {
-	uint32_t kind, flags; /* flags: of open(2) */
+	uint32_t kind, flags; /* flags: of open(2), and O_ASYNC */
 	uint64_t pos;
-	uint32_t path, object, channel, zero;
+	uint32_t path, object, channel, signal; /* signal: of F_SETSIG */
 	uint64_t args[5];
 	struct lr_seed_range watches;
+	uint32_t owner_kind, owner; /* who gets it: of F_SETOWN_EX */
 };
+
+enum lr_seed_owner { LR_SEED_NOBODY, LR_SEED_OF_THREAD, LR_SEED_OF_PROCESS, LR_SEED_OF_GROUP };
 
 struct lr_seed_fd {
 	uint32_t number, file, cloexec, zero;
@@ -415,13 +440,13 @@ LR_SEED_FIXED(lr_seed_pages_header, 40);
 LR_SEED_FIXED(lr_seed_section, 24);
 LR_SEED_FIXED(lr_seed_host, 64);
 LR_SEED_FIXED(lr_seed_process, 144);
-LR_SEED_FIXED(lr_seed_thread, 360);
-LR_SEED_FIXED(lr_seed_mm, 128);
+LR_SEED_FIXED(lr_seed_thread, 368);
+LR_SEED_FIXED(lr_seed_mm, 136);
 LR_SEED_FIXED(lr_seed_vma, 48);
 LR_SEED_FIXED(lr_seed_run, 24);
 LR_SEED_FIXED(lr_seed_object, 32);
 LR_SEED_FIXED(lr_seed_backing, 24);
-LR_SEED_FIXED(lr_seed_file, 80);
+LR_SEED_FIXED(lr_seed_file, 88);
 LR_SEED_FIXED(lr_seed_fd, 16);
 LR_SEED_FIXED(lr_seed_channel, 40);
 LR_SEED_FIXED(lr_seed_watch, 24);

@@ -25,7 +25,8 @@ rule("EIO ENOMEM", "getdents64 readlink readlinkat fstat stat lstat newfstatat s
 rule("EIO EPERM ENOMEM", "access faccessat faccessat2 chdir fchdir chroot")
 rule("EIO ENOSPC EINTR ENOMEM EPERM", "write pwrite64 writev pwritev pwritev2 copy_file_range sendfile")
 rule("EIO ENOSPC EPERM", "ftruncate fallocate")
-rule("ENOMEM", "mmap mremap mprotect munmap madvise brk")
+rule("ENOMEM", "mmap mremap mprotect munmap madvise brk mincore")
+rule("ENOMEM EPERM EAGAIN", "mlock2 mlockall")
 rule("ENOMEM EPERM EAGAIN ENOSPC", "clone clone3 fork vfork")
 rule("ENOMEM EPERM ENOSPC EIO", "mount move_mount fsconfig mount_setattr pivot_root umount umount2 unshare setns")
 rule("EIO ENOSPC EPERM ENOMEM", "mkdir mkdirat mknod mknodat symlink symlinkat link linkat rename renameat renameat2")
@@ -50,6 +51,8 @@ rule("EIO EINTR", "close")
 
 # By command: the others only fail for a descriptor that is not open.
 FCNTL = {
+    10: ["ENOMEM"],  # F_SETSIG
+    15: ["ESRCH", "ENOMEM"],  # F_SETOWN_EX
     fcntl.F_DUPFD: ["EMFILE"],
     fcntl.F_DUPFD_CLOEXEC: ["EMFILE"],
     fcntl.F_SETLK: ["EAGAIN", "ENOMEM"],

@@ -7,6 +7,8 @@
  *	refused kinds    descriptors of more kinds (refused_kinds.c); refused waits: two more
  *	refused held     what is seen when all is held: messages and descriptors in pairs of sockets
  *	refused guard    guard pages
+ *	refused traced   what ptrace(2) tells of threads that are held
+ *	refused policy   a thread and memory from a node of their choice
  */
 #include "tests/fork/refused.h"
 
@@ -17,6 +19,8 @@
 #include <pthread.h>
 #include <sched.h>
 #include <signal.h>
+#include <stddef.h>
+#include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -28,11 +32,15 @@
 #include <sys/shm.h>
 #include <sys/socket.h>
 #include <sys/syscall.h>
+#include <sys/user.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
 #ifndef SYS_memfd_secret
 #define SYS_memfd_secret 447
+#endif
+#ifndef PR_SET_SYSCALL_USER_DISPATCH
+#define PR_SET_SYSCALL_USER_DISPATCH 59
 #endif
 #ifndef MADV_GUARD_INSTALL
 #define MADV_GUARD_INSTALL 102
@@ -92,6 +100,14 @@ static void files(void)
 	need(open("/dev/kmsg", O_RDONLY), "/dev/kmsg");
 	need(inotify_add_watch(inotify_init(), ".", IN_CREATE), "inotify");
 	say("unread");
+	signal(SIGIO, SIG_IGN);
+	say("leased");
+	need(fcntl(open("leased", O_RDONLY), F_SETLEASE, F_RDLCK), "a lease");
+	need(fcntl(open(".", O_RDONLY | O_DIRECTORY), F_NOTIFY, DN_CREATE | DN_MULTISHOT),
+	     "F_NOTIFY");
+	int owned[2];
+	need(pipe(owned), "pipe");
+	need(fcntl(owned[0], F_SETOWN, getppid()), "F_SETOWN");
 }
 
 static void memory(void)
@@ -126,8 +142,9 @@ static int with_name(void *name)
 
 static void shares(int flags, const char *name)
 {
-	static char stacks[2][16384] __attribute__((aligned(16)));
-	char *top = stacks[flags & CLONE_VM ? 0 : 1] + sizeof(stacks[0]);
+	static char stacks[3][16384] __attribute__((aligned(16)));
+	static int n;
+	char *top = stacks[n++] + sizeof(stacks[0]);
 
 	need(clone(with_name, top, flags | SIGCHLD, (void *)(uintptr_t)name), "clone");
 }
@@ -150,6 +167,7 @@ static void children(void)
 	need(pipe(never), "pipe");
 	shares(CLONE_VM, "r-memory");
 	shares(CLONE_FILES, "r-files");
+	shares(CLONE_FS, "r-places");
 	if (fork() == 0) {
 		be_a_child("r-strict");
 		need(prctl(PR_SET_SECCOMP, SECCOMP_MODE_STRICT), "strict");
@@ -201,6 +219,72 @@ static void held(void)
 	need((int)sendmsg(stream[0], &m, 0), "sendmsg");
 }
 
+/* A tracer that has gone leaves them. */
+static void with_breakpoint(void)
+{
+	const size_t at = offsetof(struct user, u_debugreg);
+	static int watched;
+	pid_t pid = fork();
+
+	if (pid == 0)
+		with_name((void *)(uintptr_t) "r-breakpoint");
+	need((int)ptrace(PTRACE_ATTACH, pid, 0, 0), "attach");
+	waitpid(pid, NULL, 0);
+	need((int)ptrace(PTRACE_POKEUSER, pid, at, &watched), "debug registers");
+	need((int)ptrace(PTRACE_POKEUSER, pid, at + 7 * sizeof(long), 0xd0001), "debug registers");
+	need((int)ptrace(PTRACE_DETACH, pid, 0, 0), "detach");
+}
+
+static void traced(void)
+{
+	struct {
+		uint32_t size, policy;
+		uint64_t flags;
+		uint32_t nice, priority;
+		uint64_t runtime, deadline, period;
+	} deadline = {.size = 48,
+		      .policy = 6,
+		      .flags = 1,
+		      .runtime = 1000000,
+		      .deadline = 1000000000,
+		      .period = 1000000000};
+	static char selector;
+
+	if (fork() == 0) {
+		if (prctl(PR_SET_SYSCALL_USER_DISPATCH, 1, 0, 0, &selector) < 0)
+			say("no-dispatch");
+		with_name((void *)(uintptr_t) "r-dispatch");
+	}
+	with_breakpoint();
+	if (fork() == 0) {
+		if (syscall(SYS_sched_setattr, 0, &deadline, 0) < 0)
+			say("no-deadline");
+		with_name((void *)(uintptr_t) "r-deadline");
+	}
+	usleep(200000);
+}
+
+static void *with_policy(void *arg)
+{
+	const unsigned long first = 1;
+
+	need((int)syscall(SYS_set_mempolicy, 3, &first, 64), "set_mempolicy");
+	say("has-policy");
+	wait_for_ever();
+	return arg;
+}
+
+static void policy(void)
+{
+	const unsigned long first = 1;
+	pthread_t t;
+	char *p = mmap(NULL, 8 * 4096, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+
+	need((int)syscall(SYS_mbind, p, 8 * 4096, 2, &first, 64, 0), "mbind");
+	pthread_create(&t, NULL, with_policy, NULL);
+	usleep(200000);
+}
+
 static void guard(void)
 {
 	char *p = mmap(NULL, 8 * 4096, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
@@ -223,6 +307,10 @@ int main(int argc, char **argv)
 		usleep(200000);
 	} else if (strcmp(how, "waits") == 0) {
 		kinds_that_wait();
+	} else if (strcmp(how, "traced") == 0) {
+		traced();
+	} else if (strcmp(how, "policy") == 0) {
+		policy();
 	} else {
 		pipe_outside();
 		files();

@@ -39,5 +39,13 @@ void subject_tree(void);
 void subject_vectors(void);
 void subject_timers(void);
 void subject_sections(void);
+void subject_sealed(void);
+void subject_owners(void);
+void subject_locked(void);
+void subject_lockedall(void);
+void subject_advice(void);
+void subject_settings(void);
+void subject_places(void);
+void subject_jail(void);
 
 #endif

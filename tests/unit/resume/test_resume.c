@@ -109,9 +109,10 @@ struct making {
 static bool making_begin(struct making *m, struct lr_arena *a)
 {
 	static uint8_t bytes[65536];
-	static int fds[1] = {70};
+	static int fds[1] = {70}, readonly[1];
 
 	*m = (struct making){0};
+	readonly[0] = LR_NOFD;
 	if (open_sample(a, &m->seed) < 0)
 		return false;
 	m->r = (struct lr_resume){.a = a,
@@ -120,6 +121,7 @@ static bool making_begin(struct making *m, struct lr_arena *a)
 				  .pages = 80,
 				  .backings = fds,
 				  .objects = fds,
+				  .readonly = readonly,
 				  .exes = fds};
 	m->x = (struct one){
 		.r = &m->r,
@@ -274,6 +276,125 @@ TEST(memory_has_the_advice_that_it_had)
 	}
 }
 
+/* The first process's parent is whoever makes it, and may end right then. */
+TEST(the_first_process_does_not_die_with_its_maker)
+{
+	LR_CLEANUP_ARENA struct lr_arena *a = lr_arena_new();
+	struct lr_err err = {0};
+	struct making m;
+
+	REQUIRE(making_begin(&m, a));
+	((struct lr_seed_thread *)lr_seed_thread(&m.seed, 0))->pdeathsig = SIGKILL;
+	REQUIRE(plan_threads(&m.x, &m.ops, &err) == 0);
+	CHECK(!op_with(&m.ops, SYS_prctl, 0, PR_SET_PDEATHSIG));
+}
+
+static struct lr_seed_vma *locked(const struct making *m, uint32_t flags)
+{
+	struct lr_seed_vma *v = (struct lr_seed_vma *)lr_seed_vma(&m->seed, 1);
+
+	v->flags = flags;
+	return v;
+}
+
+static int last_but_one(void *arg, const struct lr_seed_thread *t, struct lr_resume_ops *ops,
+			struct lr_err *err)
+{
+	(void)arg, (void)t, (void)err;
+	return lr_resume_add(ops, SYS_setresuid, 1, 1, 1, 0, 0, 0);
+}
+
+/* With its own limits; and what comes when it is touched is not fetched for that. */
+TEST(memory_is_locked_as_it_was)
+{
+	LR_CLEANUP_ARENA struct lr_arena *a = lr_arena_new();
+	struct lr_err err = {0};
+	struct making m;
+	size_t at = 0;
+
+	REQUIRE(making_begin(&m, a));
+	locked(&m, LR_SEED_LOCKED);
+	((struct lr_seed_mm *)m.x.mm)->flags = LR_SEED_LOCKS | LR_SEED_MDWE;
+	m.r.opts.confine = last_but_one;
+	REQUIRE(plan_threads(&m.x, &m.ops, &err) == 0);
+	CHECK(find_op(&m.ops, SYS_setresuid, &at));
+	const struct blob_op *op = find_op(&m.ops, SYS_mlock2, &at);
+	REQUIRE(op);
+	CHECK_INT(op->a[0], 0x600000);
+	CHECK_INT(op->a[2], 1);
+	CHECK_INT(op->flags, 0);
+	CHECK(find_op(&m.ops, SYS_mlock, &at));
+	CHECK(find_op(&m.ops, SYS_mlockall, &at));
+	CHECK(find_op(&m.ops, BLOB_RENDEZVOUS, &at));
+	for (int lazily = 0; lazily < 2; lazily++) {
+		REQUIRE(making_begin(&m, a));
+		locked(&m, LR_SEED_LOCKED | (lazily ? 0 : LR_SEED_LOCKONFAULT));
+		m.x.uffd = lazily ? 90 : LR_NOFD;
+		REQUIRE(plan_threads(&m.x, &m.ops, &err) == 0);
+		CHECK(op_with(&m.ops, SYS_mlock2, 0, 0x600000));
+		CHECK(!op_with(&m.ops, SYS_mlock, 0, 0x600000));
+		CHECK(!op_with(&m.ops, SYS_mlockall, 0, 2));
+	}
+}
+
+/* Who gets the signals says so, when all are there; another one that has the file too does not. */
+TEST(owners_are_set_when_all_are_made)
+{
+	LR_CLEANUP_ARENA struct lr_arena *a = lr_arena_new();
+	struct lr_err err = {0};
+	struct making m;
+	size_t at = 0;
+
+	REQUIRE(making_begin(&m, a));
+	struct lr_seed_file *f =
+		(struct lr_seed_file *)lr_seed_file(&m.seed, lr_seed_fd(&m.seed, 0)->file);
+	f->kind = LR_SEED_REGULAR;
+	f->flags = O_ASYNC | O_NONBLOCK;
+	f->owner_kind = LR_SEED_OF_PROCESS;
+	f->owner = m.x.p->pid;
+	m.r.opts.confine = last_but_one;
+	REQUIRE(resume_find_setters(&m.r, &err) == 0 && m.r.setters);
+	m.r.gate[0] = 91;
+	m.r.gate[1] = 92;
+	REQUIRE(plan_threads(&m.x, &m.ops, &err) == 0);
+	CHECK(find_op(&m.ops, SYS_setresuid, &at));
+	CHECK(find_op(&m.ops, BLOB_GATHER, &at));
+	const struct blob_op *op = find_op(&m.ops, SYS_close, &at);
+	REQUIRE(op);
+	CHECK_INT(op->a[0], 92);
+	op = find_op(&m.ops, SYS_read, &at);
+	REQUIRE(op);
+	CHECK_INT(op->a[0], 91);
+	op = find_op(&m.ops, SYS_fcntl, &at);
+	REQUIRE(op);
+	CHECK_INT(op->a[0], lr_seed_fd(&m.seed, 0)->number);
+	CHECK_INT(((const int32_t *)given(&m, op->a[2]))[0], 1);
+	CHECK_INT(((const int32_t *)given(&m, op->a[2]))[1], m.x.p->pid);
+	op = find_op(&m.ops, SYS_fcntl, &at);
+	REQUIRE(op);
+	CHECK_INT(op->a[2], O_ASYNC | O_NONBLOCK);
+	CHECK(!(find_op(&m.ops, SYS_fcntl, &at)));
+}
+
+/* By a descriptor that writes, it could be made writable. */
+TEST(sealed_memory_is_mapped_by_one_that_reads)
+{
+	LR_CLEANUP_ARENA struct lr_arena *a = lr_arena_new();
+	struct lr_err err = {0};
+	struct making m;
+
+	for (int writes = 0; writes < 2; writes++) {
+		REQUIRE(making_begin(&m, a));
+		m.r.readonly[0] = 71;
+		((struct lr_seed_vma *)lr_seed_vma(&m.seed, 2))->prot =
+			PROT_READ | (writes ? PROT_WRITE : 0);
+		REQUIRE(plan_memory(&m.x, &m.ops, &err) == 0);
+		const struct blob_op *map = op_with(&m.ops, SYS_mmap, 0, 0x700000);
+		REQUIRE(map);
+		CHECK_INT(map->a[4], writes ? 70 : 71);
+	}
+}
+
 /* What comes when it is touched is not read; what is written of a file is. */
 TEST(what_may_wait_is_not_read)
 {
@@ -305,6 +426,8 @@ TEST(a_thread_is_what_it_was)
 	REQUIRE(making_begin(&m, a));
 	struct lr_seed_thread *t = (struct lr_seed_thread *)lr_seed_thread(&m.seed, 0);
 	t->pdeathsig = SIGUSR2;
+	t->mce_kill = 2;
+	m.x.index = 1;
 	t->nice = 5;
 	t->timer_slack = 12345;
 	struct lr_seed_timer *timer = (struct lr_seed_timer *)lr_seed_timer(&m.seed, 0);
@@ -319,9 +442,18 @@ TEST(a_thread_is_what_it_was)
 	op = op_with(&m.ops, SYS_prctl, 0, PR_SET_TIMERSLACK);
 	REQUIRE(op);
 	CHECK_INT(op->a[1], 12345);
+	op = op_with(&m.ops, SYS_prctl, 0, PR_MCE_KILL);
+	REQUIRE(op);
+	CHECK_INT(op->a[2], PR_MCE_KILL_EARLY);
 	op = op_with(&m.ops, SYS_sched_setattr, 0, 0);
 	REQUIRE(op);
 	CHECK_INT(((const int32_t *)given(&m, op->a[1]))[4], 5);
+	/* By what it had, or by what it gets: one of both has to do. */
+	CHECK_INT(op->flags, BLOB_MAY_FAIL);
+	size_t again = (size_t)(op - m.ops.v) + 1;
+	op = find_op(&m.ops, SYS_sched_setattr, &again);
+	REQUIRE(op);
+	CHECK_INT(op->flags, 0);
 	/* Signals that waited: the thread's, and the process's. */
 	op = op_with(&m.ops, SYS_rt_tgsigqueueinfo, 1, t->tid);
 	REQUIRE(op);
@@ -369,9 +501,14 @@ TEST(memory_of_the_module_is_mapped_from_it)
 	LR_CLEANUP_ARENA struct lr_arena *a = lr_arena_new();
 	static uint8_t bytes[65536];
 	struct lr_seed s;
-	int fds[1] = {70};
-	struct lr_resume r = {
-		.a = a, .pages = 80, .source = 90, .backings = fds, .objects = fds, .exes = fds};
+	int fds[1] = {70}, readonly[1] = {LR_NOFD};
+	struct lr_resume r = {.a = a,
+			      .pages = 80,
+			      .source = 90,
+			      .backings = fds,
+			      .objects = fds,
+			      .readonly = readonly,
+			      .exes = fds};
 	struct lr_err err = {0};
 	size_t at = 0, reads = 0;
 
@@ -453,13 +590,6 @@ TEST(what_can_not_come_later_is_told)
 	x = (struct runs){0};
 	CHECK_INT(lr_resume_in_place(&s, false, note, &x, &err), 0);
 	CHECK_INT(x.n, 2);
-}
-
-static int last_but_one(void *arg, const struct lr_seed_thread *t, struct lr_resume_ops *ops,
-			struct lr_err *err)
-{
-	(void)arg, (void)t, (void)err;
-	return lr_resume_add(ops, SYS_setresuid, 1, 1, 1, 0, 0, 0);
 }
 
 static int very_last(void *arg, const struct lr_seed_thread *t, struct lr_resume_ops *ops,

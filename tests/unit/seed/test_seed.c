@@ -168,6 +168,8 @@ TEST(threads_that_cannot_be)
 	LIE(thread, THREAD, 0, regs[LR_SEED_RIP], LR_SEED_TOP, "no program can have");
 	LIE(thread, THREAD, 0, regs[LR_SEED_FS_BASE], LR_SEED_TOP, "no program can have");
 	LIE(thread, THREAD, 0, regs[LR_SEED_GS_BASE], LR_SEED_TOP, "no program can have");
+	LIE(thread, THREAD, 0, mce_kill, 3, "garbled");
+	LIE(thread, THREAD, 0, speculation, 1U << 24, "garbled");
 }
 
 TEST(memory_that_cannot_be)
@@ -190,7 +192,9 @@ TEST(memory_that_cannot_be)
 	LIE(mm, MM, 0, brk, LR_SEED_TOP + 1, "impossible addresses");
 	LIE(mm, MM, 0, auxv.length, 8, "no auxiliary vector");
 	LIE(object, OBJECT, 0, size, LR_SEED_TOP + 1, "unknown kind or size");
+	LIE(mm, MM, 0, flags, 16, "unknown flags");
 	LIE(object, OBJECT, 0, kind, 3, "unknown kind or size");
+	LIE(object, OBJECT, 0, seals, 64, "unknown seals");
 	LIE(run, RUN, 2, at, LR_SEED_PAGE, "not in the file of pages");
 	LIE(run, RUN, 2, at, SAMPLE_PAGES, "not in the file of pages");
 	LIE(run, RUN, 0, start, LR_SEED_PAGE, "behind the end of its object");
@@ -345,6 +349,10 @@ TEST(the_rest_that_cannot_be)
 	LIE(file, FILE, 6, args[3], UINT64_C(1) << 32, "garbled");
 	LIE(file, FILE, 1, args[0], 2, "garbled");
 	LIE(file, FILE, 0, channel, 0, "without what it stands for");
+	LIE(file, FILE, 0, signal, 65, "signals to nobody");
+	LIE(file, FILE, 0, owner, 7, "signals to nobody");
+	LIE(file, FILE, 0, owner_kind, LR_SEED_OF_PROCESS, "signals to nobody");
+	LIE(file, FILE, 0, owner_kind, 4, "signals to nobody");
 	LIE(action, ACTION, 0, signal, 9, "no signal that can have one");
 	LIE(action, ACTION, 0, signal, 0, "no signal that can have one");
 	LIE(action, ACTION, 0, signal, 19, "no signal that can have one");
@@ -759,15 +767,56 @@ TEST(longer_entries)
 	CHECK_HAS(err.msg, "has entries of 68 bytes");
 }
 
+/* A mapping that could write would be refused by the kernel when nothing can be said of it any more. */
+TEST(nobody_writes_to_what_is_sealed)
+{
+	SAMPLE s = make();
+	struct lr_err err = {0};
+
+	REQUIRE(s.bytes);
+	ENTRY(s, object, OBJECT, 0)->seals = LR_SEED_SEAL_WRITE;
+	CHECK_INT(reopen(&s, &err), 0);
+	ENTRY(s, vma, VMA, 2)->prot = PROT_READ | PROT_WRITE;
+	CHECK_INT(reopen(&s, &err), -EPROTO);
+	CHECK_HAS(err.msg, "may write to what is sealed");
+	ENTRY(s, object, OBJECT, 0)->seals = LR_SEED_SEAL_FUTURE_WRITE;
+	CHECK_INT(reopen(&s, &err), 0);
+}
+
+/* Who is signalled is a process, a thread or a group of the seed. */
+TEST(owners_are_in_the_seed)
+{
+	SAMPLE s = make();
+	struct lr_err err = {0};
+
+	REQUIRE(s.bytes);
+	ENTRY(s, process, PROCESS, 0)->pgid = 7;
+	const uint32_t ids[] = {lr_seed_thread(&s.seed, 0)->tid, lr_seed_process(&s.seed, 0)->pid,
+				lr_seed_process(&s.seed, 0)->pgid};
+	for (uint32_t kind = LR_SEED_OF_THREAD; kind <= LR_SEED_OF_GROUP; kind++) {
+		struct lr_seed_file *f = ENTRY(s, file, FILE, 0);
+		f->owner_kind = kind;
+		f->owner = ids[kind - 1];
+		CHECK_INT(reopen(&s, &err), 0);
+		f->owner = 4242;
+		CHECK_INT(reopen(&s, &err), -EPROTO);
+		CHECK_HAS(err.msg, "signals to nobody");
+	}
+}
+
 TEST(other_versions)
 {
 	SAMPLE s = make();
 	struct lr_err err = {0};
 
 	REQUIRE(s.bytes);
-	((struct lr_seed_header *)s.bytes)->version = 2;
+	((struct lr_seed_header *)s.bytes)->version = LR_SEED_VERSION + 1;
 	CHECK_INT(reopen(&s, &err), -ENOTSUP);
 	CHECK_HAS(err.hint, "version of lean-runtime");
+	/* Its entries are shorter than what is read of them. */
+	((struct lr_seed_header *)s.bytes)->version = 1;
+	CHECK_INT(reopen(&s, &err), -ENOTSUP);
+	CHECK_HAS(err.msg, "a seed of version 1; this program knows 2");
 }
 
 TEST(pages_of_another_seed)

@@ -1,0 +1,105 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* capture: who gets a signal when something happens to a descriptor: F_SETOWN, F_SETSIG, O_ASYNC. */
+#define LR_ROOM "capture"
+#include <errno.h>
+#include <fcntl.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "src/base/fd.h"
+#include "src/base/str.h"
+#include "src/capture/files.h"
+#include "src/capture/state.h"
+
+/* Of fcntl(2), which libc has for _GNU_SOURCE alone, or not at all. */
+#ifndef F_GETOWN_EX
+#define F_GETOWN_EX 16
+#endif
+#ifndef F_GETSIG
+#define F_GETSIG 11
+#endif
+
+/* struct f_owner_ex of the kernel; type + 1 is an lr_seed_owner. */
+struct owner {
+	int type;
+	pid_t pid;
+};
+
+static bool has_thread(const struct cap_process *p, pid_t tid)
+{
+	for (size_t i = 0; i < p->n_threads; i++)
+		if (p->threads[i].tid == tid)
+			return true;
+	return false;
+}
+
+static bool is_of(const struct cap_process *p, uint32_t kind, pid_t owner)
+{
+	if (kind == LR_SEED_OF_THREAD)
+		return has_thread(p, owner);
+	return kind == LR_SEED_OF_PROCESS ? p->pid == owner : getpgid(p->pid) == owner;
+}
+
+static const struct cap_process *find(const struct cap *c, uint32_t kind, pid_t owner)
+{
+	for (size_t i = 0; i < c->n; i++)
+		if (is_of(&c->p[i], kind, owner))
+			return &c->p[i];
+	return NULL;
+}
+
+/* Nothing signals of its own accord that a regular file changes, nor do most of the kernel's own kinds. */
+static bool may_signal(const struct cap_file *f, mode_t mode)
+{
+	return !(f->seed.flags & O_PATH) && (S_ISFIFO(mode) || S_ISSOCK(mode) || S_ISCHR(mode) ||
+					     S_ISDIR(mode) || f->seed.kind == LR_SEED_INOTIFY);
+}
+
+void cap_owner_look(struct cap *c, const struct cap_process *p, int fd, mode_t mode,
+		    struct cap_file *f)
+{
+	struct owner o = {0};
+
+	if (!may_signal(f, mode))
+		return;
+	LR_CLEANUP_FD int ours = cap_borrow(p->pid, fd);
+	const int sig = ours < 0 ? -1 : fcntl(ours, F_GETSIG);
+	if (sig < 0 || fcntl(ours, F_GETOWN_EX, &o) < 0) {
+		/* Closed or gone meanwhile: that is found out when all are held. */
+		const int code = ours < 0 ? -ours : errno;
+		if (p->threads[0].held || (code != EBADF && code != ESRCH))
+			cap_refuse(c, p, "descriptor %d: who owns it is not told: %s", fd,
+				   lr_strerror(code));
+		return;
+	}
+	f->seed.signal = (uint32_t)sig;
+	/* 0: nobody, or somebody who has ended. */
+	if (!o.pid)
+		return;
+	if (S_ISDIR(mode)) {
+		cap_refuse(c, p,
+			   "descriptor %d: a directory with an owner, as F_NOTIFY makes it (%s)",
+			   fd, f->path);
+		return;
+	}
+	f->seed.owner_kind = (uint32_t)o.type + 1;
+	f->owner = o.pid;
+	if (!find(c, f->seed.owner_kind, o.pid))
+		cap_refuse(c, p, "descriptor %d: its owner (F_SETOWN) is outside (%s)", fd,
+			   f->path);
+}
+
+uint32_t cap_owner_inside(const struct cap *c, const struct cap_file *f)
+{
+	const struct cap_process *p =
+		f->seed.owner_kind ? find(c, f->seed.owner_kind, f->owner) : NULL;
+
+	if (!p || f->seed.owner_kind == LR_SEED_OF_PROCESS)
+		return p ? p->seed.pid : 0;
+	if (f->seed.owner_kind == LR_SEED_OF_GROUP)
+		return p->seed.pgid;
+	for (size_t i = 0; i < p->n_threads; i++)
+		if (p->threads[i].tid == f->owner)
+			return p->threads[i].seed.tid;
+	return 0;
+}

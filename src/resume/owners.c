@@ -1,0 +1,167 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * resume: who gets the signals of a file (F_SETOWN, O_ASYNC). A process of the seed's says so, with its
+ * own rights, as the kernel asks them whenever it signals: by ours, a seed could have anybody signalled.
+ * And what else has to wait until all processes are made: the owner has to be there.
+ */
+#define LR_ROOM "resume"
+#include <errno.h>
+#include <fcntl.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+
+#include "src/base/fd.h"
+#include "src/resume/resuming.h"
+
+#ifndef F_SETOWN_EX
+#define F_SETOWN_EX 15
+#endif
+#ifndef F_ADD_SEALS
+#define F_ADD_SEALS 1033
+#endif
+
+#define STATUS_FLAGS (O_APPEND | O_NONBLOCK | O_DIRECT | O_NOATIME | O_ASYNC)
+
+/* struct f_owner_ex of the kernel. */
+struct owner {
+	int32_t type, id;
+};
+
+static bool is_set(const struct lr_seed_file *f)
+{
+	return f->kind != LR_SEED_STDIO && !(f->flags & O_PATH) &&
+	       (f->owner_kind || f->flags & O_ASYNC);
+}
+
+static bool is_owner(const struct lr_seed *s, const struct lr_seed_process *p,
+		     const struct lr_seed_file *f)
+{
+	if (f->owner_kind != LR_SEED_OF_THREAD)
+		return f->owner_kind == LR_SEED_OF_PROCESS ? p->pid == f->owner
+							   : p->pgid == f->owner;
+	for (uint32_t i = 0; i < p->threads.count; i++)
+		if (lr_seed_thread(s, p->threads.first + i)->tid == f->owner)
+			return true;
+	return false;
+}
+
+/* Who gets the signals, if it has the file: it may always signal itself. Else the first that has it. */
+static void find_setters(struct lr_resume *r, uint32_t index, bool *by_owner)
+{
+	const struct lr_seed_process *p = lr_seed_process(r->seed, index);
+
+	for (uint32_t i = 0; i < p->fds.count; i++) {
+		const uint32_t file = lr_seed_fd(r->seed, p->fds.first + i)->file;
+		const struct lr_seed_file *f = lr_seed_file(r->seed, file);
+		if (!is_set(f) || by_owner[file])
+			continue;
+		by_owner[file] = is_owner(r->seed, p, f);
+		if (by_owner[file] || r->setters[file] == LR_SEED_NONE)
+			r->setters[file] = index;
+	}
+}
+
+static bool waits(const struct lr_resume *r)
+{
+	for (uint32_t i = 0; i < lr_seed_count(r->seed, LR_SEED_FILE); i++)
+		if (is_set(lr_seed_file(r->seed, i)))
+			return true;
+	for (uint32_t i = 0; i < lr_seed_count(r->seed, LR_SEED_OBJECT); i++)
+		if (resume_seals_late(r, i))
+			return true;
+	return false;
+}
+
+int resume_find_setters(struct lr_resume *r, struct lr_err *err)
+{
+	const uint32_t n = lr_seed_count(r->seed, LR_SEED_FILE);
+
+	if (!waits(r))
+		return 0;
+	bool *by_owner = lr_new_n(r->a, n + 1, bool);
+	r->setters = lr_new_n(r->a, n + 1, uint32_t);
+	if (!by_owner || !r->setters)
+		return lr_fail(err, ENOMEM, "find the owners of files");
+	for (uint32_t i = 0; i < n; i++)
+		r->setters[i] = LR_SEED_NONE;
+	for (uint32_t i = 0; i < lr_seed_count(r->seed, LR_SEED_PROCESS); i++)
+		find_setters(r, i, by_owner);
+	return 0;
+}
+
+int resume_open_gate(struct lr_resume *r, struct lr_err *err)
+{
+	int ends[2];
+
+	if (!r->setters)
+		return 0;
+	if (pipe2(ends, O_CLOEXEC) < 0)
+		return lr_fail(err, errno, "make a pipe for the processes");
+	r->gate[0] = resume_keep(r, ends[0], err);
+	if (r->gate[0] < 0) {
+		lr_close(ends[1]);
+		return r->gate[0];
+	}
+	r->gate[1] = resume_keep(r, ends[1], err);
+	return r->gate[1] < 0 ? r->gate[1] : 0;
+}
+
+/* ---- the calls ------------------------------------------------------------------------------- */
+
+/* By the number that the process has it under: a signal may tell that. The rest of its flags stay. */
+static void set_owner(struct one *x, struct lr_resume_ops *ops, const struct lr_seed_fd *fd)
+{
+	const struct lr_seed_file *f = lr_seed_file(x->seed, fd->file);
+	const struct owner o = {(int32_t)f->owner_kind - 1, (int32_t)f->owner};
+
+	if (f->owner_kind)
+		image_op(ops, SYS_fcntl, 0, fd->number, F_SETOWN_EX,
+			 image_put(&x->image, &o, sizeof(o)), 0, 0, 0);
+	if (f->flags & O_ASYNC)
+		image_op(ops, SYS_fcntl, 0, fd->number, F_SETFL, f->flags & STATUS_FLAGS, 0, 0, 0);
+}
+
+static void set_owners(struct one *x, struct lr_resume_ops *ops)
+{
+	uint32_t *setters = x->r->setters;
+
+	for (uint32_t i = 0; i < x->p->fds.count; i++) {
+		const struct lr_seed_fd *fd = lr_seed_fd(x->seed, x->p->fds.first + i);
+		if (setters[fd->file] != x->index)
+			continue;
+		set_owner(x, ops, fd);
+		setters[fd->file] = LR_SEED_NONE; /* under one number */
+	}
+}
+
+static void set_seals(struct one *x, struct lr_resume_ops *ops)
+{
+	for (uint32_t i = 0; i < lr_seed_count(x->seed, LR_SEED_OBJECT); i++)
+		if (resume_seals_late(x->r, i))
+			image_op(ops, SYS_fcntl, 0, (uint64_t)x->r->objects[i], F_ADD_SEALS,
+				 lr_seed_object(x->seed, i)->seals, 0, 0, 0);
+}
+
+static bool has_owners(const struct one *x)
+{
+	for (uint32_t i = 0; i < x->p->fds.count; i++)
+		if (x->r->setters[lr_seed_fd(x->seed, x->p->fds.first + i)->file] == x->index)
+			return true;
+	return false;
+}
+
+/* Each process closes its copy of the writing end when it has its memory and its threads, or ends: so
+ * whoever waits never waits for one that is dead. */
+void plan_gate(struct one *x, struct lr_resume_ops *ops)
+{
+	if (!x->r->setters)
+		return;
+	image_op(ops, SYS_close, 0, (uint64_t)x->r->gate[1], 0, 0, 0, 0, 0);
+	if (x->index && !has_owners(x))
+		return;
+	image_op(ops, SYS_read, 0, (uint64_t)x->r->gate[0], image_room(&x->image, 8, 8, NULL), 1, 0,
+		 0, 0);
+	set_owners(x, ops);
+	if (!x->index)
+		set_seals(x, ops);
+}
