@@ -185,6 +185,51 @@ def work(i):
 	assert_match "$(grep Threads "/proc/$(pid_of)/status")" '4$'
 }
 
+@test "fork: keep-caps, locked memory and a root of its own come back; a parent-death signal does not end the first process with who makes it" {
+	rm -rf "$BUNDLE/rootfs"
+	"$LR_LIB/mkpython" "$BUNDLE/rootfs" || skip "no python3 to copy"
+	mkdir -p "$BUNDLE/rootfs/jail"
+	cfg --arg p 'import ctypes, os, signal, time
+libc = ctypes.CDLL(None)
+jailed = os.fork()
+if jailed == 0:
+    os.chroot("/jail")
+    signal.pause()
+libc.prctl(1, 9, 0, 0, 0) # PR_SET_PDEATHSIG, SIGKILL
+libc.prctl(8, 1, 0, 0, 0) # PR_SET_KEEPCAPS
+block = ctypes.create_string_buffer(65536)
+libc.mlock(block, 65536)
+i = 0
+while True:
+    i += 1
+    locked = [l for l in open("/proc/self/status") if l.startswith("VmLck")][0].split()[1]
+    try: root = os.readlink("/proc/%d/root" % jailed)
+    except OSError: continue # nobody may look at the others yet
+    text = "%d %d %s" % (libc.prctl(7, 0, 0, 0, 0), int(locked) >= 64, root)
+    with open("/seen.new", "w") as f: f.write(text)
+    os.rename("/seen.new", "/seen")
+    with open("/n", "w") as f: print(i, file=f)
+    time.sleep(0.01)
+' '.process.args = ["/usr/bin/python3", "-c", $p] | .process.env += ["PYTHONDONTWRITEBYTECODE=1"]
+		| (.process.capabilities.bounding, .process.capabilities.permitted, .process.capabilities.effective) += ["CAP_SYS_CHROOT"]'
+	start_counter
+	assert_eq "$(cat "$BUNDLE/rootfs/seen")" "1 1 /jail"
+	seed "$ID"
+	rt delete --force "$ID"
+	begin_anew
+	rm "$BUNDLE/rootfs/seen"
+	: >>"$BUNDLE/rootfs/seen.new" # if it was just writing
+	grow "$ID"
+	came_back
+	assert_eq "$(cat "$BUNDLE/rootfs/seen")" "1 1 /jail"
+	# What config.json does not let it lock, it does not get.
+	rt delete --force "$ID"
+	cfg '.process.rlimits = [{type: "RLIMIT_MEMLOCK", soft: 4096, hard: 4096}]'
+	run ! rt restore --engine fork --detach --image-path "$IMG" --bundle "$BUNDLE" "$ID"
+	assert_has "$output" "it had locked memory: RLIMIT_MEMLOCK"
+	assert_eq "$(rt list -q)" ""
+}
+
 @test "fork: each thread has the rights it had, and the filter: ambient capabilities, a bounding set that the program made smaller" {
 	rm -rf "$BUNDLE/rootfs"
 	"$LR_LIB/mkpython" "$BUNDLE/rootfs" || skip "no python3 to copy"
