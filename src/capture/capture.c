@@ -35,7 +35,7 @@ static int refused(const struct cap *c, struct lr_err *err)
 
 static int look_inside(struct cap *c, struct cap_process *p, const char *maps, struct lr_err *err)
 {
-	/* What is locked has to be told by the process itself. */
+	/* Other flags are looked up in the twin, which has none of the locks. */
 	int r = cap_maps_read(c->a, p->pid, p->locks ? "smaps" : maps, &p->maps, err);
 
 	if (r < 0)

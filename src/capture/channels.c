@@ -140,7 +140,8 @@ static bool has_messages(const struct cap_channel *ch, unsigned k, uint64_t type
 	struct msghdr m = {0};
 	ssize_t n = recvmsg(ch->fd[k], &m, MSG_PEEK | MSG_DONTWAIT | MSG_CMSG_CLOEXEC);
 
-	/* In sequence, who reads the end and who reads such a message read the same. */
+	/* Of one for sequenced packets that reads no more, 0 is its end; whoever reads it can't tell that from an
+	 * empty message. */
 	return n > 0 || m.msg_flags & MSG_TRUNC ||
 	       (n == 0 && !(type == SOCK_SEQPACKET && ch->seed.ends & LR_SEED_NO_READ(k)));
 }

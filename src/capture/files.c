@@ -118,7 +118,7 @@ static void look_pidfd(struct found *x)
 {
 	x->f->seed.kind = LR_SEED_PIDFD;
 	x->f->target = (pid_t)info(x, "Pid:", 10);
-	if (x->f->seed.flags & O_EXCL)
+	if (x->f->seed.flags & O_EXCL) /* PIDFD_THREAD, Linux 6.9 */
 		refuse(x, "a pidfd of a thread");
 }
 
@@ -159,7 +159,7 @@ static void look_socket(struct found *x)
 	const struct cap_unix told = cap_unix_look(x->p->pid, x->st.st_ino);
 	x->f->peer = told.peer;
 	x->f->shut = told.shut;
-	/* Nobody has hung up there, though poll(2) says so. */
+	/* poll(2) says of it what it says of one whose other end is gone: that has to be told apart here. */
 	if (told.unconnected && type != SOCK_DGRAM)
 		refuse(x, "a Unix socket that neither listens nor is connected");
 }
@@ -232,8 +232,8 @@ static void look_deleted(struct found *x)
 	look_memory(x);
 }
 
-/* Whether its path is its own, in the container's root. A link that is on the way by now would lead to our root, and
- * not to the container's: there is none in a path of the kernel's. */
+/* Whether its path is that of another file in the container's root, or of none. A link that is on the way by now would
+ * lead to our root, and not to the container's: there is none in a path of the kernel's. */
 static bool leads_elsewhere(const struct found *x)
 {
 	char path[32];

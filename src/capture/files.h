@@ -7,6 +7,8 @@
 #include <stdint.h>
 #include <sys/types.h>
 
+#include "src/seed/format.h"
+
 /* A descriptor of ours for the same open file, or a negative errno. */
 int cap_borrow(pid_t pid, int fd);
 
@@ -15,7 +17,7 @@ int cap_borrow(pid_t pid, int fd);
 struct cap_unix {
 	uint64_t peer;
 	uint8_t shut;
-	bool unconnected; /* and never was */
+	bool unconnected; /* it never had another end */
 };
 struct cap_unix cap_unix_look(pid_t pid, uint64_t inode);
 
@@ -30,9 +32,8 @@ int cap_tcp_is_signed(pid_t pid, uint64_t inode, uint32_t domain, uint16_t port)
  * tell which they are. Or a negative errno. */
 int cap_net_has_policies(pid_t pid);
 
-/* How a new TCP socket there would keep out of congestion; or a negative errno. */
-#define CAP_CONGESTION 16
-int cap_net_congestion(pid_t pid, char ret[CAP_CONGESTION]);
+/* The congestion control that a new TCP socket there begins with; 0 or a negative errno. */
+int cap_net_congestion(pid_t pid, char ret[LR_SEED_NAME]);
 
 struct cap;
 struct cap_file;

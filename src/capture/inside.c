@@ -29,7 +29,10 @@
 #ifndef __WALL
 #define __WALL 0x40000000
 #endif
-/* Of <linux/prctl.h>, of kernels younger than some headers. */
+/* Of <linux/prctl.h>: some headers are older. */
+#ifndef PR_SPEC_L1D_FLUSH
+#define PR_SPEC_L1D_FLUSH 2
+#endif
 #ifndef PR_GET_IO_FLUSHER
 #define PR_GET_IO_FLUSHER 58
 #endif
@@ -173,14 +176,16 @@ static struct of_thread ask_thread(struct asking *q)
 	return t;
 }
 
-/* What is as the machine has it is left to the child's. The third one counts the other way. */
+/* 0 where the program has what the machine begins with: a child has what its own machine begins with. Of the flush
+ * of the L1 cache that is "off", of the others "on". */
 static uint32_t switched(unsigned which, int64_t says)
 {
-	const int64_t off = PR_SPEC_DISABLE | PR_SPEC_FORCE_DISABLE | PR_SPEC_DISABLE_NOEXEC;
+	const uint64_t off = PR_SPEC_DISABLE | PR_SPEC_FORCE_DISABLE | PR_SPEC_DISABLE_NOEXEC;
+	const uint64_t other = which == PR_SPEC_L1D_FLUSH ? PR_SPEC_ENABLE : off;
 
 	if (says < 0 || !(says & PR_SPEC_PRCTL))
 		return 0;
-	return says & (which == 2 ? PR_SPEC_ENABLE : off) ? (uint32_t)says & 0xff : 0;
+	return (uint64_t)says & other ? (uint32_t)says & 0xff : 0;
 }
 
 static int read_thread(struct cap *c, const struct cap_process *p, const struct asking *q,
@@ -234,8 +239,8 @@ static uint64_t hole(const struct cap_maps *m)
 	return at;
 }
 
-/* No call tells of MCL_FUTURE. But a page that is mapped then is there at once; others when they are
- * touched. */
+/* No call tells of MCL_FUTURE; so a page is mapped. With it, that page is in memory at once; without, only when
+ * it is touched. */
 static void ask_locks(struct asking *q, const struct cap_process *p, struct of_process *a)
 {
 	const uint64_t at = hole(&p->maps);
@@ -254,7 +259,7 @@ static void read_memory(const struct asking *q, const struct of_process *a, stru
 	p->mm.thp_disable = a->thp->ret > 0 ? (uint32_t)a->thp->ret : 0;
 	p->mm.flags = (a->merge->ret == 1 ? LR_SEED_MERGES : 0) | (mdwe & 1 ? LR_SEED_MDWE : 0) |
 		      (mdwe & 2 ? LR_SEED_MDWE_NO_INHERIT : 0);
-	/* It may be that there is no room for another one. */
+	/* EAGAIN: it would have been locked, and RLIMIT_MEMLOCK has no room for another page. */
 	if (a->map && (a->map->ret == -EAGAIN || q->buffer[a->core_at] & 1))
 		p->mm.flags |= LR_SEED_LOCKS;
 }

@@ -48,7 +48,7 @@ static const struct cap_process *find(const struct cap *c, uint32_t kind, pid_t 
 	return NULL;
 }
 
-/* Nothing signals of its own accord that a regular file changes, nor do most of the kernel's own kinds. */
+/* Regular files send no signals, nor do most descriptors that have no file. */
 static bool may_signal(const struct cap_file *f, mode_t mode)
 {
 	return !(f->seed.flags & O_PATH) && (S_ISFIFO(mode) || S_ISSOCK(mode) || S_ISCHR(mode) ||

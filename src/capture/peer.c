@@ -216,12 +216,12 @@ int cap_tcp_is_signed(pid_t pid, uint64_t inode, uint32_t domain, uint16_t port)
 	return r;
 }
 
-int cap_net_congestion(pid_t pid, char ret[CAP_CONGESTION])
+int cap_net_congestion(pid_t pid, char ret[LR_SEED_NAME])
 {
 	LR_CLEANUP_FD int fd = open_there(pid, AF_INET, SOCK_STREAM, IPPROTO_TCP);
-	socklen_t n = CAP_CONGESTION;
+	socklen_t n = LR_SEED_NAME; /* the kernel's TCP_CA_NAME_MAX */
 
-	memset(ret, 0, CAP_CONGESTION);
+	memset(ret, 0, LR_SEED_NAME);
 	if (fd < 0)
 		return fd;
 	return getsockopt(fd, IPPROTO_TCP, TCP_CONGESTION, ret, &n) < 0 ? -errno : 0;

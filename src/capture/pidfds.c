@@ -13,13 +13,13 @@ static const struct cap_process *whose(const struct cap *c, size_t n, pid_t pid)
 	return NULL;
 }
 
-/* It is further up in the table, so there is no circle, whatever happens while they run. */
+/* Looked for further up in the table alone: processes that run meanwhile may look as if each were below the other. */
 static const struct cap_process *parent_of(const struct cap *c, const struct cap_process *p)
 {
 	return whose(c, (size_t)(p - c->p), p->parent);
 }
 
-/* Nobody knows those who are further above; and a container may have a chain of all the processes there can be. */
+/* Of those above the holder, so many are looked at: a hostile container may have one long chain of processes. */
 #define ABOVE 64
 
 /* A process is made after those above it, and after their children that are before it in the table. */

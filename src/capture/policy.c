@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * capture: from which nodes memory comes (set_mempolicy(2), mbind(2)), which a child would not have.
- * Where a machine has one node it says nothing. To ask takes a look at all pages; so it is asked while
- * the processes run.
+ * On a machine with one node a policy changes nothing. To tell it, the kernel looks at all pages; so it is
+ * asked while the processes run.
  */
 #define LR_ROOM "capture"
 #include <errno.h>
@@ -50,7 +50,7 @@ static int refuse_ranges(struct cap *c, const struct cap_process *p, const char 
 	return 0;
 }
 
-/* Of the first mapping, which is the program's text as a rule: what its thread has. */
+/* What the thread has: the first mapping, as a rule the program's text, has no policy of its own. */
 static bool policy_of_thread(pid_t pid, pid_t tid, char *ret, size_t size)
 {
 	char path[64], line[256] = "";
@@ -61,12 +61,12 @@ static bool policy_of_thread(pid_t pid, pid_t tid, char *ret, size_t size)
 	return fd >= 0 && read(fd, line, sizeof(line) - 1) > 0 && policy_of(line, ret, size);
 }
 
-static bool has_nodes(struct cap *c)
+static bool has_several_nodes(struct cap *c)
 {
 	char *text;
 	size_t size;
 
-	/* "0" */
+	/* "0" is one; "0-1" and "0,2" are two. */
 	return cap_read_all(c->a, "/sys/devices/system/node/has_memory", &text, &size, NULL) >= 0 &&
 	       strpbrk(text, "-,");
 }
@@ -76,8 +76,9 @@ int cap_policy_refuse(struct cap *c, struct lr_err *err)
 	char usual[128] = "default", policy[128];
 	int r = 0;
 
-	if (!has_nodes(c))
+	if (!has_several_nodes(c))
 		return 0;
+	/* A child gets it from config.json, as the first process did. */
 	if (c->opts->own_policy)
 		(void)!policy_of_thread(c->p->pid, c->p->pid, usual, sizeof(usual));
 	for (size_t i = 0; r >= 0 && i < c->n; i++) {

@@ -164,14 +164,12 @@ static bool tcp_info(int fd, struct tcp_info *ret)
 	return getsockopt(fd, IPPROTO_TCP, TCP_INFO, ret, &n) == 0;
 }
 
-/* Of what it begins with only the namespace knows; a child's may begin with another. */
+/* What a new socket has is its namespace's, and may be another in a child; so what counts is what differs from it. */
 static const char *take_congestion(struct cap *c, int fd, struct lr_seed_endpoint *e)
 {
 	char name[sizeof(e->congestion)] = "";
 	socklen_t n = sizeof(name);
 
-	_Static_assert(sizeof(name) == CAP_CONGESTION && sizeof(c->congestion) == CAP_CONGESTION,
-		       "the kernel's longest name");
 	if (getsockopt(fd, IPPROTO_TCP, TCP_CONGESTION, name, &n) < 0)
 		return cap_socket_lacks(errno) ? NULL : cap_socket_failed(c, errno);
 	int r = c->congestion[0] ? 0 : cap_net_congestion(c->opts->pid, c->congestion);
@@ -194,8 +192,7 @@ static const char *may_have_policy(struct cap *c)
 	if (r < 0)
 		return cap_socket_failed(c, -r);
 	return r ? "a socket that listens, and perhaps has a policy of IPsec (IP_XFRM_POLICY), as "
-		   "one of its network "
-		   "namespace has"
+		   "one of its network namespace has"
 		 : NULL;
 }
 
@@ -252,7 +249,7 @@ static bool is_connection(int fd, const struct tcp_info *info)
 	return info->tcpi_state != TCP_CLOSE || (poll(&p, 1, 0) == 1 && p.revents & POLLRDHUP);
 }
 
-/* A kind by its name, which whoever reads a refusal knows it by. */
+/* What whoever reads a refusal calls such a socket. */
 static const char *other_kind(struct cap *c, const struct lr_seed_endpoint *e)
 {
 	static const struct {

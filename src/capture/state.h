@@ -198,10 +198,10 @@ struct cap {
 	uint64_t pages_at;            /* end of what was written to the file of pages */
 	uint64_t private_at;          /* where private memory begins in that file */
 	uint64_t zero_pages;
-	char congestion[16]; /* TCP's in its network namespace; "": not known yet */
-	uint64_t deleted;    /* bytes of files that have no name any more */
-	bool taken;          /* what private memory has is somebody else's (lr_capture.take) */
-	size_t first_run;    /* of those that a page may be added to */
+	char congestion[LR_SEED_NAME]; /* TCP's in its network namespace; "": not known yet */
+	uint64_t deleted;              /* bytes of files that have no name any more */
+	bool taken;       /* what private memory has is somebody else's (lr_capture.take) */
+	size_t first_run; /* of those that a page may be added to */
 };
 
 /* Notes what can't be carried; "process 12 (name): " goes before it. */
@@ -297,15 +297,17 @@ bool cap_terminal_is(const struct cap *c, const struct cap_process *p, int fd,
 int cap_terminal_find(struct cap *c, struct lr_err *err);
 void cap_terminal_put(const struct cap *c, struct lr_seed_writer *w);
 
-/* files.c, channels.c, objects.c */
+/* files.c */
 int cap_files_look(struct cap *c, struct cap_process *p, struct lr_err *err);
-/* owners.c: who gets the signals of a descriptor; as its namespace knows it. */
-void cap_owner_look(struct cap *c, const struct cap_process *p, int fd, mode_t mode,
-		    struct cap_file *f);
-uint32_t cap_owner_inside(const struct cap *c, const struct cap_file *f);
-int cap_channels_find(struct cap *c, struct lr_err *err);
 /* pidfds.c: whose they are, as the seed knows them. */
 void cap_pidfds_find(struct cap *c);
+/* owners.c: who gets the signals of a descriptor. */
+void cap_owner_look(struct cap *c, const struct cap_process *p, int fd, mode_t mode,
+		    struct cap_file *f);
+/* As the seed knows it; 0: nobody, or nobody of the seed. */
+uint32_t cap_owner_inside(const struct cap *c, const struct cap_file *f);
+/* channels.c, objects.c */
+int cap_channels_find(struct cap *c, struct lr_err *err);
 int cap_channels_take(struct cap *c, struct lr_err *err);
 #define CAP_SECRET "/secretmem (deleted)" /* of memfd_secret(2) */
 int cap_objects_begin(struct cap *c, struct lr_err *err);

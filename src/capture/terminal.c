@@ -238,7 +238,6 @@ void cap_terminal_put(const struct cap *c, struct lr_seed_writer *w)
 	lr_seed_add(w, LR_SEED_TERMINAL, &c->terminal.seed);
 	if (c->terminal.unread > 0)
 		lr_warn("%d bytes that were typed, and that nobody has read yet, stay the "
-			"container's own: "
-			"no child gets them",
+			"container's own: no child gets them",
 			c->terminal.unread);
 }

@@ -168,7 +168,7 @@ static void refuse_traced(struct cap *c, const struct cap_process *p, const stru
 	errno = 0;
 	const long control = ptrace(PTRACE_PEEKUSER, t->tid,
 				    offsetof(struct user, u_debugreg) + 7 * sizeof(long), NULL);
-	/* The two bits of each of the four that make it count. */
+	/* DR7: two bits for each of the four switch it on. */
 	if (!errno && control & 0xff)
 		cap_refuse(c, p, "thread %u has breakpoints in its debug registers", t->seed.tid);
 }
@@ -176,6 +176,7 @@ static void refuse_traced(struct cap *c, const struct cap_process *p, const stru
 static void refuse_scheduling(struct cap *c, const struct cap_process *p,
 			      const struct cap_thread *t, const struct lr_sched_attr *a)
 {
+	/* A thread of real time begins with the most for both, others with 0 and the most. */
 	const bool clamped =
 		(a->util_min && a->util_min != UTIL_MOST) ||
 		(a->util_max && a->util_max != UTIL_MOST) ||

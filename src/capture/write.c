@@ -244,7 +244,7 @@ static int put_vma(struct writing *x, const struct cap_process *p, const struct 
 	} else if (lr_has_prefix(v->name, "[vvar")) {
 		s.kind = LR_SEED_VVAR;
 	} else if (o) {
-		/* A mapping is writable by when it was made; nobody could make it again. */
+		/* It may become writable as it is older than the seal; a child's would be younger. */
 		if (v->shared && v->may_write && !(v->prot & PROT_WRITE) &&
 		    o->seed.seals & LR_SEED_SEAL_FUTURE_WRITE)
 			return lr_refuse(x->err, ENOTSUP,
