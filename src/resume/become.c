@@ -107,7 +107,7 @@ static int set_fs(const struct lr_resume *r, const struct lr_seed_process *p, st
 	return 0;
 }
 
-/* Opened before it is the process's: what we open by a path is looked up in the container's root. */
+/* Both are opened while our root is still the container's, where their paths count from. */
 static int open_root(struct one *x, struct lr_err *err)
 {
 	const char *root = lr_seed_text(x->seed, lr_seed_fs(x->seed, x->p->fs)->root);
@@ -124,7 +124,7 @@ static int open_root(struct one *x, struct lr_err *err)
 		return x->root;
 	fd = resume_open_path(cwd, O_PATH | O_DIRECTORY);
 	if (fd < 0)
-		return lr_fail(err, errno, "open %s", cwd);
+		return lr_fail(err, errno, "open %s, which is a process's working directory", cwd);
 	x->cwd = resume_keep(x->r, fd, err);
 	return x->cwd < 0 ? x->cwd : 0;
 }

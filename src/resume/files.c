@@ -251,8 +251,6 @@ static int take_end(struct ends *e, const struct lr_seed_file *f, struct lr_err 
 
 /* ---- all ------------------------------------------------------------------------------------- */
 
-#define STATUS_FLAGS (O_APPEND | O_NONBLOCK | O_DIRECT | O_NOATIME)
-
 static int open_one(struct lr_resume *r, uint32_t i, struct ends *ends, struct lr_err *err)
 {
 	const struct lr_seed_file *f = lr_seed_file(r->seed, i);
@@ -269,7 +267,7 @@ static int open_one(struct lr_resume *r, uint32_t i, struct ends *ends, struct l
 	r->files[i] = resume_keep(r, fd, err);
 	if (r->files[i] < 0 || f->kind == LR_SEED_STDIO || f->flags & O_PATH)
 		return r->files[i];
-	fcntl(r->files[i], F_SETFL, (int)f->flags & STATUS_FLAGS);
+	fcntl(r->files[i], F_SETFL, (int)f->flags & RESUME_STATUS_FLAGS);
 	if (f->signal && fcntl(r->files[i], F_SETSIG, (int)f->signal) < 0)
 		return lr_fail(err, errno, "set the signal of a file");
 	return r->files[i];
@@ -331,8 +329,8 @@ static int close_gaps(const struct lr_resume *r, const struct lr_seed_process *p
 	return rc < 0 ? lr_fail(err, -rc, "close what the seed's process does not have") : 0;
 }
 
-/* Each process makes those that it has when it has made its children: whom else it knows was there before it
- * (capture sees to that). */
+/* By each process for itself, when its children are made. Whom else it has a pidfd of was there before it: capture sees
+ * to that. */
 static int open_pidfd(struct lr_resume *r, uint32_t file, struct lr_err *err)
 {
 	const struct lr_seed_file *f = lr_seed_file(r->seed, file);

@@ -20,11 +20,10 @@
 #ifndef MADV_POPULATE_WRITE
 #define MADV_POPULATE_WRITE 23
 #endif
-
 #ifndef MLOCK_ONFAULT
 #define MLOCK_ONFAULT 1
 #endif
-/* Of <linux/prctl.h>, of kernels younger than some headers. */
+/* Of <linux/prctl.h>: some headers are older. */
 #ifndef PR_SET_MDWE
 #define PR_SET_MDWE 65
 #endif
@@ -111,7 +110,7 @@ static bool is_special(const struct lr_seed_vma *v)
 	return v->kind == LR_SEED_VDSO || v->kind == LR_SEED_VVAR;
 }
 
-/* A mapping could be made writable if the descriptor that it is made by is. */
+/* By a descriptor that can write, a mapping that only reads could be made writable. */
 static int object_fd(const struct one *x, const struct lr_seed_vma *v)
 {
 	const int readonly = x->r->readonly[v->object];
@@ -163,7 +162,7 @@ static void advise(struct lr_resume_ops *ops, const struct lr_seed_vma *v)
 }
 
 /* From so many pages on the kernel makes them faster at once (Linux 5.14) than one by one as they are read:
- * a sixth less for a megabyte. */
+ * a seventh less for a megabyte (docs/performance.md). */
 #define AT_ONCE 4
 
 static void fill(const struct one *x, struct lr_resume_ops *ops, const struct lr_seed_run *r)
@@ -256,7 +255,7 @@ void plan_locks(struct one *x, struct lr_resume_ops *ops)
 	}
 	if (flags & LR_SEED_LOCKS)
 		image_op(ops, SYS_mlockall, 0, MCL_FUTURE, 0, 0, 0, 0, 0);
-	/* Nothing is mapped any more. */
+	/* At the end, as it may refuse what we map. */
 	if (flags & LR_SEED_MDWE)
 		image_op(ops, SYS_prctl, 0, PR_SET_MDWE, flags & LR_SEED_MDWE_NO_INHERIT ? 3 : 1, 0,
 			 0, 0, 0);

@@ -15,9 +15,6 @@
 #include "src/resume/resuming.h"
 #include "src/sys/syscalls.h"
 
-#ifndef F_ADD_SEALS
-#define F_ADD_SEALS 1033
-#endif
 #ifndef MFD_ALLOW_SEALING
 #define MFD_ALLOW_SEALING 2U
 #endif
@@ -178,7 +175,8 @@ bool resume_seals_late(const struct lr_resume *r, uint32_t object)
 	return false;
 }
 
-/* Where a file may be executed, the kernel takes that seal to mean all others that keep its contents. */
+/* To a file that may be executed the kernel gives, with that seal, all others that keep its contents. The seed's had
+ * not all of them, so nobody could execute it. */
 static int take_execution(const struct lr_seed_object *o, int fd)
 {
 	const uint32_t kept = LR_SEED_SEAL_SHRINK | LR_SEED_SEAL_GROW | LR_SEED_SEAL_WRITE |
@@ -190,7 +188,8 @@ static int take_execution(const struct lr_seed_object *o, int fd)
 	return fstat(fd, &st) < 0 || fchmod(fd, st.st_mode & 0666) < 0 ? -errno : 0;
 }
 
-/* What the seal forbids to be mapped for writing is mapped by a descriptor that can't be. */
+/* What a seal keeps from being written is mapped by a descriptor that only reads (object_fd): by another one, the
+ * mapping could be made writable. */
 static int seal(struct lr_resume *r, uint32_t i, struct lr_err *err)
 {
 	const struct lr_seed_object *o = lr_seed_object(r->seed, i);

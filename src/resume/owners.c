@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * resume: who gets the signals of a file (F_SETOWN, O_ASYNC). A process of the seed's says so, with its
- * own rights, as the kernel asks them whenever it signals: by ours, a seed could have anybody signalled.
- * And what else has to wait until all processes are made: the owner has to be there.
+ * own rights: whenever the kernel signals, it asks for the rights of who has said so, and by ours a seed could have
+ * anybody signalled. The owner has to be there, so this waits at a gate until all processes are made; and so do the
+ * seals that wait for mappings.
  */
 #define LR_ROOM "resume"
 #include <errno.h>
@@ -16,11 +17,6 @@
 #ifndef F_SETOWN_EX
 #define F_SETOWN_EX 15
 #endif
-#ifndef F_ADD_SEALS
-#define F_ADD_SEALS 1033
-#endif
-
-#define STATUS_FLAGS (O_APPEND | O_NONBLOCK | O_DIRECT | O_NOATIME | O_ASYNC)
 
 /* struct f_owner_ex of the kernel. */
 struct owner {
@@ -118,7 +114,8 @@ static void set_owner(struct one *x, struct lr_resume_ops *ops, const struct lr_
 		image_op(ops, SYS_fcntl, 0, fd->number, F_SETOWN_EX,
 			 image_put(&x->image, &o, sizeof(o)), 0, 0, 0);
 	if (f->flags & O_ASYNC)
-		image_op(ops, SYS_fcntl, 0, fd->number, F_SETFL, f->flags & STATUS_FLAGS, 0, 0, 0);
+		image_op(ops, SYS_fcntl, 0, fd->number, F_SETFL,
+			 f->flags & (RESUME_STATUS_FLAGS | O_ASYNC), 0, 0, 0);
 }
 
 static void set_owners(struct one *x, struct lr_resume_ops *ops)

@@ -3,11 +3,19 @@
 #ifndef LR_RESUME_RESUMING_H
 #define LR_RESUME_RESUMING_H
 
+#include <fcntl.h>
 #include <sys/ioctl.h>
 
 #include "src/resume/image.h"
 #include "src/resume/resume.h"
 #include "src/seed/span.h"
+
+#ifndef F_ADD_SEALS
+#define F_ADD_SEALS 1033
+#endif
+
+/* What fcntl(2) sets of an open file; O_ASYNC is set later, with the owner. */
+#define RESUME_STATUS_FLAGS (O_APPEND | O_NONBLOCK | O_DIRECT | O_NOATIME)
 
 /* Ours: kept open, at numbers that no process of the seed uses. */
 struct lr_resume {
@@ -24,9 +32,9 @@ struct lr_resume {
 	uint64_t open_files[2]; /* the limit of them (soft, hard) that is not ours */
 	int *files, *objects, *backings, *exes;
 	int *readonly; /* of objects that nobody may write to, or not all; else LR_NOFD */
-	/* Who sets the owner of a file: an index of a process; LR_SEED_NONE: nobody. NULL: of none. */
+	/* Of each file, which process (index) sets its owner; LR_SEED_NONE: nobody. NULL: nobody waits at the gate. */
 	uint32_t *setters;
-	int gate[2]; /* a pipe whose writing end is closed when all are made; LR_NOFD: nobody waits */
+	int gate[2]; /* a pipe whose writing end has been closed by each process when all are made; or LR_NOFD */
 	uint64_t *tmpfs; /* devices of those that were filled */
 	size_t n_tmpfs;
 	uint8_t *buffer; /* resume_fill_file's */
@@ -54,7 +62,7 @@ struct one {
 	uint64_t park, park_size; /* behind the image */
 	uint64_t head;
 	int uffd;      /* LR_NOFD: pages are read into place */
-	int root, cwd; /* root: of its own (chroot(2)); else LR_NOFD */
+	int root, cwd; /* where it has a root of its own (chroot(2)); else LR_NOFD */
 };
 
 /* host.c */
@@ -109,11 +117,12 @@ int resume_own_terminal(const struct lr_resume *r, const struct lr_seed_process 
 			struct lr_err *err);
 int resume_front_group(const struct lr_resume *r, uint32_t index, struct lr_err *err);
 void plan_terminal(struct one *x, struct lr_resume_ops *ops);
-/* owners.c: before anybody is born. What of a process waits until all of the others are made, and the
- * wait: seals, and who gets the signals of files. */
+/* owners.c: what waits at the gate until all processes are made: who gets the signals of files, and late seals. */
+/* Before anybody is born: finds out whether there is any of it, and who does it. */
 int resume_find_setters(struct lr_resume *r, struct lr_err *err);
 /* By the first process: nobody else may have that pipe. */
 int resume_open_gate(struct lr_resume *r, struct lr_err *err);
+/* The wait, and what this process does after it. */
 void plan_gate(struct one *x, struct lr_resume_ops *ops);
 /* layout.c */
 /* proc: a procfs, or LR_NOFD for /proc. */
