@@ -223,9 +223,11 @@ static bool owner_fits(const struct lr_seed_file *f)
 		f->args[3] < UINT32_MAX);
 }
 
-/* Somebody who is in the seed. */
+/* Who gets its signals is in the seed, or nobody is. */
 static bool has_owner(const struct lr_seed *s, const struct lr_seed_file *f)
 {
+	if (!f->owner_kind)
+		return !f->owner;
 	for (uint32_t i = 0; i < lr_seed_count(s, LR_SEED_PROCESS); i++) {
 		const struct lr_seed_process *p = lr_seed_process(s, i);
 		if (f->owner_kind == LR_SEED_OF_PROCESS
@@ -236,7 +238,7 @@ static bool has_owner(const struct lr_seed *s, const struct lr_seed_file *f)
 	for (uint32_t i = 0; i < lr_seed_count(s, LR_SEED_THREAD); i++)
 		if (f->owner_kind == LR_SEED_OF_THREAD && lr_seed_thread(s, i)->tid == f->owner)
 			return true;
-	return !f->owner_kind && !f->owner;
+	return false;
 }
 
 static int check_file(const struct lr_seed *s, uint32_t i, struct lr_err *err)
@@ -253,9 +255,9 @@ static int check_file(const struct lr_seed *s, uint32_t i, struct lr_err *err)
 	if ((f->kind == LR_SEED_STDIO && f->args[0] > 2) ||
 	    (f->kind == LR_SEED_SOCKET && f->args[0] > 1) ||
 	    (f->kind == LR_SEED_PIDFD && (!f->args[0] || f->args[0] >= LR_SEED_PIDS)) ||
-	    f->pos > INT64_MAX || !owner_fits(f))
+	    f->pos > INT64_MAX || f->signal > 64 || !owner_fits(f))
 		return BAD("files", i, "is garbled");
-	if (f->signal > 64 || !f->owner != !f->owner_kind || !has_owner(s, f))
+	if (!f->owner != !f->owner_kind || !has_owner(s, f))
 		return BAD("files", i, "signals to nobody who is there");
 	return 0;
 }

@@ -349,7 +349,7 @@ TEST(the_rest_that_cannot_be)
 	LIE(file, FILE, 6, args[3], UINT64_C(1) << 32, "garbled");
 	LIE(file, FILE, 1, args[0], 2, "garbled");
 	LIE(file, FILE, 0, channel, 0, "without what it stands for");
-	LIE(file, FILE, 0, signal, 65, "signals to nobody");
+	LIE(file, FILE, 0, signal, 65, "garbled");
 	LIE(file, FILE, 0, owner, 7, "signals to nobody");
 	LIE(file, FILE, 0, owner_kind, LR_SEED_OF_PROCESS, "signals to nobody");
 	LIE(file, FILE, 0, owner_kind, 4, "signals to nobody");
