@@ -88,23 +88,6 @@ waits_long_until() {
 	return 1
 }
 
-# A seed whose memory takes its time: each megabyte of it, so many ms. What copies it is in $copying.
-slow_seed() { # MS
-	command -v strace >/dev/null || skip "strace is not installed"
-	rm -f "$TICKET" strace.out
-	(umask 077 && LR_TEST_TAG=$TAG exec strace -f -o strace.out -e trace=pwrite64,setsid -e inject=pwrite64:delay_enter="$1"000 \
-		"$LEAN_RUNTIME" --root "$ROOT" checkpoint --remote --background --forkd "$PWD/a" "$ID" </dev/null >"$TICKET" 2>slow.err 3>&-) &
-	slow=$!
-	waits_long_until grep -q lean-seed: "$TICKET"
-	id=$(cut -d: -f4 "$TICKET")
-	waits_long_until grep -q setsid strace.out
-	copying=$(awk '/setsid/ { print $1; exit }' strace.out)
-}
-
-missing() {
-	ask a inspect "$id" | sed 's/.*missing=//'
-}
-
 # The bundle of the other host has no file that the first one's container wrote.
 other_host() {
 	cp -a "$BUNDLE" "$THERE"
