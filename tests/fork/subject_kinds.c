@@ -20,7 +20,7 @@ static const struct device {
 	const char *path;
 	int flags;
 	unsigned minor;
-} devices[] = {{"/dev/null", O_RDWR, 3},
+} devices[] = {{"/dev/null", O_RDWR | O_APPEND, 3},
 	       {"/dev/zero", O_RDONLY | O_NONBLOCK, 5},
 	       {"/dev/full", O_WRONLY, 7},
 	       {"/dev/random", O_RDONLY, 8},
@@ -29,7 +29,7 @@ static const struct device {
 
 static void check_devices(const int fd[DEVICES])
 {
-	const int of = O_ACCMODE | O_NONBLOCK;
+	const int of = O_ACCMODE | O_NONBLOCK | O_APPEND;
 	char c = 'x';
 	struct stat st;
 
@@ -55,7 +55,7 @@ static void check_paths(int dir, off_t at, int path, int link)
 	EXPECT(fcntl(path, F_GETFL) & O_PATH && read(path, &fd, 1) == -1 && errno == EBADF);
 	EXPECT(fstat(path, &st) == 0 && stat("directory/inner", &own) == 0);
 	EXPECT(st.st_ino == own.st_ino && st.st_dev == own.st_dev);
-	EXPECT(fstat(link, &st) == 0 && S_ISLNK(st.st_mode));
+	EXPECT(fstat(link, &st) == 0 && S_ISLNK(st.st_mode) && fcntl(link, F_GETFL) & O_PATH);
 }
 
 struct pair {
