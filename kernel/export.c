@@ -19,7 +19,7 @@
 #include "compat.h"
 #include "internal.h"
 
-#define LEAN_RANGES_MAX BIT(20)
+#define LEAN_RANGES_MAX (1024 * 1024)
 #define LEAN_GET_AT_ONCE 512
 
 static unsigned long user_pages;

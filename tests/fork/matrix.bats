@@ -19,12 +19,12 @@ STRATEGIES='ondemand cache prefetch prefetch:1 eager'
 by_files() {
 	rt_bg restore --engine fork --image-path "$PWD/img" "${HOW[@]}" --detach --bundle "$THERE" "$CHILD"
 }
-came_by_files() { :; }
+came_by_files() { :; } # there is no other way
 
 by_same_host() {
 	rt_bg restore --remote "file:$TICKET" --forkd "$PWD/a" --fetch="$1" "${HOW[@]}" --detach --bundle "$THERE" "$CHILD"
 }
-came_by_same_host() { :; }
+came_by_same_host() { :; } # the daemon that has the seed counts nothing here
 
 # A daemon for each strategy, so that nothing is there before. `cache` is what the first child of `ondemand` leaves.
 daemon_for() { # TRANSPORT STRATEGY
@@ -65,7 +65,7 @@ each_cell() {
 	[ -n "$WITH_RDMA" ] || echo "# matrix: lean-forkd is built without RDMA: no cells of it" >&3
 }
 
-# What a cell's child can't be told by: it came, and by no other way than it was to.
+# Its memory tells nobody by which way it came; the daemons count that.
 came() { # TRANSPORT STRATEGY
 	"came_by_$1" "$2" || fail "$*: its memory came by another way: $(grep -h . ./*.log)
 $(socat -u "UNIX-CONNECT:$PWD/$(daemon_for "${1/other_host/tcp}" "$2").metrics" - | grep -E '^lean_forkd_(rdma|fetched)')"
