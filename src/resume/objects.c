@@ -163,16 +163,23 @@ int resume_own_objects(const struct lr_resume *r, struct lr_err *err)
 
 bool resume_seals_late(const struct lr_resume *r, uint32_t object)
 {
-	const struct lr_seed_object *o = lr_seed_object(r->seed, object);
+	return r->late && r->late[object];
+}
 
-	if (!(o->seals & LR_SEED_SEAL_FUTURE_WRITE) || o->kind != LR_SEED_MEMFD)
-		return false;
+static int find_late(struct lr_resume *r, struct lr_err *err)
+{
+	r->late = lr_new_n(r->a, lr_seed_count(r->seed, LR_SEED_OBJECT) + 1, bool);
+	if (!r->late)
+		return lr_fail(err, ENOMEM, "seal shared memory");
 	for (uint32_t i = 0; i < lr_seed_count(r->seed, LR_SEED_VMA); i++) {
 		const struct lr_seed_vma *v = lr_seed_vma(r->seed, i);
-		if (v->kind == LR_SEED_SHARES && v->object == object && v->prot & PROT_WRITE)
-			return true;
+		if (v->kind != LR_SEED_SHARES || !(v->prot & PROT_WRITE))
+			continue;
+		const struct lr_seed_object *o = lr_seed_object(r->seed, v->object);
+		r->late[v->object] =
+			o->seals & LR_SEED_SEAL_FUTURE_WRITE && o->kind == LR_SEED_MEMFD;
 	}
-	return false;
+	return 0;
 }
 
 /* To a file that may be executed the kernel gives, with that seal, all others that keep its contents. The seed's had
@@ -214,7 +221,7 @@ static int seal(struct lr_resume *r, uint32_t i, struct lr_err *err)
 
 int resume_seal_objects(struct lr_resume *r, struct lr_err *err)
 {
-	int rc = 0;
+	int rc = find_late(r, err);
 
 	for (uint32_t i = 0; rc >= 0 && i < lr_seed_count(r->seed, LR_SEED_OBJECT); i++)
 		rc = seal(r, i, err);

@@ -8,6 +8,7 @@
 #define LR_ROOM "resume"
 #include <errno.h>
 #include <fcntl.h>
+#include <stdlib.h>
 #include <sys/syscall.h>
 #include <unistd.h>
 
@@ -29,32 +30,67 @@ static bool is_set(const struct lr_seed_file *f)
 	       (f->owner_kind || f->flags & O_ASYNC);
 }
 
-static bool is_owner(const struct lr_seed *s, const struct lr_seed_process *p,
-		     const struct lr_seed_file *f)
+/* A thread, and the index of the process that it is of. */
+struct member {
+	uint32_t tid, process;
+};
+
+struct finding {
+	struct lr_resume *r;
+	struct member *members; /* by id */
+	bool *by_owner;         /* of files: whoever gets the signals has it */
+};
+
+static int by_id(const void *a, const void *b)
 {
+	const struct member *x = a, *y = b;
+
+	return x->tid < y->tid ? -1 : x->tid > y->tid;
+}
+
+static bool is_owner(const struct finding *x, uint32_t index, const struct lr_seed_file *f)
+{
+	const struct lr_seed_process *p = lr_seed_process(x->r->seed, index);
+	const struct member wanted = {.tid = f->owner};
+
 	if (f->owner_kind != LR_SEED_OF_THREAD)
 		return f->owner_kind == LR_SEED_OF_PROCESS ? p->pid == f->owner
 							   : p->pgid == f->owner;
-	for (uint32_t i = 0; i < p->threads.count; i++)
-		if (lr_seed_thread(s, p->threads.first + i)->tid == f->owner)
-			return true;
-	return false;
+	const struct member *m =
+		bsearch(&wanted, x->members, lr_seed_count(x->r->seed, LR_SEED_THREAD),
+			sizeof(wanted), by_id);
+	return m && m->process == index;
 }
 
 /* Who gets the signals, if it has the file: it may always signal itself. Else the first that has it. */
-static void find_setters(struct lr_resume *r, uint32_t index, bool *by_owner)
+static void find_setters(const struct finding *x, uint32_t index)
 {
-	const struct lr_seed_process *p = lr_seed_process(r->seed, index);
+	const struct lr_seed *s = x->r->seed;
+	const struct lr_seed_process *p = lr_seed_process(s, index);
 
 	for (uint32_t i = 0; i < p->fds.count; i++) {
-		const uint32_t file = lr_seed_fd(r->seed, p->fds.first + i)->file;
-		const struct lr_seed_file *f = lr_seed_file(r->seed, file);
-		if (!is_set(f) || by_owner[file])
+		const uint32_t file = lr_seed_fd(s, p->fds.first + i)->file;
+		const struct lr_seed_file *f = lr_seed_file(s, file);
+		if (!is_set(f) || x->by_owner[file])
 			continue;
-		by_owner[file] = is_owner(r->seed, p, f);
-		if (by_owner[file] || r->setters[file] == LR_SEED_NONE)
-			r->setters[file] = index;
+		x->by_owner[file] = is_owner(x, index, f);
+		if (x->by_owner[file] || x->r->setters[file] == LR_SEED_NONE)
+			x->r->setters[file] = index;
 	}
+}
+
+/* A forged seed may have hundreds of thousands of them, and as many descriptors. */
+static void sort_members(const struct finding *x)
+{
+	const struct lr_seed *s = x->r->seed;
+	size_t n = 0;
+
+	for (uint32_t i = 0; i < lr_seed_count(s, LR_SEED_PROCESS); i++) {
+		const struct lr_seed_range *t = &lr_seed_process(s, i)->threads;
+		for (uint32_t k = 0; k < t->count; k++)
+			x->members[n++] = (struct member){lr_seed_thread(s, t->first + k)->tid, i};
+	}
+	qsort(x->members, n, sizeof(*x->members), by_id);
 }
 
 static bool waits(const struct lr_resume *r)
@@ -74,14 +110,19 @@ int resume_find_setters(struct lr_resume *r, struct lr_err *err)
 
 	if (!waits(r))
 		return 0;
-	bool *by_owner = lr_new_n(r->a, n + 1, bool);
+	const struct finding x = {
+		.r = r,
+		.members =
+			lr_new_n(r->a, lr_seed_count(r->seed, LR_SEED_THREAD) + 1, struct member),
+		.by_owner = lr_new_n(r->a, n + 1, bool)};
 	r->setters = lr_new_n(r->a, n + 1, uint32_t);
-	if (!by_owner || !r->setters)
+	if (!x.members || !x.by_owner || !r->setters)
 		return lr_fail(err, ENOMEM, "find the owners of files");
 	for (uint32_t i = 0; i < n; i++)
 		r->setters[i] = LR_SEED_NONE;
+	sort_members(&x);
 	for (uint32_t i = 0; i < lr_seed_count(r->seed, LR_SEED_PROCESS); i++)
-		find_setters(r, i, by_owner);
+		find_setters(&x, i);
 	return 0;
 }
 

@@ -31,6 +31,7 @@ struct lr_resume {
 	struct winsize size;
 	uint64_t open_files[2]; /* the limit of them (soft, hard) that is not ours */
 	int *files, *objects, *backings, *exes;
+	bool *late;    /* objects that are sealed when all mappings are made; NULL: none */
 	int *readonly; /* of objects that nobody may write to, or not all; else LR_NOFD */
 	/* Of each file, which process (index) sets its owner; LR_SEED_NONE: nobody. NULL: nobody waits at the gate. */
 	uint32_t *setters;

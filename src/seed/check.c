@@ -3,11 +3,14 @@
 #define LR_ROOM "seed"
 #include "src/seed/check.h"
 
+#include <errno.h>
 #include <signal.h>
+#include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
 #include <sys/stat.h>
 
+#include "src/base/fd.h"
 #include "src/base/str.h"
 
 #define BAD SEED_BAD
@@ -223,24 +226,6 @@ static bool owner_fits(const struct lr_seed_file *f)
 		f->args[3] < UINT32_MAX);
 }
 
-/* Who gets its signals is in the seed, or nobody is. */
-static bool has_owner(const struct lr_seed *s, const struct lr_seed_file *f)
-{
-	if (!f->owner_kind)
-		return !f->owner;
-	for (uint32_t i = 0; i < lr_seed_count(s, LR_SEED_PROCESS); i++) {
-		const struct lr_seed_process *p = lr_seed_process(s, i);
-		if (f->owner_kind == LR_SEED_OF_PROCESS
-			    ? p->pid == f->owner
-			    : f->owner_kind == LR_SEED_OF_GROUP && p->pgid == f->owner)
-			return true;
-	}
-	for (uint32_t i = 0; i < lr_seed_count(s, LR_SEED_THREAD); i++)
-		if (f->owner_kind == LR_SEED_OF_THREAD && lr_seed_thread(s, i)->tid == f->owner)
-			return true;
-	return false;
-}
-
 static int check_file(const struct lr_seed *s, uint32_t i, struct lr_err *err)
 {
 	const struct lr_seed_file *f = lr_seed_file(s, i);
@@ -257,8 +242,44 @@ static int check_file(const struct lr_seed *s, uint32_t i, struct lr_err *err)
 	    (f->kind == LR_SEED_PIDFD && (!f->args[0] || f->args[0] >= LR_SEED_PIDS)) ||
 	    f->pos > INT64_MAX || f->signal > 64 || !owner_fits(f))
 		return BAD("files", i, "is garbled");
-	if (!f->owner != !f->owner_kind || !has_owner(s, f))
-		return BAD("files", i, "signals to nobody who is there");
+	return 0;
+}
+
+/* Who is in the seed: for each id, a bit for each kind of owner that has it. */
+static uint8_t *all_owners(const struct lr_seed *s)
+{
+	uint8_t *ret = calloc(LR_SEED_PIDS, 1);
+
+	for (uint32_t i = 0; ret && i < lr_seed_count(s, LR_SEED_THREAD); i++)
+		ret[lr_seed_thread(s, i)->tid] |= 1U << LR_SEED_OF_THREAD;
+	for (uint32_t i = 0; ret && i < lr_seed_count(s, LR_SEED_PROCESS); i++) {
+		ret[lr_seed_process(s, i)->pid] |= 1U << LR_SEED_OF_PROCESS;
+		ret[lr_seed_process(s, i)->pgid] |= 1U << LR_SEED_OF_GROUP;
+	}
+	return ret;
+}
+
+static bool has_owner(const uint8_t *owners, const struct lr_seed_file *f)
+{
+	return f->owner && f->owner < LR_SEED_PIDS && f->owner_kind &&
+	       f->owner_kind <= LR_SEED_OF_GROUP && owners[f->owner] >> f->owner_kind & 1;
+}
+
+/* One look at each file and each thread: of both, a forged seed may have hundreds of thousands. */
+static int check_signals(const struct lr_seed *s, struct lr_err *err)
+{
+	LR_CLEANUP_FREE uint8_t *owners = NULL;
+
+	for (uint32_t i = 0; i < lr_seed_count(s, LR_SEED_FILE); i++) {
+		const struct lr_seed_file *f = lr_seed_file(s, i);
+		const bool owned = f->owner || f->owner_kind;
+		if (owned && !owners)
+			owners = all_owners(s);
+		if (owned && !owners)
+			return lr_fail(err, ENOMEM, "find the owners of files");
+		if (owned && !has_owner(owners, f))
+			return BAD("files", i, "signals to nobody who is there");
+	}
 	return 0;
 }
 
@@ -423,6 +444,8 @@ int lr_seed_check(const struct lr_seed *s, struct lr_err *err)
 		r = check_mm(s, i, &at, err);
 	if (r >= 0)
 		r = check_each(s, LR_SEED_FILE, check_file, err);
+	if (r >= 0)
+		r = check_signals(s, err);
 	if (r >= 0)
 		r = check_watches(s, err);
 	if (r >= 0)
