@@ -9,6 +9,7 @@
 #include <linux/securebits.h>
 #include <signal.h>
 #include <sys/prctl.h>
+#include <sys/resource.h>
 #include <sys/socket.h>
 #include <sys/syscall.h>
 #include <sys/wait.h>
@@ -328,6 +329,21 @@ int lr_stage_files(struct lr_child *c, struct lr_err *err)
 	return lr_resume_open(&o, c->plan->arena, &c->resume, err);
 }
 
+/* Priorities are set before the seed's limits are, too: by the caller's it might have one that nobody takes
+ * away again. */
+static int limit_priorities(const struct lr_init_process *p, struct lr_err *err)
+{
+	const struct lr_limits_rlimits *l = &p->rlimits;
+
+	for (size_t i = 0; i < l->n; i++) {
+		const struct rlimit64 v = {l->v[i].soft, l->v[i].hard};
+		if ((l->v[i].resource == RLIMIT_NICE || l->v[i].resource == RLIMIT_RTPRIO) &&
+		    setrlimit64(l->v[i].resource, &v) < 0)
+			return lr_fail(err, errno, "limit the priorities of the seed");
+	}
+	return 0;
+}
+
 int lr_stage_seed(struct lr_child *c, struct lr_err *err)
 {
 	if (!c->process->seed)
@@ -335,7 +351,9 @@ int lr_stage_seed(struct lr_child *c, struct lr_err *err)
 	/* The log's descriptor is closed with all others. */
 	lr_debug("seed: what follows is its processes' own");
 	lr_log_set_sink(NULL, NULL);
-	int r = set_effective(RESTORING | lr_init_seed_reach(c->process), err);
+	int r = limit_priorities(c->process, err);
+	if (r >= 0)
+		r = set_effective(RESTORING | lr_init_seed_reach(c->process), err);
 	return r < 0 ? r : lr_resume_become(c->resume, err);
 }
 

@@ -124,6 +124,24 @@ grow() {
 	assert_eq "$(ps -o ni= -p "$(pid_of)" | tr -d ' ')" 19
 }
 
+# CI's root may not raise a limit, so what is looked at is the order.
+@test "fork: nor priorities that only the limits of whoever continues it allow: they are config.json's by then" {
+	command -v strace >/dev/null || skip "strace is not installed"
+	cfg '.process.rlimits = [{type: "RLIMIT_NICE", soft: 0, hard: 0}, {type: "RLIMIT_RTPRIO", soft: 0, hard: 0}]'
+	start reads /n
+	seed --stop
+	"$SEEDTOOL" forge "$IMG" threads 0 nice 19
+	timeout 60 strace -f -o calls -e trace=prlimit64,sched_setattr "$LEAN_RUNTIME" --root "$ROOT" restore --engine fork --detach \
+		--image-path "$IMG" --bundle "$BUNDLE" "$ID" </dev/null >/dev/null 2>&1 3>&- &
+	for limit in RLIMIT_NICE RLIMIT_RTPRIO sched_setattr; do
+		wait_until grep -q "$limit" calls
+	done
+	for limit in RLIMIT_NICE RLIMIT_RTPRIO sched_setattr; do
+		echo "$(grep -n -m1 "$limit" calls | cut -d: -f1) $limit"
+	done | sort -n >order
+	assert_eq "$(sed -n '3s/.* //p' order)" sched_setattr
+}
+
 FILTER='{"defaultAction": "SCMP_ACT_ALLOW", "syscalls": [{"names": ["mkdir"], "action": "SCMP_ACT_ERRNO", "errnoRet": 38}]}'
 
 # Without a filter in its way, it would make the directory /broken.
