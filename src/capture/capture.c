@@ -76,6 +76,8 @@ static int look(struct cap *c, const char *maps, struct lr_err *err)
 		r = cap_terminal_find(c, err);
 	if (r >= 0)
 		cap_pidfds_find(c);
+	if (r >= 0)
+		cap_owners_find(c);
 	return r < 0 ? r : cap_channels_find(c, err);
 }
 

@@ -37,7 +37,7 @@ static bool is_of(const struct cap_process *p, uint32_t kind, pid_t owner)
 {
 	if (kind == LR_SEED_OF_THREAD)
 		return has_thread(p, owner);
-	return kind == LR_SEED_OF_PROCESS ? p->pid == owner : getpgid(p->pid) == owner;
+	return kind == LR_SEED_OF_PROCESS ? p->pid == owner : p->group == owner;
 }
 
 static const struct cap_process *find(const struct cap *c, uint32_t kind, pid_t owner)
@@ -84,22 +84,36 @@ void cap_owner_look(struct cap *c, const struct cap_process *p, int fd, mode_t m
 	}
 	f->seed.owner_kind = (uint32_t)o.type + 1;
 	f->owner = o.pid;
-	if (!find(c, f->seed.owner_kind, o.pid))
-		cap_refuse(c, p, "descriptor %d: its owner (F_SETOWN) is outside (%s)", fd,
-			   f->path);
 }
 
-uint32_t cap_owner_inside(const struct cap *c, const struct cap_file *f)
+/* As its namespace knows it. */
+static uint32_t inside(const struct cap_process *p, const struct cap_file *f)
 {
-	const struct cap_process *p =
-		f->seed.owner_kind ? find(c, f->seed.owner_kind, f->owner) : NULL;
-
-	if (!p || f->seed.owner_kind == LR_SEED_OF_PROCESS)
-		return p ? p->seed.pid : 0;
+	if (f->seed.owner_kind == LR_SEED_OF_PROCESS)
+		return p->seed.pid;
 	if (f->seed.owner_kind == LR_SEED_OF_GROUP)
 		return p->seed.pgid;
 	for (size_t i = 0; i < p->n_threads; i++)
 		if (p->threads[i].tid == f->owner)
 			return p->threads[i].seed.tid;
 	return 0;
+}
+
+/* When all processes have been looked at, and before they run on: who does may change its group. */
+void cap_owners_find(struct cap *c)
+{
+	for (size_t i = 0; i < c->n; i++)
+		for (size_t k = 0; k < c->p[i].n_fds; k++) {
+			struct cap_file *f = c->p[i].fds[k].file;
+			if (!f->seed.owner_kind || f->seed.owner)
+				continue;
+			const struct cap_process *p = find(c, f->seed.owner_kind, f->owner);
+			f->seed.owner = p ? inside(p, f) : 0;
+			if (f->seed.owner)
+				continue;
+			cap_refuse(c, &c->p[i],
+				   "descriptor %u: its owner (F_SETOWN) is outside (%s)",
+				   c->p[i].fds[k].number, f->path);
+			f->seed.owner_kind = LR_SEED_NOBODY;
+		}
 }

@@ -297,6 +297,7 @@ int cap_proc_look(struct cap *c, struct cap_process *p, struct lr_err *err)
 	p->seed.pid = innermost(text, "NStgid");
 	p->seed.pgid = innermost(text, "NSpgid");
 	p->seed.sid = innermost(text, "NSsid");
+	p->group = (pid_t)number(text, "NSpgid", 10);
 	p->umask = (uint32_t)number(text, "Umask", 8);
 	p->locks = number(text, "VmLck", 10) > 0;
 	p->caught = number(text, "SigCgt", 16) | number(text, "SigIgn", 16);

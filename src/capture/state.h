@@ -115,6 +115,7 @@ struct cap_process {
 	bool twin_lost;          /* there may be one that we don't know */
 	int pidfd;               /* of a process with a twin; else LR_NOFD */
 	uint64_t caught;         /* or ignored; signal n: bit n - 1 */
+	pid_t group;             /* as we see it */
 	bool locks;              /* some of its memory is locked (mlock(2)) */
 	struct lr_seed_run *runs;
 	size_t n_runs;
@@ -301,11 +302,10 @@ void cap_terminal_put(const struct cap *c, struct lr_seed_writer *w);
 int cap_files_look(struct cap *c, struct cap_process *p, struct lr_err *err);
 /* pidfds.c: whose they are, as the seed knows them. */
 void cap_pidfds_find(struct cap *c);
-/* owners.c: who gets the signals of a descriptor. */
+/* owners.c: who gets the signals of a descriptor; and when all are known, who that is in the seed. */
 void cap_owner_look(struct cap *c, const struct cap_process *p, int fd, mode_t mode,
 		    struct cap_file *f);
-/* As the seed knows it; 0: nobody, or nobody of the seed. */
-uint32_t cap_owner_inside(const struct cap *c, const struct cap_file *f);
+void cap_owners_find(struct cap *c);
 /* channels.c, objects.c */
 int cap_channels_find(struct cap *c, struct lr_err *err);
 int cap_channels_take(struct cap *c, struct lr_err *err);

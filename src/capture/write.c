@@ -321,9 +321,6 @@ static int put_file(struct writing *x, struct cap_file *f)
 				       ? cap_object_of(x->c, f->device, f->inode)
 				       : NULL;
 
-	f->seed.owner = cap_owner_inside(x->c, f);
-	if (!f->seed.owner)
-		f->seed.owner_kind = LR_SEED_NOBODY;
 	f->seed.object = o ? (uint32_t)(o - x->c->objects) : LR_SEED_NONE;
 	if (f->seed.kind == LR_SEED_REGULAR)
 		f->seed.path = lr_seed_add_text(x->w, f->path);

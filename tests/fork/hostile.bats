@@ -142,6 +142,22 @@ grow() {
 	assert_eq "$(sed -n '3s/.* //p' order)" sched_setattr
 }
 
+@test "fork: a group that gets signals is known as it was, however often a process changes its own" {
+	start moves
+	local seen=0
+	for _ in $(seq 100); do
+		rm -rf "$IMG"
+		seed >said 2>&1 || continue
+		"$SEEDTOOL" dump "$IMG" >dump.json
+		jq -e '.processes[1] | .pgid == .pid' dump.json >/dev/null || continue
+		jq -e '.processes[1].pid as $p | any(.files[]; .owner_kind == 3 and .owner == $p)' dump.json >/dev/null ||
+			fail "nobody gets the signals: $(jq -c '[.files[] | {kind, owner_kind, owner}]' dump.json)"
+		seen=$((seen + 1))
+		[ "$seen" -lt 8 ] || break
+	done
+	[ "$seen" -ge 8 ] || fail "seen $seen times: $(cat said)"
+}
+
 FILTER='{"defaultAction": "SCMP_ACT_ALLOW", "syscalls": [{"names": ["mkdir"], "action": "SCMP_ACT_ERRNO", "errnoRet": 38}]}'
 
 # Without a filter in its way, it would make the directory /broken.

@@ -10,6 +10,8 @@
  *	fifo		has a named pipe open whose name is that of shared memory
  *	flight		has sent itself a descriptor
  *	many N		has that many sockets open
+ *	moves		has a child whose group gets the signals of a pipe, and that leaves its group
+ *			and comes back, all the time
  *	forks		has a child for an instant, again and again, and waits for that one alone
  *	asks DIR	watches it, asks to be asked before anything there is opened (fanotify(7)), and
  *			answers nobody
@@ -383,6 +385,27 @@ static int leaves(void)
 	return 1;
 }
 
+static int moves(void)
+{
+	int ends[2];
+
+	if (pipe(ends) < 0)
+		return 1;
+	const pid_t child = fork();
+	if (child == 0) {
+		if (setpgid(0, 0) < 0 || fcntl(ends[0], F_SETOWN, -getpid()) < 0)
+			_exit(1);
+		for (;;) {
+			(void)setpgid(0, getppid());
+			(void)setpgid(0, 0);
+		}
+	}
+	for (;;) {
+		round_went();
+		usleep(10000);
+	}
+}
+
 int main(int argc, char **argv)
 {
 	const char *verb = argc > 1 ? argv[1] : "", *arg = argc > 2 ? argv[2] : "";
@@ -409,6 +432,8 @@ int main(int argc, char **argv)
 		return leaderless();
 	if (strcmp(verb, "leaves") == 0)
 		return leaves();
+	if (strcmp(verb, "moves") == 0)
+		return moves();
 	if (strcmp(verb, "many") == 0)
 		return many((unsigned)atoi(arg));
 	return 2;
