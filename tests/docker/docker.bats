@@ -75,7 +75,7 @@ v1_only() {
 }
 
 @test "docker run -it: the window's size follows" {
-	run -0 "$LR_LIB/on-pty" --size 31x91 --step "# =>$(until_size 31 91)" --step 'sized-31x91=>resize 40x132' \
+	run -0 "$LR_LIB/on-pty" --again --size 31x91 --step "# =>$(until_size 31 91)" --step 'sized-31x91=>resize 40x132' \
 		--step "# =>$(until_size 40 132)" --step 'sized-40x132=>exit\n' -- "$DOCKER" -H "unix://$DOCKER_DIR/sock" run -it --name "$NAME" bb sh
 }
 

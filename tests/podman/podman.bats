@@ -66,7 +66,7 @@ v1_only() {
 }
 
 @test "podman run -it, and the window's size follows" {
-	run -5 on_pty_pm --size 31x91 --step "# =>$(until_size 31 91)" --step 'sized-31x91=>resize 40x132' \
+	run -5 on_pty_pm --again --size 31x91 --step "# =>$(until_size 31 91)" --step 'sized-31x91=>resize 40x132' \
 		--step "# =>$(until_size 40 132)" --step 'sized-40x132=>tty; exit 5\n' -- \
 		run -it --cgroup-parent "/$LR_SANDBOX_TAG" --network none --name "$NAME" bb sh
 	assert_match "$output" "/dev/(pts/0|console)"
