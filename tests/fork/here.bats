@@ -323,6 +323,16 @@ lines() { # [FILE]
 		from_child "child 1"
 		rt delete --force "$KID"
 	done
+	# Its mapping could be made writable, a child's could not.
+	rm -rf "$IMG"
+	rm -f "$SAID"
+	does spoil later stay
+	start
+	said spoilt
+	run -1 rt checkpoint --engine fork --image-path "$IMG" --when-ready=1m "$ID"
+	assert_has "$output" "that is sealed (F_SEAL_FUTURE_WRITE), and may become writable"
+	[ ! -e "$IMG/descriptor" ] || fail "there is a seed"
+	assert_eq "$(rt state "$ID" | jq -r .status)" running
 }
 
 @test "when-ready: no page keeps anybody waiting longer than was asked for: of another name, or under a lease" {

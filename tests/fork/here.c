@@ -10,9 +10,9 @@
  *	fork MS         a fork makes the call, and its parent waits for it
  *	catch           SIGUSR1 has a handler, with SA_RESTART
  *	until FILE      waits until there is such a file
- *	spoil HOW       a page of that name that is none: short, magic, sealed, huge; named: one of
- *	                almost that name; leased: one with a lease that is given back to nobody;
- *	                "spoilt"
+ *	spoil HOW       a page of that name that is none: short, magic, sealed, huge; later: sealed when
+ *	                it is mapped; named: one of almost that name; leased: one with a lease that is
+ *	                given back to nobody; "spoilt"
  *	lease FILE      maps it, has a lease on it that is given back to nobody, and closes it
  *	stay            waits for ever
  */
@@ -148,6 +148,12 @@ static void lease_file(const char *name)
 	say("leased\n");
 }
 
+static void seal(int fd)
+{
+	if (fcntl(fd, F_ADD_SEALS, F_SEAL_FUTURE_WRITE | F_SEAL_SHRINK | F_SEAL_GROW) < 0)
+		_exit(7);
+}
+
 static void spoil(const char *how)
 {
 	struct lr_here h = {
@@ -160,14 +166,16 @@ static void spoil(const char *how)
 	if (leased)
 		fd = open_once_more(fd);
 	if (fd < 0 || ftruncate(fd, strcmp(how, "huge") == 0 ? 1 << 24 : LR_HERE_SIZE) < 0 ||
-	    write(fd, &h, sizeof(h)) < 0 ||
-	    mmap(NULL, LR_HERE_SIZE, PROT_READ, MAP_SHARED, fd, 0) == MAP_FAILED)
+	    write(fd, &h, sizeof(h)) < 0)
+		_exit(5);
+	if (strcmp(how, "sealed") == 0)
+		seal(fd);
+	if (mmap(NULL, LR_HERE_SIZE, PROT_READ, MAP_SHARED, fd, 0) == MAP_FAILED)
 		_exit(5);
 	if (strcmp(how, "short") == 0 && ftruncate(fd, 0) < 0)
 		_exit(6);
-	if (strcmp(how, "sealed") == 0 &&
-	    fcntl(fd, F_ADD_SEALS, F_SEAL_FUTURE_WRITE | F_SEAL_SHRINK | F_SEAL_GROW) < 0)
-		_exit(7);
+	if (strcmp(how, "later") == 0)
+		seal(fd);
 	if (leased)
 		lease(fd);
 	close(fd);
