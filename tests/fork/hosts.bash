@@ -6,7 +6,6 @@ setup() {
 	seeds_setup
 	THERE=$PWD/there # the bundle of the other host
 	TICKET=$PWD/ticket
-	DAEMONS=()
 	build=$(dirname "$LEAN_RUNTIME")/../..
 	counter=$build/tests/fork/fork-counter
 	[ -x "$counter" ] || skip "fork-counter is not built" # not x86-64
@@ -31,7 +30,7 @@ teardown() {
 	for id in $(list_ids); do # before those who would end them
 		rt delete --force "$id" </dev/null >/dev/null 2>&1 || true
 	done
-	for id in "${DAEMONS[@]}"; do
+	for id in $(cat daemons 2>/dev/null); do
 		kill -9 "$id" 2>/dev/null || true
 	done
 	managers_end
@@ -55,7 +54,7 @@ pretend_rdma() {
 daemon() { # HOST NAME OPTION...
 	ip netns exec "$1" env ${FABRIC:+FAKE_RDMA="$FABRIC" LD_LIBRARY_PATH="$LIBRARIES"} "$forkd" --control "$PWD/$2" serve "${@:3}" >>"$2.log" 2>&1 3>&- &
 	started=$!
-	DAEMONS+=("$started")
+	echo "$started" >>daemons # also of a subshell
 	wait_until ask "$2" list
 }
 

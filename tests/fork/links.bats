@@ -78,7 +78,7 @@ waits() {
 
 @test "links: the seed's host dies before all has come: the child ends" {
 	begin 2s
-	kill -9 "${DAEMONS[0]}"
+	kill -9 "$(head -n 1 daemons)"
 	wait_for_status stopped "$CHILD"
 	nothing_bad
 	assert_match "$(cat b.log)" 'processes end: .*connection (refused|reset)'

@@ -143,7 +143,7 @@ load hosts.bash
 	other_host
 	grow
 	came_there
-	kill -9 "${DAEMONS[0]}"
+	kill -9 "$(head -n 1 daemons)"
 	sleep 1
 	daemon $A a --listen 192.0.2.1:7411
 	assert_has "$(ask a list)" "$id held"
