@@ -1217,6 +1217,7 @@ class DaemonFollows(DaemonServes):
     def __init__(self, name):
         super().__init__(name)
         self.first = self.last = None
+        self.told_to_end = False
 
     def commands(self, place):
         return [Forkd.command(keep=self.keep)]
@@ -1269,7 +1270,7 @@ class DaemonFollows(DaemonServes):
 
     def beside(self, place, inject):
         pid = self.first_child(inject)
-        self.wrong, self.lost = [], ""
+        self.wrong, self.lost, self.told_to_end = [], "", False
         if self.answers(place, pid):
             self.wrong = [self.use(place)]
             if self.wrong[0] and self.lives(place, pid):
@@ -1278,6 +1279,7 @@ class DaemonFollows(DaemonServes):
             self.follow(place)
             return
         os.kill(pid, signal.SIGINT)
+        self.told_to_end = True
         if self.keeps_on(place, pid):
             self.follow(place)
 
@@ -1308,7 +1310,9 @@ class DaemonFollows(DaemonServes):
 
     def after(self, place, status, killed, before):
         problems = self.truth(place)
-        return problems + ([f"the seed is lost: {self.lost}"] if self.lost else [])
+        # Who is killed at its very end may have told the keeper already that the seed is over.
+        over = self.told_to_end and "lean-forkd ends" in place.text("err") and "no such seed" in self.lost
+        return problems + ([f"the seed is lost: {self.lost}"] if self.lost and not over else [])
 
     def finish(self, place):
         super().finish(place)
@@ -1338,7 +1342,7 @@ class DaemonHandsOver(DaemonFollows):
 
     def beside(self, place, inject):
         pid = self.first_child(inject)
-        self.wrong, self.lost = [], ""
+        self.wrong, self.lost, self.told_to_end = [], "", False
         if self.answers(place, pid):
             wrong = Forkd.add(place, place.dir / f"images-{self.name}")
             if self.lives(place, pid):

@@ -229,7 +229,7 @@ for p in sys.argv[2:]:
 	image
 	attributes give lower/opt/a || skip "no attributes"
 	overlay parent "$BUNDLE"
-	sh_cfg 'echo x >/opt/a/new; echo y >/opt/a/f; i=0; while sleep 0.02; do i=$((i + 1)); echo $i >/n; done'
+	sh_cfg 'exec >/dev/null; echo x >/opt/a/new; echo y >/opt/a/f; i=0; while sleep 0.02; do i=$((i + 1)); echo $i >/n; done'
 	rt_bg run --detach --bundle "$BUNDLE" "$ID"
 	goes_on 3
 	assert_eq "$(attributes show "$(root)/opt/a" "$(root)/opt/a/new")" $'a system.posix_acl_access\na system.posix_acl_default\na user.x\nnew system.posix_acl_access'
@@ -326,7 +326,7 @@ for i in range(1, 101):
 	another 2 redirect_dir=on 'mv /old /new; while sleep 0.02; do echo 9 >/n; done'
 	no_seed --with-changes -- "a directory that was renamed" "(new)"
 	# What has its contents in a lower layer still, as only its mode was changed, has them.
-	another 3 metacopy=on 'chmod 600 /etc/file; i=3; while sleep 0.02; do i=$((i + 1)); echo $i >/n; done'
+	another 3 metacopy=on 'exec >/dev/null; chmod 600 /etc/file; i=3; while sleep 0.02; do i=$((i + 1)); echo $i >/n; done'
 	[ "$(stat -c %b "$(upper parent etc/file)")" = 0 ] || skip "no metacopy"
 	seed --with-changes
 	new_child
@@ -337,7 +337,7 @@ for i in range(1, 101):
 
 @test "changes: a root without an upper layer that is known is refused, and nothing is touched" {
 	inside mount --bind lower bundle/rootfs
-	sh_cfg 'i=0; while sleep 0.02; do i=$((i + 1)); echo $i >/n; done'
+	sh_cfg 'exec >/dev/null; i=0; while sleep 0.02; do i=$((i + 1)); echo $i >/n; done'
 	rt_bg run --detach --bundle "$BUNDLE" "$ID"
 	goes_on 3
 	no_seed --with-changes -- "the container's root is no overlay mount"
@@ -532,7 +532,7 @@ for i in range(1, 101):
 	with_caps CAP_CHOWN CAP_FOWNER CAP_DAC_OVERRIDE
 	overlay parent "$BUNDLE"
 	inside chown 100000:100000 bundle/rootfs
-	sh_cfg 'echo mine >/home/f; chown 7:8 /home/f; i=0; while sleep 0.02; do i=$((i + 1)); echo $i >/n; done'
+	sh_cfg 'exec >/dev/null; echo mine >/home/f; chown 7:8 /home/f; i=0; while sleep 0.02; do i=$((i + 1)); echo $i >/n; done'
 	rt_bg run --detach --bundle "$BUNDLE" "$ID"
 	goes_on 3
 	seed --with-changes
@@ -556,7 +556,7 @@ for i in range(1, 101):
 		{destination: "/etc/file", source: ($v + "/f"), options: ["bind", "ro"]}]'
 	overlay parent "$BUNDLE"
 	inside sh -c 'echo secret >bundle/rootfs/vol/hidden; echo secret >bundle/rootfs/etc/file; rm -r bundle/rootfs/vol/below; echo mine >bundle/rootfs/etc/other'
-	sh_cfg 'i=0; while sleep 0.02; do i=$((i + 1)); echo $i >/n; done'
+	sh_cfg 'exec >/dev/null; i=0; while sleep 0.02; do i=$((i + 1)); echo $i >/n; done'
 	rt_bg run --detach --bundle "$BUNDLE" "$ID"
 	goes_on 3
 	seed --with-changes

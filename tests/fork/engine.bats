@@ -313,7 +313,7 @@ while True:
 
 @test "fork: a standard file that is the container's own is opened again, where it was; a FIFO in its place keeps nobody" {
 	printf 'one\ntwo\n' >"$BUNDLE/rootfs/lines"
-	sh_cfg 'exec </lines; read a; i=0; while [ ! -e /go ]; do i=$((i+1)); echo $i >/n; usleep 10000; done; read b; echo $a $b >/got'
+	sh_cfg 'exec </lines >/dev/null; read a; i=0; while [ ! -e /go ]; do i=$((i+1)); echo $i >/n; usleep 10000; done; read b; echo $a $b >/got'
 	start_counter
 	seed "$ID"
 	rt delete --force "$ID"
@@ -370,7 +370,7 @@ while True:
 }
 
 @test "fork: a shell with children and a pipeline, whose ids and ends are as they were" {
-	sh_cfg '(while :; do echo x; usleep 10000; done | (i=0; while read l; do i=$((i+1)); echo $i >/n; done)) &
+	sh_cfg 'exec >/dev/null; (while :; do echo x; usleep 10000; done | (i=0; while read l; do i=$((i+1)); echo $i >/n; done)) &
 		echo $! >/child; wait $!; echo $? >/waited; exit 9'
 	start_counter
 	tree() { rt exec "$ID" /bin/ps -o pid,ppid,comm | grep ' sh$'; }
@@ -525,7 +525,7 @@ while True:
 }
 
 @test "fork: --without-exec: what exec sent in stands still while the seed is made, runs on, and is in no child" {
-	sh_cfg 'i=0; while :; do i=$((i + 1)); echo $i >/n; usleep 10000; done'
+	sh_cfg 'exec >/dev/null; i=0; while :; do i=$((i + 1)); echo $i >/n; usleep 10000; done'
 	start_counter
 	# It and its child; one that has ended is nobody's concern.
 	rt exec --detach "$ID" /bin/sh -c 'sleep 301 & i=0; while :; do i=$((i + 1)); echo $i >/m; usleep 10000; done' </dev/null >/dev/null 2>&1
@@ -665,7 +665,7 @@ while True:
 }
 
 @test "fork: a process that does not stop is an error, and the others go on" {
-	sh_cfg 'sleep 600 & i=0; while :; do i=$((i+1)); echo $i >/n; usleep 20000; done'
+	sh_cfg 'exec >/dev/null; sleep 600 & i=0; while :; do i=$((i+1)); echo $i >/n; usleep 20000; done'
 	start
 	wait_until eval '[ "$(count)" -gt 5 ]'
 	frozen=/sys/fs/cgroup/freezer$(sed -n 's/^[0-9]*:freezer://p' "/proc/$(pid_of)/cgroup")/frozen

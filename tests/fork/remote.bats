@@ -106,7 +106,7 @@ load hosts.bash
 }
 
 @test "remote: what is in a tmpfs goes to the other host" {
-	sh_cfg 'i=0; echo here >/dev/shm/f; head -c 3000000 /bin/counter >/dev/shm/g; md5sum </dev/shm/g >/sum
+	sh_cfg 'exec >/dev/null; i=0; echo here >/dev/shm/f; head -c 3000000 /bin/counter >/dev/shm/g; md5sum </dev/shm/g >/sum
 		while [ -e /dev/shm/f ]; do i=$((i + 1)); echo $i >/n; sleep 0.01; done'
 	start
 	seed
@@ -224,7 +224,7 @@ work(7)
 }
 
 @test "remote: a shell with children and a pipeline" {
-	sh_cfg '(while :; do echo x; usleep 10000; done | (i=0; while read l; do i=$((i+1)); echo $i >/n; done)) &
+	sh_cfg 'exec >/dev/null; (while :; do echo x; usleep 10000; done | (i=0; while read l; do i=$((i+1)); echo $i >/n; done)) &
 		wait'
 	start
 	tree() { rt exec "$1" /bin/ps -o pid,ppid,comm | grep ' sh$'; }

@@ -10,6 +10,8 @@ while True:
     time.sleep(0.01)
 '
 
+# While a shell's `echo` goes to a file, the shell has its standard output at another number, and a seed of that instant
+# wants the test's own file. So shells that write all the time begin with `exec >/dev/null`.
 seeds_setup() {
 	common_setup
 	needs_root
