@@ -318,6 +318,7 @@ int lr_stage_files(struct lr_child *c, struct lr_err *err)
 		.filter = filter,
 		.lower = lower,
 		.raise = raise_again,
+		.cwd = c->process->cwd,
 		.has_tmpfs = has_tmpfs,
 		.own_root = true, /* lr_init_seed_check has seen to it */
 		.arg = c,

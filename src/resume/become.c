@@ -93,52 +93,6 @@ static int make_children(struct lr_resume *r, uint32_t index, struct lr_err *err
 	return rc;
 }
 
-static int set_fs(const struct lr_resume *r, const struct lr_seed_process *p, struct lr_err *err)
-{
-	const struct lr_seed_fs *fs = lr_seed_fs(r->seed, p->fs);
-	const char *cwd = lr_seed_text(r->seed, fs->cwd);
-	LR_CLEANUP_FD int dir = resume_open_path(cwd, O_PATH | O_DIRECTORY);
-
-	/* Descriptors of the host's are still open, and a link to one of them would lead out of the
-	 * container (as in CVE-2024-21626). */
-	if (dir < 0 || fchdir(dir) < 0)
-		return lr_fail(err, errno, "chdir to %s", cwd);
-	umask((mode_t)fs->umask);
-	return 0;
-}
-
-/* Both are opened while our root is still the container's, where their paths count from. */
-static int open_root(struct one *x, struct lr_err *err)
-{
-	const char *root = lr_seed_text(x->seed, lr_seed_fs(x->seed, x->p->fs)->root);
-	const char *cwd = lr_seed_text(x->seed, lr_seed_fs(x->seed, x->p->fs)->cwd);
-
-	x->root = x->cwd = LR_NOFD;
-	if (lr_streq(root, "/"))
-		return 0;
-	int fd = resume_open_path(root, O_PATH | O_DIRECTORY);
-	if (fd < 0)
-		return lr_fail(err, errno, "open %s, which is a process's root", root);
-	x->root = resume_keep(x->r, fd, err);
-	if (x->root < 0)
-		return x->root;
-	fd = resume_open_path(cwd, O_PATH | O_DIRECTORY);
-	if (fd < 0)
-		return lr_fail(err, errno, "open %s, which is a process's working directory", cwd);
-	x->cwd = resume_keep(x->r, fd, err);
-	return x->cwd < 0 ? x->cwd : 0;
-}
-
-/* With no more rights than config.json's process could have, as it takes CAP_SYS_CHROOT. */
-static void plan_root(struct one *x, struct lr_resume_ops *ops)
-{
-	if (x->root < 0)
-		return;
-	image_op(ops, SYS_fchdir, 0, (uint64_t)x->root, 0, 0, 0, 0, 0);
-	image_op(ops, SYS_chroot, 0, image_put(&x->image, ".", sizeof(".")), 0, 0, 0, 0, 0);
-	image_op(ops, SYS_fchdir, 0, (uint64_t)x->cwd, 0, 0, 0, 0, 0);
-}
-
 /* ---- the exchange ---------------------------------------------------------------------------- */
 
 /* How much memory the lists need: each mapping some calls, each run two, each thread its own. */
@@ -227,9 +181,7 @@ static int become(struct lr_resume *r, uint32_t index, struct lr_err *err)
 	if (rc >= 0)
 		rc = make_children(r, index, err);
 	if (rc >= 0)
-		rc = set_fs(r, x.p, err);
-	if (rc >= 0)
-		rc = open_root(&x, err);
+		rc = resume_enter_place(r, x.p, err);
 	if (rc >= 0)
 		rc = resume_take_fds(r, x.p, err);
 	if (rc >= 0)

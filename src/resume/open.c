@@ -73,8 +73,8 @@ static int find_base(struct lr_resume *r, struct lr_err *err)
 	const struct lr_seed *s = r->seed;
 	uint64_t ours = 64 + (uint64_t)lr_seed_count(s, LR_SEED_FILE) +
 			2 * (uint64_t)lr_seed_count(s, LR_SEED_OBJECT) +
-			lr_seed_count(s, LR_SEED_BACKING) + lr_seed_count(s, LR_SEED_FS) +
-			lr_seed_count(s, LR_SEED_MM);
+			lr_seed_count(s, LR_SEED_BACKING) +
+			2 * (uint64_t)lr_seed_count(s, LR_SEED_FS) + lr_seed_count(s, LR_SEED_MM);
 	struct rlimit64 l;
 
 	r->base = 64;
@@ -137,6 +137,8 @@ static int open_all(struct lr_resume *r, struct lr_err *err)
 	if (rc >= 0)
 		rc = resume_change_root(r, err);
 	if (rc >= 0)
+		rc = resume_open_places(r, false, err);
+	if (rc >= 0)
 		rc = resume_open_backings(r, err);
 	if (rc >= 0)
 		rc = resume_open_objects(r, err);
@@ -146,6 +148,8 @@ static int open_all(struct lr_resume *r, struct lr_err *err)
 		rc = resume_watch_files(r, err);
 	if (rc >= 0 && r->opts.raise)
 		rc = r->opts.raise(r->opts.arg, err);
+	if (rc >= 0)
+		rc = resume_open_places(r, true, err);
 	if (rc >= 0)
 		rc = resume_own_objects(r, err);
 	if (rc >= 0)
@@ -169,7 +173,8 @@ int lr_resume_open(const struct lr_resume_opts *o, struct lr_arena *a, struct lr
 	r->readonly = lr_new_n(a, lr_seed_count(s, LR_SEED_OBJECT) + 1, int);
 	r->backings = lr_new_n(a, lr_seed_count(s, LR_SEED_BACKING) + 1, int);
 	r->exes = lr_new_n(a, lr_seed_count(s, LR_SEED_MM) + 1, int);
-	if (!r->files || !r->objects || !r->readonly || !r->backings || !r->exes)
+	r->places = lr_new_n(a, lr_seed_count(s, LR_SEED_FS) + 1, struct resume_place);
+	if (!r->files || !r->objects || !r->readonly || !r->backings || !r->exes || !r->places)
 		return lr_fail(err, ENOMEM, "resume");
 	int rc = resume_check_host(s, err);
 	if (rc >= 0)

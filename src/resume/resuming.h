@@ -17,6 +17,11 @@
 /* What fcntl(2) sets of an open file; O_ASYNC is set later, with the owner. */
 #define RESUME_STATUS_FLAGS (O_APPEND | O_NONBLOCK | O_DIRECT | O_NOATIME)
 
+/* Where a process is: a root of its own (chroot(2); LR_NOFD: the container's), and its working directory. */
+struct resume_place {
+	int root, cwd;
+};
+
 /* Ours: kept open, at numbers that no process of the seed uses. */
 struct lr_resume {
 	struct lr_resume_opts opts;
@@ -31,6 +36,7 @@ struct lr_resume {
 	struct winsize size;
 	uint64_t open_files[2]; /* the limit of them (soft, hard) that is not ours */
 	int *files, *objects, *backings, *exes;
+	struct resume_place *places; /* by LR_SEED_FS */
 	bool *late;    /* objects that are sealed when all mappings are made; NULL: none */
 	int *readonly; /* of objects that nobody may write to, or not all; else LR_NOFD */
 	/* Of each file, which process (index) sets its owner; LR_SEED_NONE: nobody. NULL: nobody waits at the gate. */
@@ -62,8 +68,7 @@ struct one {
 	struct image image;
 	uint64_t park, park_size; /* behind the image */
 	uint64_t head;
-	int uffd;      /* LR_NOFD: pages are read into place */
-	int root, cwd; /* where it has a root of its own (chroot(2)); else LR_NOFD */
+	int uffd; /* LR_NOFD: pages are read into place */
 };
 
 /* host.c */
@@ -85,6 +90,14 @@ int resume_take_fds(struct lr_resume *r, const struct lr_seed_process *p, struct
 int resume_bind_file(const struct lr_resume *r, const struct lr_seed_endpoint *e, int fd,
 		     struct lr_err *err);
 int resume_listen_as(const struct lr_seed_endpoint *e, int fd, struct lr_err *err);
+/* places.c: opens directories; `beginnings`: what any process of the container may begin in, and that takes all
+ * rights; the others before, with those that files are opened with. */
+int resume_open_places(struct lr_resume *r, bool beginnings, struct lr_err *err);
+/* The working directory, and the umask. */
+int resume_enter_place(const struct lr_resume *r, const struct lr_seed_process *p,
+		       struct lr_err *err);
+/* With no more rights than config.json's process could have, as it takes CAP_SYS_CHROOT. */
+void plan_root(struct one *x, struct lr_resume_ops *ops);
 /* watches.c: when all files are open. */
 int resume_watch_files(const struct lr_resume *r, struct lr_err *err);
 /* sockets.c: one that is of no pair; and when there are all rights again, whose they are. */

@@ -46,6 +46,20 @@ grow() {
 	timeout 20 "$LEAN_RUNTIME" --root "$ROOT" restore --engine fork --detach --image-path "$IMG" --bundle "$BUNDLE" "$ID" </dev/null >grow.out 2>&1 3>&-
 }
 
+# Of config.json and of the seed.
+ordinary_user() {
+	chmod 777 "$R"
+	touch "$R/n" "$R/out"
+	chmod 666 "$R/n" "$R/out"
+	cfg '.process.user = {uid: 1000, gid: 1000} | .process.capabilities = {} | .process.noNewPrivileges = true'
+	for m in uids gids; do
+		"$SEEDTOOL" forge "$IMG" creds 0 "$m" 1000
+	done
+	for m in permitted effective inheritable ambient bounding; do
+		"$SEEDTOOL" forge "$IMG" creds 0 "$m" 0
+	done
+}
+
 @test "fork: a working directory that became a link leads nowhere: descriptors of the host's are open then (CVE-2024-21626)" {
 	mkdir -p "$R/w/x"
 	start stays /w/x
@@ -56,7 +70,7 @@ grow() {
 		ln -sfn "/proc/self/fd/$fd" "$R/w/x"
 		run grow
 		[ "$status" -ne 0 ] || fail "$fd: it is in $(goes_round; out)"
-		assert_has "$(cat grow.out)" "chdir to /w/x"
+		assert_has "$(cat grow.out)" "open /w/x, which is a process's working directory"
 	done
 	rm "$R/w/x"
 	mkdir "$R/w/x"
@@ -84,16 +98,8 @@ grow() {
 	grow
 	assert_eq "$(out)" secret
 	rt delete --force "$ID"
-	# A forged one of an ordinary user, who has it open.
-	chmod 777 "$R"
-	chmod 666 "$R/n" "$R/out"
-	cfg '.process.user = {uid: 1000, gid: 1000} | .process.capabilities = {} | .process.noNewPrivileges = true'
-	for m in uids gids; do
-		"$SEEDTOOL" forge "$IMG" creds 0 "$m" 1000
-	done
-	for m in permitted effective inheritable ambient bounding; do
-		"$SEEDTOOL" forge "$IMG" creds 0 "$m" 0
-	done
+	# A forged one, who has it open.
+	ordinary_user
 	: >"$R/out"
 	run grow
 	[ "$status" -ne 0 ] || fail "it has it open: $(out)"
@@ -101,6 +107,49 @@ grow() {
 	chmod 644 "$R/secret"
 	grow
 	assert_eq "$(out)" secret
+}
+
+@test "fork: no process of a seed is in a directory that the process of config.json could not go to" {
+	mkdir -p "$R/closed/in"
+	start stays /closed/in
+	assert_eq "$(out)" /closed/in
+	seed --stop
+	ordinary_user
+	# On the way to it, and itself.
+	for closed in closed closed/in; do
+		chmod 700 "$R/$closed"
+		: >"$R/out"
+		run grow
+		[ "$status" -ne 0 ] || fail "it is in $(out)"
+		assert_has "$(cat grow.out)" "open /closed/in, which is a process's working directory: permission denied"
+		chmod 755 "$R/$closed"
+	done
+	chmod 700 "$R/closed"
+	# It begins there by config.json, which asks nobody.
+	cfg '.process.cwd = "/closed/in"'
+	grow
+	assert_eq "$(out)" /closed/in
+}
+
+@test "fork: nor has one a root that the process of config.json could not go to" {
+	mkdir -p "$R/closed/in"
+	cfg '.process.args = ["/bin/hostile", "jailed", "/closed/in"] | .process.capabilities |= map_values(["CAP_SYS_CHROOT"])'
+	rt_bg run --detach --bundle "$BUNDLE" "$ID"
+	wait_until eval '[ -s "$R/closed/in/n" ]'
+	seed --stop
+	ordinary_user
+	cfg '.process.capabilities = (["bounding", "permitted", "effective", "inheritable", "ambient"] | map({(.): ["CAP_SYS_CHROOT"]}) | add)'
+	# On the way to it, and itself.
+	for closed in closed closed/in; do
+		chmod 700 "$R/$closed"
+		run grow
+		[ "$status" -ne 0 ] || fail "its root is $(readlink "/proc/$(pid_of)/root")"
+		assert_has "$(cat grow.out)" "open /closed/in, which is a process's root: permission denied"
+		chmod 777 "$R/$closed"
+	done
+	chmod 666 "$R/closed/in/n"
+	grow || fail "$(cat grow.out)"
+	assert_eq "$(readlink "/proc/$(pid_of)/root")" "/closed/in"
 }
 
 @test "fork: priorities that its process could not have are refused to a forged seed" {

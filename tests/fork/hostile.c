@@ -5,6 +5,7 @@
  *
  *	reads FILE	has it open, and writes what it says now to /out
  *	stays DIR	is there, and writes to /out where the kernel says that it is
+ *	jailed DIR	has that as its root
  *	code		a thread overwrites what somebody puts at the end of its vDSO by a call that
  *			its filter refuses, and says in /fought that it does
  *	fifo		has a named pipe open whose name is that of shared memory
@@ -88,6 +89,14 @@ static int stays(const char *path)
 		put("/out", text);
 		round_went();
 	}
+}
+
+static int jailed(const char *path)
+{
+	if (chroot(path) < 0 || chdir("/") < 0)
+		return 1;
+	for (;;)
+		round_went();
 }
 
 /* ---- code ------------------------------------------------------------------------------------ */
@@ -414,6 +423,8 @@ int main(int argc, char **argv)
 		reads(arg);
 	if (strcmp(verb, "stays") == 0)
 		return stays(arg);
+	if (strcmp(verb, "jailed") == 0)
+		return jailed(arg);
 	if (strcmp(verb, "code") == 0)
 		return code();
 	if (strcmp(verb, "fifo") == 0)
