@@ -155,7 +155,7 @@ static int open_all(struct lr_resume *r, struct lr_err *err)
 	if (rc >= 0)
 		rc = resume_seal_objects(r, err);
 	if (rc >= 0)
-		rc = resume_find_setters(r, err);
+		rc = resume_prepare_gate(r, err);
 	return rc < 0 ? rc : resume_own_endpoints(r, err);
 }
 

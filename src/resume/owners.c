@@ -2,8 +2,7 @@
 /*
  * resume: who gets the signals of a file (F_SETOWN, O_ASYNC). A process of the seed's says so, with its
  * own rights: whenever the kernel signals, it asks for the rights of who has said so, and by ours a seed could have
- * anybody signalled. The owner has to be there, so this waits at a gate until all processes are made; and so do the
- * seals that wait for mappings.
+ * anybody signalled. The owner has to be there, so this waits at the gate.
  */
 #define LR_ROOM "resume"
 #include <errno.h>
@@ -93,13 +92,10 @@ static void sort_members(const struct finding *x)
 	qsort(x->members, n, sizeof(*x->members), by_id);
 }
 
-static bool waits(const struct lr_resume *r)
+bool resume_has_owners(const struct lr_resume *r)
 {
 	for (uint32_t i = 0; i < lr_seed_count(r->seed, LR_SEED_FILE); i++)
 		if (is_set(lr_seed_file(r->seed, i)))
-			return true;
-	for (uint32_t i = 0; i < lr_seed_count(r->seed, LR_SEED_OBJECT); i++)
-		if (resume_seals_late(r, i))
 			return true;
 	return false;
 }
@@ -108,8 +104,6 @@ int resume_find_setters(struct lr_resume *r, struct lr_err *err)
 {
 	const uint32_t n = lr_seed_count(r->seed, LR_SEED_FILE);
 
-	if (!waits(r))
-		return 0;
 	const struct finding x = {
 		.r = r,
 		.members =
@@ -124,23 +118,6 @@ int resume_find_setters(struct lr_resume *r, struct lr_err *err)
 	for (uint32_t i = 0; i < lr_seed_count(r->seed, LR_SEED_PROCESS); i++)
 		find_setters(&x, i);
 	return 0;
-}
-
-int resume_open_gate(struct lr_resume *r, struct lr_err *err)
-{
-	int ends[2];
-
-	if (!r->setters)
-		return 0;
-	if (pipe2(ends, O_CLOEXEC) < 0)
-		return lr_fail(err, errno, "make a pipe for the processes");
-	r->gate[0] = resume_keep(r, ends[0], err);
-	if (r->gate[0] < 0) {
-		lr_close(ends[1]);
-		return r->gate[0];
-	}
-	r->gate[1] = resume_keep(r, ends[1], err);
-	return r->gate[1] < 0 ? r->gate[1] : 0;
 }
 
 /* ---- the calls ------------------------------------------------------------------------------- */
@@ -159,7 +136,7 @@ static void set_owner(struct one *x, struct lr_resume_ops *ops, const struct lr_
 			 f->flags & (RESUME_STATUS_FLAGS | O_ASYNC), 0, 0, 0);
 }
 
-static void set_owners(struct one *x, struct lr_resume_ops *ops)
+void plan_owners(struct one *x, struct lr_resume_ops *ops)
 {
 	uint32_t *setters = x->r->setters;
 
@@ -172,34 +149,10 @@ static void set_owners(struct one *x, struct lr_resume_ops *ops)
 	}
 }
 
-static void set_seals(struct one *x, struct lr_resume_ops *ops)
-{
-	for (uint32_t i = 0; i < lr_seed_count(x->seed, LR_SEED_OBJECT); i++)
-		if (resume_seals_late(x->r, i))
-			image_op(ops, SYS_fcntl, 0, (uint64_t)x->r->objects[i], F_ADD_SEALS,
-				 lr_seed_object(x->seed, i)->seals, 0, 0, 0);
-}
-
-static bool has_owners(const struct one *x)
+bool plan_has_owners(const struct one *x)
 {
 	for (uint32_t i = 0; i < x->p->fds.count; i++)
 		if (x->r->setters[lr_seed_fd(x->seed, x->p->fds.first + i)->file] == x->index)
 			return true;
 	return false;
-}
-
-/* Each process closes its copy of the writing end when it has its memory and its threads, or ends: so
- * whoever waits never waits for one that is dead. */
-void plan_gate(struct one *x, struct lr_resume_ops *ops)
-{
-	if (!x->r->setters)
-		return;
-	image_op(ops, SYS_close, 0, (uint64_t)x->r->gate[1], 0, 0, 0, 0, 0);
-	if (x->index && !has_owners(x))
-		return;
-	image_op(ops, SYS_read, 0, (uint64_t)x->r->gate[0], image_room(&x->image, 8, 8, NULL), 1, 0,
-		 0, 0);
-	set_owners(x, ops);
-	if (!x->index)
-		set_seals(x, ops);
 }

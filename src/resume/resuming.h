@@ -131,13 +131,17 @@ int resume_own_terminal(const struct lr_resume *r, const struct lr_seed_process 
 			struct lr_err *err);
 int resume_front_group(const struct lr_resume *r, uint32_t index, struct lr_err *err);
 void plan_terminal(struct one *x, struct lr_resume_ops *ops);
-/* owners.c: what waits at the gate until all processes are made: who gets the signals of files, and late seals. */
-/* Before anybody is born: finds out whether there is any of it, and who does it. */
-int resume_find_setters(struct lr_resume *r, struct lr_err *err);
+/* gate.c. Before anybody is born: finds out whether there is one, and who passes it for what. */
+int resume_prepare_gate(struct lr_resume *r, struct lr_err *err);
 /* By the first process: nobody else may have that pipe. */
 int resume_open_gate(struct lr_resume *r, struct lr_err *err);
 /* The wait, and what this process does after it. */
 void plan_gate(struct one *x, struct lr_resume_ops *ops);
+/* owners.c: who gets the signals of files; which process says so of each (r->setters); and whether this one does. */
+bool resume_has_owners(const struct lr_resume *r);
+int resume_find_setters(struct lr_resume *r, struct lr_err *err);
+bool plan_has_owners(const struct one *x);
+void plan_owners(struct one *x, struct lr_resume_ops *ops);
 /* layout.c */
 /* proc: a procfs, or LR_NOFD for /proc. */
 int own_memory_read(int proc, struct lr_arena *a, struct own_memory *ret, struct lr_err *err);
