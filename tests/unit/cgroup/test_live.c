@@ -856,3 +856,65 @@ TEST(the_probe_finds_what_mountinfo_says)
 			CHECK(l->hierarchies[i].own && l->hierarchies[i].own[0] == '/');
 	}
 }
+
+struct below {
+	char text[512];
+	size_t n;
+};
+
+static void note_below(void *arg, const char *hierarchy, const char *path)
+{
+	struct below *b = arg;
+	size_t n = strlen(b->text);
+
+	(void)hierarchy;
+	snprintf(b->text + n, sizeof(b->text) - n, "%s ", path);
+	b->n++;
+}
+
+static void sub(const char *name, bool make)
+{
+	for (size_t i = 0; i < ref->n; i++) {
+		char path[PATH_MAX];
+
+		snprintf(path, sizeof(path), "%s/%s", ref->v[i].path, name);
+		CHECK_INT(make ? mkdir(path, 0755) : rmdir(path), 0);
+	}
+}
+
+TEST(what_is_below_a_containers_cgroup_is_listed_but_for_what_the_runtime_has_made)
+{
+	NEED_CGROUPS();
+	REQUIRE(make("below", NULL) == 0);
+	lr_cgroup_settle(plan);
+	struct lr_cgroup_ref one = *ref;
+	struct below b = {0};
+	uint64_t none = lr_cgroup_count_below(ref, NULL);
+
+	CHECK_INT(lr_cgroup_each_below(ref, NULL, note_below, &b, &err), 0);
+	CHECK_INT(b.n, 0);
+	sub("sub", true);
+	CHECK(lr_cgroup_count_below(ref, NULL) != none);
+	CHECK_INT(lr_cgroup_each_below(ref, NULL, note_below, &b, &err), 0);
+	CHECK_INT(b.n, ref->n);
+
+	/* Delegated, as on v2. */
+	sub("sub/deep", true);
+	sub("sub/deep/own", true);
+	sub("subs", true);
+	one.mode = LR_CGROUP_V2;
+	one.n = 1;
+	b = (struct below){0};
+	CHECK_INT(lr_cgroup_each_below(&one, "./sub//deep", note_below, &b, &err), 0);
+	CHECK_STR(b.text, "/subs /sub/deep/own ");
+	none = lr_cgroup_count_below(&one, "sub/deep");
+	sub("sub/deep/own", false);
+	CHECK(lr_cgroup_count_below(&one, "sub/deep") != none);
+	sub("sub/deep", false);
+	sub("sub", false);
+	sub("subs", false);
+	CHECK_INT(lr_cgroup_destroy(ref, true, &err), 0);
+	/* It has ended meanwhile. */
+	CHECK_INT(lr_cgroup_each_below(ref, NULL, note_below, &b, &err), 0);
+	finish();
+}
