@@ -16,13 +16,17 @@ struct lr_checkpoint_mount {
 	const char *root;   /* what of the file system is mounted */
 	const char *point;  /* where, from the container's root */
 	const char *type;
-	uint64_t attributes; /* MOUNT_ATTR_*, those that lr_checkpoint_attribute knows */
-	bool slave;          /* of mounts that may be outside */
-	const char *options; /* of the file system, as they stand there */
+	uint64_t attributes;    /* MOUNT_ATTR_*, those that lr_checkpoint_attribute knows */
+	bool slave;             /* of mounts that may be outside */
+	uint32_t master, peers; /* the peer groups that it hears from, and that it is of; 0: none */
+	const char *options;    /* of the file system, as they stand there */
 };
 
 /* MOUNT_ATTR_* of the option that takes a right away: "ro". 0: it is none. */
 uint64_t lr_checkpoint_attribute(const char *word);
+
+/* restore_plan.c: all of them that the options of a mount of config.json leave set. */
+uint64_t lr_checkpoint_attributes(const struct oci_strv *options);
 
 /* Pure. Cuts `text`, the contents of /proc/PID/mountinfo, into pieces. */
 int lr_checkpoint_mountinfo(char *text, struct lr_arena *a, struct lr_checkpoint_mount **ret,
@@ -30,6 +34,38 @@ int lr_checkpoint_mountinfo(char *text, struct lr_arena *a, struct lr_checkpoint
 /* The same of what /proc/PID/mountinfo has now. */
 int lr_checkpoint_mounts(pid_t pid, struct lr_arena *a, struct lr_checkpoint_mount **ret, size_t *n,
 			 struct lr_err *err) LR_MUST_CHECK;
+
+/* ---- mounted.c ----------------------------------------------------------------------------- */
+
+struct lr_mounted_found {
+	const struct lr_checkpoint_mount *mounts; /* as mountinfo has them */
+	size_t n;
+	const char *root; /* of the process whose they are, in its mount namespace: "/" */
+	const struct lr_checkpoint_mount *host; /* our own; NULL: not known */
+	size_t n_host;
+};
+
+struct lr_mounted {
+	struct lr_mounted_change {
+		enum lr_mounted_what {
+			LR_MOUNTED_OWN,   /* a mount that config.json does not have */
+			LR_MOUNTED_GONE,  /* a mount of config.json that is not there any more */
+			LR_MOUNTED_FLAGS, /* one that has lost flags which config.json names */
+		} what;
+		const char *point, *type; /* type: of LR_MOUNTED_OWN */
+		uint64_t lost;            /* MOUNT_ATTR_* */
+	} * v;
+	size_t n;
+	bool ask; /* the host's mounts would tell more */
+};
+
+/*
+ * Pure: what of a container's mounts is not as config.json says, and none of the runtime's, the
+ * hooks' or the host's doing. What can't be told is left out.
+ */
+int lr_checkpoint_mounted(const struct oci_config *config, const struct lr_mounted_found *f,
+			  struct lr_arena *a, struct lr_mounted *ret,
+			  struct lr_err *err) LR_MUST_CHECK;
 
 /* ---- layer.c ------------------------------------------------------------------------------- */
 

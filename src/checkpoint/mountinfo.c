@@ -34,6 +34,15 @@ static uint64_t all_attributes(char *options)
 	return all;
 }
 
+/* "master:7". 0: it is another tag. */
+static uint32_t group_of(const char *tag, const char *kind)
+{
+	uint32_t group;
+
+	return !lr_has_prefix(tag, kind) || lr_parse_u32(tag + strlen(kind), &group) < 0 ? 0
+											 : group;
+}
+
 /* Fields up to the root's mount options; then tags, "-", and the type of the file system. */
 enum { ID, PARENT, DEVICE, ROOT, POINT, OPTIONS, FIXED };
 
@@ -49,9 +58,11 @@ static bool parse_line(char *line, struct lr_checkpoint_mount *m)
 	if (n < FIXED || lr_parse_u32(field[ID], &id) < 0 ||
 	    lr_parse_u32(field[PARENT], &parent) < 0 || id > INT32_MAX || parent > INT32_MAX)
 		return false;
-	while ((word = strsep(&rest, " ")) && !lr_streq(word, "-"))
-		if (lr_has_prefix(word, "master:"))
-			m->slave = true;
+	while ((word = strsep(&rest, " ")) && !lr_streq(word, "-")) {
+		m->slave |= lr_has_prefix(word, "master:");
+		m->master |= group_of(word, "master:");
+		m->peers |= group_of(word, "shared:");
+	}
 	char *type = word ? strsep(&rest, " ") : NULL;
 	if (!type || field[POINT][0] != '/')
 		return false;

@@ -49,10 +49,11 @@ static const struct lr_name opposites[] = {
 	{"symfollow", MOUNT_ATTR_NOSYMFOLLOW},
 };
 
-/* "ro", or "rro" for a tree, which is one mount here: what is mounted below a source is refused
- * when it is dumped. The last of each kind counts. */
-static void read_options(const struct oci_strv *options, struct lr_restore_bind *b)
+/* "ro", or "rro" for a tree. The last of each kind counts. */
+uint64_t lr_checkpoint_attributes(const struct oci_strv *options)
 {
+	uint64_t all = 0;
+
 	for (size_t i = 0; options && i < options->n; i++) {
 		const char *word = options->v[i];
 		const char *plain = word[0] == 'r' ? word + 1 : word;
@@ -64,10 +65,11 @@ static void read_options(const struct oci_strv *options, struct lr_restore_bind 
 		if (!clear)
 			clear = lr_name_find(opposites, LR_ARRAY_SIZE(opposites), plain);
 		if (set)
-			b->set |= set;
+			all |= set;
 		else if (clear)
-			b->set &= ~clear->value;
+			all &= ~clear->value;
 	}
+	return all;
 }
 
 /* What the images do not use does no harm, so all that a container can have is named. */
@@ -89,12 +91,13 @@ static int plan_mounts(const struct lr_restore_job *job, struct lr_arena *a,
 		struct lr_restore_bind b = {.configured = true};
 		b.source = m->source[0] == '/' ? m->source
 					       : lr_strf(a, "%s/%s", job->bundle, m->source);
-		read_options(&m->options, &b);
+		/* What is mounted below a source is refused when it is dumped, so a tree is one mount. */
+		b.set = lr_checkpoint_attributes(&m->options);
 		r = add_bind(p, b, m->destination, job->stage, a, err);
 	}
 	for (size_t i = 0; i < job->n_binds && r >= 0; i++) {
 		struct lr_restore_bind b = {.source = job->binds[i].source};
-		read_options(job->binds[i].options, &b);
+		b.set = lr_checkpoint_attributes(job->binds[i].options);
 		r = add_bind(p, b, job->binds[i].destination, job->stage, a, err);
 	}
 	return r;
