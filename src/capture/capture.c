@@ -50,6 +50,20 @@ static bool has_gone(const struct cap_process *p, int r)
 	return (r == -ENOENT || r == -ESRCH) && !(p->n_threads && p->threads[0].held);
 }
 
+static void tell_refusal(void *capture, const char *what)
+{
+	struct cap *c = capture;
+
+	cap_refuse(c, c->p, "%s", what);
+}
+
+static int let_caller_look(struct cap *c, struct lr_err *err)
+{
+	const struct lr_capture_refuse refuse = {tell_refusal, c};
+
+	return c->opts->look ? c->opts->look(c->opts->look_arg, c->holds, &refuse, err) : 0;
+}
+
 /* What can be seen from outside of the processes that are known. */
 static int look(struct cap *c, const char *maps, struct lr_err *err)
 {
@@ -65,6 +79,8 @@ static int look(struct cap *c, const char *maps, struct lr_err *err)
 			r = cap_tmpfs_look(c, err);
 		if (r >= 0 && !i)
 			r = cap_terminal_look(c, err);
+		if (r >= 0 && !i)
+			r = let_caller_look(c, err);
 		if (r >= 0 && !(p->seed.flags & LR_SEED_ZOMBIE))
 			r = look_inside(c, p, maps, err);
 		if (i && has_gone(p, r)) {

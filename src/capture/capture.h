@@ -56,6 +56,12 @@ struct lr_capture_layer {
 	uint64_t bytes, files; /* more is refused */
 };
 
+/* To whom what can't be carried is told. */
+struct lr_capture_refuse {
+	void (*tell)(void *capture, const char *what);
+	void *capture;
+};
+
 struct lr_capture {
 	pid_t pid;      /* the root of the tree, as we see it */
 	int descriptor; /* files that are empty, opened for reading and writing */
@@ -65,6 +71,11 @@ struct lr_capture {
 	int (*held)(void *arg, pid_t pid, struct lr_err *err);
 	void *arg;
 	bool refusals_only; /* look, and nothing else */
+	/* What the caller knows of the container, and nobody carries: while they run, and once more when
+	 * all are held, so then it should be fast. NULL: nothing. */
+	int (*look)(void *arg, bool held, const struct lr_capture_refuse *refuse,
+		    struct lr_err *err);
+	void *look_arg;
 	/* Each thread has one filter of seccomp(2), and whoever resumes it loads that again. */
 	bool known_filter;
 	/* Whether a filter lets these calls through, whatever their arguments; NULL: nobody knows. */

@@ -24,6 +24,7 @@
 #include "libocispec/config.h"
 #include "src/base/arena.h"
 #include "src/base/err.h"
+#include "src/cgroup/cgroup.h"
 #include "src/init/seed.h"
 #include "src/wire/ticket.h"
 
@@ -84,6 +85,8 @@ struct lr_checkpoint_job {
 	bool paused;
 	bool relayed;       /* its terminal was made for a runtime in the foreground */
 	const char *notify; /* the runtime's directory that may be mounted on /run/notify */
+	const struct lr_cgroup_ref *cgroup; /* the container's */
+	const char *delegate; /* the annotation LR_CGROUP_DELEGATE that it has; or NULL */
 	const char
 		*freezer; /* a cgroup of v2 that criu may freeze; NULL: it stops them one by one */
 };

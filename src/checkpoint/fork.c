@@ -239,6 +239,7 @@ static const char *const *list_tmpfs(const struct oci_mounts *mounts, struct lr_
 static int checkpoint(const struct lr_checkpoint_job *job, struct lr_arena *a, struct lr_err *err)
 {
 	const bool own_names = lr_checkpoint_own(job->config, "uts");
+	struct lr_made made = {.job = job, .mountinfo = LR_NOFD};
 	struct saving x = {
 		.job = job,
 		.capture = {.pid = job->pid,
@@ -252,6 +253,8 @@ static int checkpoint(const struct lr_checkpoint_job *job, struct lr_arena *a, s
 			    .domainname = own_names ? job->config->domainname : NULL,
 			    .known_filter = job->config->linux_ && job->config->linux_->seccomp,
 			    .allows = allows,
+			    .look = lr_made_look,
+			    .look_arg = &made,
 			    .tmpfs = list_tmpfs(&job->config->mounts, a),
 			    .tmpfs_bytes = (uint64_t)job->opts->tmpfs_bytes,
 			    .tmpfs_files = (uint64_t)job->opts->tmpfs_files,
@@ -280,6 +283,7 @@ static int checkpoint(const struct lr_checkpoint_job *job, struct lr_arena *a, s
 		r = job->opts->background ? lr_checkpoint_apart(job, to_daemon, &x, err)
 					  : to_daemon(&x, job->opts, err);
 	x.layer.upper = lr_close(x.layer.upper);
+	lr_close(made.mountinfo);
 	return r;
 }
 #else

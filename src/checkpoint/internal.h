@@ -67,6 +67,19 @@ int lr_checkpoint_mounted(const struct oci_config *config, const struct lr_mount
 			  struct lr_arena *a, struct lr_mounted *ret,
 			  struct lr_err *err) LR_MUST_CHECK;
 
+/* ---- made.c -------------------------------------------------------------------------------- */
+
+struct lr_capture_refuse;
+
+/* What the container has made that is in none of its processes. */
+struct lr_made {
+	const struct lr_checkpoint_job *job;
+	int mountinfo;    /* LR_NOFD before the first look; the caller's to close */
+	uint64_t cgroups; /* lr_cgroup_count_below */
+};
+int lr_made_look(void *made, bool held, const struct lr_capture_refuse *refuse,
+		 struct lr_err *err); /* lr_capture.look */
+
 /* ---- layer.c ------------------------------------------------------------------------------- */
 
 /* Pure: the upper directory of an overlay mount, as its options have it. NULL: it has none that can be

@@ -7,6 +7,7 @@
 #include <signal.h>
 #include <sys/file.h>
 
+#include "libocispec/ocispec.h"
 #include "src/base/clock.h"
 #include "src/base/fd.h"
 #include "src/base/log.h"
@@ -65,6 +66,8 @@ static int run_engine(const struct lr_existing *c, const struct lr_checkpoint_op
 		.lock = c->entry.dir,
 		.paused = c->status == LR_PAUSED,
 		.relayed = c->record.flags & LR_RECORD_RELAYED,
+		.cgroup = &c->cgroup,
+		.delegate = oci_map_get(&c->record.annotations, LR_CGROUP_DELEGATE),
 		.freezer = freezer(&c->cgroup),
 		.notify = lr_strf(a, "%s/%s/" LR_NOTIFY_DIR, c->store.path, c->record.id),
 	};

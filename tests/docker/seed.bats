@@ -20,7 +20,6 @@ setup() {
 	cd "$BATS_TEST_TMPDIR" || return 1
 	counter=$(dirname "$LEAN_RUNTIME")/../../tests/fork/fork-counter
 	[ -x "$counter" ] || skip "fork-counter is not built" # not x86-64
-	dk run --help | grep -q -- --annotation || skip "this Docker has no --annotation"
 	mkdir data
 	cp "$counter" data/counter
 }
@@ -32,6 +31,7 @@ teardown() {
 }
 
 @test "docker: a container continues a seed behind Docker's filter and network, and is Docker's in every way" {
+	dk run --help | grep -q -- --annotation || skip "this Docker has no --annotation"
 	dk run -d --name one -v "$PWD/data:/data" bb /data/counter /data/n
 	wait_until eval '[ "$(cat data/n 2>/dev/null || echo 0)" -gt 20 ]'
 	"$LEAN_RUNTIME" --root "$DOCKER_DIR/exec/runtime-runc/moby" checkpoint --engine=fork --image-path "$SEEDS/web" \
@@ -48,4 +48,26 @@ teardown() {
 	assert_has "$(cat "/proc/$(dk inspect -f '{{.State.Pid}}' two)/status")" "Seccomp:	2"
 	dk stop -t 0 two
 	assert_eq "$(dk inspect -f '{{.State.Status}}' two)" exited
+}
+
+# What Docker mounts is not taken for the container's own, and what that mounts is.
+privileged() { # RUN-OPTION...
+	local id root
+	id=$(dk run -d --name own --privileged -v "$PWD/data:/data" "$@" bb /data/counter /data/n)
+	wait_until eval '[ "$(cat data/n 2>/dev/null || echo 0)" -gt 5 ]'
+	root=$(dirname "$(find "$DOCKER_DIR/exec" -path '*/runtime-*/moby/*' -name "$id" -print -quit)")
+	"$LEAN_RUNTIME" --root "$root" checkpoint --engine=fork --image-path "$SEEDS/own" "$id"
+	dk exec own mount -t tmpfs own /mnt
+	run -1 "$LEAN_RUNTIME" --root "$root" checkpoint --engine=fork --image-path "$SEEDS/own" "$id"
+	assert_has "$output" "a mount that config.json does not have (tmpfs on /mnt)"
+	assert_has "$output" "cannot carry 1 of"
+	dk rm -f -v own
+	echo 1 >data/n
+}
+
+@test "docker: privileged containers become seeds, unless they have mounted something themselves" {
+	mkdir -p vol/sub
+	privileged
+	privileged -v "$PWD/vol:/var/run/vol" -v "$PWD/vol:/srv/vol:ro" --tmpfs /scratch --read-only --cgroupns private
+	privileged -t -v /var/lib/docker --cgroupns host
 }

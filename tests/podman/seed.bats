@@ -114,3 +114,26 @@ beyond() { # NUMBER
 	beyond "$(cat data/n)"
 	assert_match "$(cat "/proc/$(pm inspect -f '{{.State.Pid}}' two)/status")" 'Uid:.300000'
 }
+
+# What Podman mounts is not taken for the container's own, and what that mounts is.
+privileged() { # RUN-OPTION...
+	pm run -d --cgroup-parent "/$LR_SANDBOX_TAG" --network none --name "$NAME" --privileged -v "$PWD/data:/data" "$@" bb /data/counter /data/n
+	beyond 5
+	local id
+	id=$(pm inspect -f '{{.ID}}' "$NAME")
+	"$LEAN_RUNTIME" checkpoint --engine=fork --image-path seeds/web "$id"
+	pm exec "$NAME" mount -t tmpfs own /mnt
+	run -1 "$LEAN_RUNTIME" checkpoint --engine=fork --image-path seeds/web "$id"
+	assert_has "$output" "a mount that config.json does not have (tmpfs on /mnt)"
+	assert_has "$output" "cannot carry 1 of"
+	pm rm -f -t 0 "$NAME"
+	echo 1 >data/n
+}
+
+@test "podman: privileged containers become seeds, unless they have mounted something themselves" {
+	mkdir -p vol/sub
+	privileged
+	privileged -v "$PWD/vol:/var/run/vol:rshared" -v "$PWD/vol:/srv/vol:ro,rslave" --tmpfs /scratch --read-only --mount type=tmpfs,destination=/t2
+	privileged --systemd=always
+	privileged -t --security-opt mask=/proc/loadavg
+}
