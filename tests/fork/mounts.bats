@@ -131,6 +131,25 @@ carried() {
 	refused "a mount that config.json does not have (tmpfs on /t/vol/x)"
 }
 
+@test "mounts: in a user namespace, where devices are bound, and in a network namespace that is the host's" {
+	privileged
+	mkdir -p host && touch host/file
+	chmod 755 "$BATS_TEST_TMPDIR"
+	chown -R 100000:100000 "$R" host
+	cfg --arg h "$PWD/host" '.linux.namespaces += [{type: "user"}]
+		| .linux.uidMappings = [{containerID: 0, hostID: 100000, size: 65536}] | .linux.gidMappings = .linux.uidMappings
+		| .linux.devices = [{path: "/dev/fuse", type: "c", major: 10, minor: 229}]
+		| .mounts += [{destination: "/t", type: "bind", source: $h, options: ["rbind", "ro", "nodev"]}]'
+	begin 'mount -t tmpfs own /own'
+	refused "a mount that config.json does not have (tmpfs on /own)"
+	rt exec "$ID" /bin/umount /own
+	carried
+	cfg '.linux.namespaces |= map(select(.type != "network"))
+		| .mounts |= map(if .type == "sysfs" then {destination: "/sys", type: "bind", source: "/sys", options: ["rbind", "ro", "nosuid", "nodev", "noexec"]} else . end)'
+	begin true
+	carried
+}
+
 @test "mounts: of hooks and with hooks" {
 	privileged
 	cat >hook <<-'END'
