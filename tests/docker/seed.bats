@@ -53,7 +53,7 @@ teardown() {
 # What Docker mounts is not taken for the container's own, and what that mounts is.
 privileged() { # RUN-OPTION...
 	local id root
-	id=$(dk run -d --name own --privileged -v "$PWD/data:/data" "$@" bb /data/counter /data/n)
+	id=$(dk run -d --name own "${RIGHTS---privileged}" -v "$PWD/data:/data" "$@" bb /data/counter /data/n)
 	wait_until eval '[ "$(cat data/n 2>/dev/null || echo 0)" -gt 5 ]'
 	root=$(dirname "$(find "$DOCKER_DIR/exec" -path '*/runtime-*/moby/*' -name "$id" -print -quit)")
 	"$LEAN_RUNTIME" --root "$root" checkpoint --engine=fork --image-path "$SEEDS/own" "$id"
@@ -70,4 +70,5 @@ privileged() { # RUN-OPTION...
 	privileged
 	privileged -v "$PWD/vol:/var/run/vol" -v "$PWD/vol:/srv/vol:ro" --tmpfs /scratch --read-only --cgroupns private
 	privileged -t -v /var/lib/docker --cgroupns host
+	RIGHTS=--cap-add=SYS_ADMIN privileged -t
 }

@@ -117,7 +117,7 @@ beyond() { # NUMBER
 
 # What Podman mounts is not taken for the container's own, and what that mounts is.
 privileged() { # RUN-OPTION...
-	pm run -d --cgroup-parent "/$LR_SANDBOX_TAG" --network none --name "$NAME" --privileged -v "$PWD/data:/data" "$@" bb /data/counter /data/n
+	pm run -d --cgroup-parent "/$LR_SANDBOX_TAG" --network none --name "$NAME" "${RIGHTS---privileged}" -v "$PWD/data:/data" "$@" bb /data/counter /data/n
 	beyond 5
 	local id
 	id=$(pm inspect -f '{{.ID}}' "$NAME")
@@ -135,5 +135,6 @@ privileged() { # RUN-OPTION...
 	privileged
 	privileged -v "$PWD/vol:/var/run/vol:rshared" -v "$PWD/vol:/srv/vol:ro,rslave" --tmpfs /scratch --read-only --mount type=tmpfs,destination=/t2
 	privileged --systemd=always
-	privileged -t --security-opt mask=/proc/loadavg
+	privileged -t
+	RIGHTS=--cap-add=SYS_ADMIN privileged -t --security-opt mask=/proc/loadavg
 }
