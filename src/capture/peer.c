@@ -89,15 +89,30 @@ static int ended(const struct nlmsghdr *h)
 	return code < 0 ? code : -ENOENT;
 }
 
-/* ---- Unix sockets ----------------------------------------------------------------------------- */
-
 #define ANSWER 1024
+
+/* What is one message, and so is its answer. fd may be a negative errno, and is the result then. */
+static int ask_once(int fd, const struct nlmsghdr *ask, char *answer)
+{
+	const struct nlmsghdr *h = (void *)answer;
+
+	if (fd < 0)
+		return fd;
+	if (send(fd, ask, ask->nlmsg_len, 0) != (ssize_t)ask->nlmsg_len)
+		return -errno;
+	ssize_t n = recv(fd, answer, ANSWER, 0);
+	if (n < 0)
+		return -errno;
+	return NLMSG_OK(h, (size_t)n) ? 0 : -EPROTO;
+}
+
+/* ---- Unix sockets ----------------------------------------------------------------------------- */
 
 /* What that network namespace says of a socket, or a negative errno. */
 static int ask_of(pid_t pid, uint64_t inode, unsigned show, char *answer)
 {
 	LR_CLEANUP_FD int fd = open_diag(pid);
-	struct {
+	const struct {
 		struct nlmsghdr h;
 		struct unix_diag_req q;
 	} ask = {.h = {.nlmsg_len = sizeof(ask),
@@ -110,15 +125,9 @@ static int ask_of(pid_t pid, uint64_t inode, unsigned show, char *answer)
 		       .udiag_cookie = {UINT32_MAX, UINT32_MAX}}};
 	const struct nlmsghdr *h = (void *)answer;
 
-	if (fd < 0)
-		return fd;
-	if (send(fd, &ask, sizeof(ask), 0) != (ssize_t)sizeof(ask))
-		return -errno;
-	ssize_t n = recv(fd, answer, ANSWER, 0);
-	if (n < 0)
-		return -errno;
-	if (!NLMSG_OK(h, (size_t)n))
-		return -EPROTO;
+	int r = ask_once(fd, &ask.h, answer);
+	if (r < 0)
+		return r;
 	if (h->nlmsg_type != SOCK_DIAG_BY_FAMILY)
 		return ended(h);
 	return h->nlmsg_len < NLMSG_LENGTH(sizeof(struct unix_diag_msg)) ? -EPROTO : 0;
@@ -245,13 +254,9 @@ int cap_net_has_policies(pid_t pid)
 	/* Where nobody can be told of policies, the kernel takes none. */
 	if (fd < 0)
 		return fd == -EPROTONOSUPPORT || fd == -EAFNOSUPPORT ? 0 : fd;
-	if (send(fd, &ask, sizeof(ask), 0) != (ssize_t)sizeof(ask))
-		return -errno;
-	ssize_t n = recv(fd, answer, ANSWER, 0);
-	if (n < 0)
-		return -errno;
-	if (!NLMSG_OK(h, (size_t)n))
-		return -EPROTO;
+	int r = ask_once(fd, &ask.h, answer);
+	if (r < 0)
+		return r;
 	if (h->nlmsg_type == NLMSG_ERROR)
 		return ended(h);
 	const void *at = attribute_behind(h, sizeof(ask.flags), XFRMA_SPD_INFO, sizeof(counts));
