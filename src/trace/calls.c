@@ -451,6 +451,21 @@ static int go_on_at(const struct run *r, const char *place, uint64_t memory, uin
 	return lr_trace_set_regs(r->tid, &regs, err);
 }
 
+/* It has waited as long as it does (WAIT_S), and gone on. That takes nothing but time, so it can be tried again. */
+static int went_on(const struct run *r, struct lr_err *err)
+{
+	lr_refuse(err, EAGAIN, "thread %d has waited for us for %d s, and goes on", r->tid, WAIT_S);
+	return lr_err_hint(err, "the machine is busy: we got no processor in time");
+}
+
+/* What it took for the calls. Where there is none any more, the thread has given it back. */
+static int read_taken(const struct run *r, uint64_t at, void *bytes, size_t n, struct lr_err *err)
+{
+	int rc = read_from(r->p, at, bytes, n, err);
+
+	return rc == -EIO || rc == -EFAULT ? went_on(r, err) : rc;
+}
+
 /* Until the last of them has an answer. */
 static int await_unwatched(struct run *r, uint64_t memory, struct lr_err *err)
 {
@@ -461,8 +476,10 @@ static int await_unwatched(struct run *r, uint64_t memory, struct lr_err *err)
 	int status;
 
 	for (;;) {
-		int rc = read_from(r->p, at + offsetof(struct trace_call, ret), &ret, sizeof(ret),
-				   err);
+		/* Its answer may come while we do not run. */
+		const bool late = lr_now_ms() > until;
+		int rc = read_taken(r, at + offsetof(struct trace_call, ret), &ret, sizeof(ret),
+				    err);
 		if (rc < 0 || ret != NOT_YET)
 			return rc;
 		rc = lr_trace_glance(r->tid, &status, err);
@@ -474,7 +491,7 @@ static int await_unwatched(struct run *r, uint64_t memory, struct lr_err *err)
 			r->stopped_by = SIGSTOP;
 			ptrace(PTRACE_CONT, r->tid, 0, 0);
 		}
-		if (lr_now_ms() > until)
+		if (late)
 			return astray(r, "it does not come to an end", err);
 		sched_yield();
 	}
@@ -485,7 +502,7 @@ static int read_unwatched(const struct run *r, uint64_t memory, struct lr_err *e
 	struct trace_call list[LR_TRACE_CALLS];
 	const size_t n = r->work->unwatched;
 
-	int rc = read_from(r->p, memory, list, n * sizeof(list[0]), err);
+	int rc = read_taken(r, memory, list, n * sizeof(list[0]), err);
 	for (size_t i = 0; rc >= 0 && i < n; i++)
 		r->work->calls[i].ret = list[i].ret;
 	return rc;
@@ -511,7 +528,7 @@ static int run_unwatched(struct run *r, uint64_t memory, struct lr_err *err)
 	if (rc >= 0)
 		rc = lr_trace_get_regs(r->tid, &regs, err);
 	if (rc >= 0 && (regs.rip < r->p->code + loop || regs.rip >= r->p->code + end))
-		rc = lr_refuse(err, EAGAIN, "thread %d did not wait for us", r->tid);
+		rc = went_on(r, err);
 	if (rc >= 0)
 		rc = read_unwatched(r, memory, err);
 	if (rc >= 0)

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include <linux/seccomp.h>
+#include <sched.h>
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -265,6 +266,58 @@ TEST(who_is_in_that_code_is_waited_for)
 	CHECK_INT(lr_trace_calls(&p, pid, &work, &err), -EAGAIN);
 	CHECK_INT(lr_trace_set_regs(pid, &was, &err), 0);
 	CHECK_INT(lr_trace_calls(&p, pid, &work, &err), 0);
+	lr_trace_close(&p);
+	lr_trace_let_go(pid);
+	CHECK_INT(status_of(pid), 42);
+}
+
+/* Whether the thread is in that call, or behind it. */
+static bool is_in(pid_t tid, long nr)
+{
+	char path[40], line[32] = "";
+
+	snprintf(path, sizeof(path), "/proc/%d/syscall", tid);
+	FILE *f = fopen(path, "re");
+	if (f && !fgets(line, sizeof(line), f))
+		line[0] = 0;
+	if (f)
+		fclose(f);
+	return strtol(line, NULL, 10) == nr;
+}
+
+static pid_t slow_for;
+
+/* In place of libc's, which is called while a thread makes its calls: as if there were no processor for us. */
+int sched_yield(void)
+{
+	if (slow_for && is_in(slow_for, SYS_poll)) {
+		slow_for = 0;
+		usleep(2500000);
+	}
+	return 0;
+}
+
+TEST(who_gets_no_processor_for_a_while_is_told_so)
+{
+	uint8_t buffer[LR_TRACE_BUFFER] = {0};
+	struct lr_trace_call call = {.nr = SYS_poll, .args = {0, 0, 300}};
+	const struct lr_trace_work work = {
+		.calls = &call, .n = 1, .unwatched = 1, .buffer = buffer};
+	struct lr_trace_process p;
+	struct lr_err err = {0};
+	pid_t pid = sleeper(6000);
+
+	if (lr_trace_hold(pid, &err) < 0) {
+		kill(pid, SIGKILL);
+		status_of(pid);
+		SKIP("may not trace");
+	}
+	REQUIRE(open_child(pid, &p, &err) == 0);
+	slow_for = pid;
+	CHECK_INT(lr_trace_calls(&p, pid, &work, &err), -EAGAIN);
+	CHECK_INT(slow_for, 0);
+	CHECK_HAS(err.msg, "has waited for us");
+	CHECK_HAS(err.hint, "busy");
 	lr_trace_close(&p);
 	lr_trace_let_go(pid);
 	CHECK_INT(status_of(pid), 42);
