@@ -89,6 +89,8 @@ static int look(struct cap *c, const char *maps, struct lr_err *err)
 		}
 	}
 	if (r >= 0)
+		r = cap_members_note(c, err);
+	if (r >= 0)
 		r = cap_terminal_find(c, err);
 	if (r >= 0)
 		cap_pidfds_find(c);

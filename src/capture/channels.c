@@ -24,26 +24,26 @@ static unsigned end_of_pipe(const struct cap_file *f)
 
 static struct cap_channel *find(struct cap *c, const struct cap_file *f, unsigned *end)
 {
-	for (size_t i = 0; i < c->n_channels; i++)
-		for (unsigned k = 0; k < 2; k++)
-			if (c->channels[i].inode[k] == f->inode) {
-				*end = f->seed.kind == LR_SEED_PIPE ? end_of_pipe(f) : k;
-				return &c->channels[i];
-			}
-	return NULL;
+	size_t i;
+
+	if (!cap_index_find(&c->channel_of, f->device, f->inode, &i))
+		return NULL;
+	struct cap_channel *ch = &c->channels[i];
+	*end = f->seed.kind == LR_SEED_PIPE ? end_of_pipe(f) : ch->inode[0] != f->inode;
+	return ch;
 }
 
 static struct cap_channel *add(struct cap *c, const struct cap_file *f)
 {
 	struct cap_channel *v = lr_grow(c->a, c->channels, c->n_channels, sizeof(*v));
+	const uint64_t other = f->seed.kind == LR_SEED_SOCKET ? f->peer : f->inode;
 
-	if (!v)
+	if (!v || cap_index_put(c, &c->channel_of, f->device, f->inode, c->n_channels) < 0 ||
+	    (other && cap_index_put(c, &c->channel_of, f->device, other, c->n_channels) < 0))
 		return NULL;
 	c->channels = v;
 	v += c->n_channels++;
-	*v = (struct cap_channel){.inode = {f->inode, f->inode}, .fd = {LR_NOFD, LR_NOFD}};
-	if (f->seed.kind == LR_SEED_SOCKET)
-		v->inode[1] = f->peer;
+	*v = (struct cap_channel){.inode = {f->inode, other}, .fd = {LR_NOFD, LR_NOFD}};
 	return v;
 }
 
@@ -83,10 +83,9 @@ static bool leads_outside(const struct cap_channel *ch, unsigned kind)
 
 static const struct cap_process *owner(const struct cap *c, pid_t pid)
 {
-	for (size_t i = 0; i < c->n; i++)
-		if (c->p[i].pid == pid)
-			return &c->p[i];
-	return c->p;
+	const struct cap_process *p = cap_process_of(c, pid);
+
+	return p ? p : c->p;
 }
 
 int cap_channels_find(struct cap *c, struct lr_err *err)

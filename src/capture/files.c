@@ -7,6 +7,7 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <inttypes.h>
+#include <stddef.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -37,6 +38,11 @@ struct found {
 	struct stat st;
 	struct cap_file *f;
 };
+
+static struct cap_file *file_of(const struct lr_tree_node *n)
+{
+	return (struct cap_file *)((uintptr_t)n - offsetof(struct cap_file, order));
+}
 
 int cap_borrow(pid_t pid, int fd)
 {
@@ -201,14 +207,12 @@ static void look_memory(struct found *x)
 	x->f->seed.args[3] = gid;
 }
 
-static bool is_counted(const struct found *x)
+static struct cap_inode *inode_of(const struct found *x)
 {
-	for (size_t i = 0; i < x->c->n_files; i++) {
-		const struct cap_file *f = x->c->files[i];
-		if (f->deleted && f->device == x->st.st_dev && f->inode == x->st.st_ino)
-			return true;
-	}
-	return false;
+	size_t i;
+
+	return cap_index_find(&x->c->inode_of, x->st.st_dev, x->st.st_ino, &i) ? &x->c->inodes[i]
+									       : NULL;
 }
 
 static void look_deleted(struct found *x)
@@ -223,8 +227,10 @@ static void look_deleted(struct found *x)
 	}
 	/* Memory may have none of that, and would then get none of its flags. */
 	x->f->seed.flags &= ~(uint32_t)O_DIRECT;
-	if (!is_counted(x))
+	struct cap_inode *inode = inode_of(x);
+	if (!inode->deleted)
 		x->c->deleted += (uint64_t)x->st.st_size;
+	inode->deleted = true;
 	x->f->deleted = true;
 	x->f->size = (uint64_t)x->st.st_size;
 	if (x->c->deleted > LR_CAPTURE_DELETED)
@@ -318,27 +324,88 @@ static void refuse_untold(const struct found *x, int code)
 	refuse(x, why ? why : "out of memory");
 }
 
-/* The same open file, wherever else it is. Where the first process had one as several of the
- * standard three, what it is may be asked for by number. */
-static struct cap_file *known(const struct found *x)
+/* Of so many of one inode each is asked. A number may be another file's by now, while its process runs: that
+ * is its own concern alone then. */
+#define FEW 32
+
+/* kcmp(2) has an order: 1 is below, 2 above. */
+static int by_file(void *arg, const struct lr_tree_node *a, const struct lr_tree_node *b)
 {
+	const struct found *x = arg;
+	const struct cap_file *f = file_of(a), *g = file_of(b);
+	const long r = syscall(SYS_kcmp, f->pid, g->pid, KCMP_FILE, f->fd, g->fd);
+
+	/* Closed or gone meanwhile: that is found out when all are held. */
+	if (r < 0 && (x->p->threads[0].held || (errno != EBADF && errno != ESRCH)))
+		refuse_untold(x, errno);
+	return r == 0 ? 0 : r == 1 ? -1 : 1;
+}
+
+/* The first that is the same as x, from f on, by `next`. Where the first process had one as several of the
+ * standard three, what it is may be asked for by number. */
+static struct cap_file *same(struct found *x, struct cap_file *f)
+{
+	const struct cap_file asked = {.pid = x->p->pid, .fd = x->fd};
 	struct cap_file *first = NULL;
 
-	for (size_t i = 0; i < x->c->n_files; i++) {
-		struct cap_file *f = x->c->files[i];
-		if (f->device != x->st.st_dev || f->inode != x->st.st_ino)
-			continue;
-		long r = syscall(SYS_kcmp, f->pid, x->p->pid, KCMP_FILE, f->fd, x->fd);
-		/* Closed or gone meanwhile: that is found out when all are held. */
-		if (r < 0 && (x->p->threads[0].held || (errno != EBADF && errno != ESRCH)))
-			refuse_untold(x, errno);
-		if (r != 0)
+	for (; f; f = f->next) {
+		if (by_file(x, &asked.order, &f->order) != 0)
 			continue;
 		if (x->fd > 2 || f->fd == x->fd)
 			return f;
 		first = first ? first : f;
 	}
 	return first;
+}
+
+/* The same open file, wherever else it is. */
+static struct cap_file *known(struct found *x)
+{
+	const struct cap_file asked = {.pid = x->p->pid, .fd = x->fd};
+	const struct cap_inode *inode = inode_of(x);
+
+	if (!inode || !inode->order)
+		return inode ? same(x, inode->first) : NULL;
+	const struct lr_tree_node *n = lr_tree_find(inode->order, &asked.order, by_file, x);
+	struct cap_file *first = n ? file_of(n) : NULL;
+	for (struct cap_file *f = first; f; f = f->same)
+		if (x->fd > 2 || f->fd == x->fd)
+			return f;
+	return first;
+}
+
+static void put_in_order(struct found *x, struct cap_inode *inode, struct cap_file *f)
+{
+	struct lr_tree_node *n = lr_tree_put(&inode->order, &f->order, by_file, x);
+
+	for (struct cap_file *last = file_of(n); last != f; last = last->same)
+		if (!last->same)
+			last->same = f;
+}
+
+static int add_to_inode(struct found *x, struct cap_file *f)
+{
+	struct cap *c = x->c;
+	struct cap_inode *inode = inode_of(x);
+
+	if (!inode) {
+		inode = lr_grow(c->a, c->inodes, c->n_inodes, sizeof(*inode));
+		if (!inode || cap_index_put(c, &c->inode_of, f->device, f->inode, c->n_inodes) < 0)
+			return -ENOMEM;
+		c->inodes = inode;
+		inode += c->n_inodes++;
+		*inode = (struct cap_inode){.first = f};
+	} else {
+		inode->last->next = f;
+	}
+	inode->last = f;
+	inode->n++;
+	if (inode->n == FEW)
+		for (f = inode->first; f; f = f->next)
+			put_in_order(x, inode, f);
+	else if (inode->n > FEW)
+		put_in_order(x, inode, f);
+	return 0;
 }
 
 /* Of the first process, what leads out of the container: the new one gets its own. With a terminal
@@ -371,6 +438,8 @@ static struct cap_file *add_file(struct found *x)
 	f->seed.flags = (uint32_t)info(x, "flags:", 8) & ~(uint32_t)O_CLOEXEC;
 	v[c->n_files++] = f;
 	x->f = f;
+	if (add_to_inode(x, f) < 0)
+		return NULL;
 	if (!is_standard(x)) {
 		look(x);
 		cap_owner_look(c, x->p, x->fd, x->st.st_mode, f);
@@ -413,6 +482,15 @@ static int by_number(const void *a, const void *b)
 	const struct cap_fd *x = a, *y = b;
 
 	return x->number < y->number ? -1 : x->number > y->number;
+}
+
+const struct cap_file *cap_file_of(const struct cap_process *p, uint32_t number)
+{
+	const struct cap_fd wanted = {.number = number};
+	const struct cap_fd *fd =
+		p->n_fds ? bsearch(&wanted, p->fds, p->n_fds, sizeof(wanted), by_number) : NULL;
+
+	return fd ? fd->file : NULL;
 }
 
 int cap_files_look(struct cap *c, struct cap_process *p, struct lr_err *err)

@@ -21,10 +21,9 @@
 
 struct cap_object *cap_object_of(struct cap *c, uint64_t device, uint64_t inode)
 {
-	for (size_t i = 0; i < c->n_objects; i++)
-		if (c->objects[i].device == device && c->objects[i].inode == inode)
-			return &c->objects[i];
-	return NULL;
+	size_t i;
+
+	return cap_index_find(&c->object_of, device, inode, &i) ? &c->objects[i] : NULL;
 }
 
 /* Takes fd. most: who is outside may have the file, too, and let it grow since it was counted. */
@@ -41,7 +40,7 @@ static int add(struct cap *c, int fd, const char *link, uint64_t most, struct lr
 		return 0;
 	}
 	struct cap_object *v = lr_grow(c->a, c->objects, c->n_objects, sizeof(*v));
-	if (!v) {
+	if (!v || cap_index_put(c, &c->object_of, st.st_dev, st.st_ino, c->n_objects) < 0) {
 		lr_close(fd);
 		return lr_fail(err, ENOMEM, "list shared memory");
 	}

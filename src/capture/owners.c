@@ -25,29 +25,6 @@ struct owner {
 	pid_t pid;
 };
 
-static bool has_thread(const struct cap_process *p, pid_t tid)
-{
-	for (size_t i = 0; i < p->n_threads; i++)
-		if (p->threads[i].tid == tid)
-			return true;
-	return false;
-}
-
-static bool is_of(const struct cap_process *p, uint32_t kind, pid_t owner)
-{
-	if (kind == LR_SEED_OF_THREAD)
-		return has_thread(p, owner);
-	return kind == LR_SEED_OF_PROCESS ? p->pid == owner : p->group == owner;
-}
-
-static const struct cap_process *find(const struct cap *c, uint32_t kind, pid_t owner)
-{
-	for (size_t i = 0; i < c->n; i++)
-		if (is_of(&c->p[i], kind, owner))
-			return &c->p[i];
-	return NULL;
-}
-
 /* Regular files send no signals, nor do most descriptors that have no file. */
 static bool may_signal(const struct cap_file *f, mode_t mode)
 {
@@ -87,16 +64,22 @@ void cap_owner_look(struct cap *c, const struct cap_process *p, int fd, mode_t m
 }
 
 /* As its namespace knows it. */
-static uint32_t inside(const struct cap_process *p, const struct cap_file *f)
+static uint32_t inside(const struct cap *c, const struct cap_file *f)
 {
-	if (f->seed.owner_kind == LR_SEED_OF_PROCESS)
-		return p->seed.pid;
-	if (f->seed.owner_kind == LR_SEED_OF_GROUP)
-		return p->seed.pgid;
-	for (size_t i = 0; i < p->n_threads; i++)
-		if (p->threads[i].tid == f->owner)
-			return p->threads[i].seed.tid;
-	return 0;
+	const struct cap_process *p = NULL;
+	const struct cap_thread *t = NULL;
+
+	if (f->seed.owner_kind == LR_SEED_OF_THREAD)
+		t = cap_thread_of(c, f->owner);
+	else if (f->seed.owner_kind == LR_SEED_OF_PROCESS)
+		p = cap_process_of(c, f->owner);
+	else
+		p = cap_member_of(c, CAP_GROUP, (uint32_t)f->owner);
+	if (t)
+		return t->seed.tid;
+	if (!p)
+		return 0;
+	return f->seed.owner_kind == LR_SEED_OF_PROCESS ? p->seed.pid : p->seed.pgid;
 }
 
 /* When all processes have been looked at, and before they run on: who does may change its group. */
@@ -107,8 +90,7 @@ void cap_owners_find(struct cap *c)
 			struct cap_file *f = c->p[i].fds[k].file;
 			if (!f->seed.owner_kind || f->seed.owner)
 				continue;
-			const struct cap_process *p = find(c, f->seed.owner_kind, f->owner);
-			f->seed.owner = p ? inside(p, f) : 0;
+			f->seed.owner = inside(c, f);
 			if (f->seed.owner)
 				continue;
 			cap_refuse(c, &c->p[i],

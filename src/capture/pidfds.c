@@ -4,19 +4,12 @@
 #define LR_ROOM "capture"
 #include "src/capture/state.h"
 
-/* Among the first n. */
-static const struct cap_process *whose(const struct cap *c, size_t n, pid_t pid)
-{
-	for (size_t i = 0; i < n; i++)
-		if (c->p[i].pid == pid)
-			return &c->p[i];
-	return NULL;
-}
-
 /* Looked for further up in the table alone: processes that run meanwhile may look as if each were below the other. */
 static const struct cap_process *parent_of(const struct cap *c, const struct cap_process *p)
 {
-	return whose(c, (size_t)(p - c->p), p->parent);
+	const struct cap_process *parent = cap_process_of(c, p->parent);
+
+	return parent && parent < p ? parent : NULL;
 }
 
 /* Of those above the holder, so many are looked at: a hostile container may have one long chain of processes. */
@@ -39,7 +32,7 @@ static bool is_there_for(const struct cap *c, const struct cap_process *holder,
 
 static void find(struct cap *c, const struct cap_process *holder, const struct cap_fd *fd)
 {
-	const struct cap_process *target = whose(c, c->n, fd->file->target);
+	const struct cap_process *target = cap_process_of(c, fd->file->target);
 
 	if (!target) {
 		/* It may be about to be waited for, or just born. */

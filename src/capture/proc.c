@@ -18,12 +18,6 @@
 #include "src/sys/proc.h"
 #include "src/sys/syscalls.h"
 
-#ifndef KCMP_VM
-#define KCMP_VM    1
-#define KCMP_FILES 2
-#define KCMP_FS    3
-#endif
-
 /* Most of them are small, and there may be one for each of a million descriptors. */
 int cap_read_all(struct lr_arena *a, const char *path, char **ret, size_t *size, struct lr_err *err)
 {
@@ -243,21 +237,6 @@ static void refuse_status(struct cap *c, const struct cap_process *p, const char
 
 static const char *const spaces[] = {"cgroup", "ipc", "mnt", "net", "pid", "time", "user", "uts"};
 
-/* What can't be told is not there, for all one knows; so it is refused, too. */
-static void refuse_shared(struct cap *c, const struct cap_process *p, const struct cap_process *q,
-			  int type, const char *what)
-{
-	long r = syscall(SYS_kcmp, q->pid, p->pid, type, 0, 0);
-
-	if (r == 0) {
-		cap_refuse(c, p, "%s that it shares with process %d", what, q->pid);
-		/* As after vfork(2), until it executes a program. */
-		c->n_passing += type == KCMP_VM && q->pid == p->parent;
-	} else if (r < 0 && errno != ESRCH)
-		cap_refuse(c, p, "%s that it may share with process %d: kcmp(2) says %s", what,
-			   q->pid, lr_strerror(errno));
-}
-
 static void refuse_relations(struct cap *c, const struct cap_process *p)
 {
 	char path[2][48];
@@ -271,15 +250,6 @@ static void refuse_relations(struct cap *c, const struct cap_process *p)
 		const char *root = cap_read_link(c->a, path[1]);
 		if (own && root && !lr_streq(own, root))
 			cap_refuse(c, p, "a %s namespace of its own", spaces[i]);
-	}
-	for (const struct cap_process *q = c->p; q < p; q++) {
-		if (q->seed.flags & LR_SEED_ZOMBIE)
-			continue;
-		refuse_shared(c, p, q, KCMP_VM, "memory");
-		refuse_shared(c, p, q, KCMP_FILES, "descriptors");
-		/* As few do that, it is not asked while all wait for us. */
-		if (!p->threads[0].held)
-			refuse_shared(c, p, q, KCMP_FS, "a working directory");
 	}
 }
 
@@ -310,6 +280,7 @@ int cap_proc_look(struct cap *c, struct cap_process *p, struct lr_err *err)
 		r = 0;
 	refuse_status(c, p, text);
 	refuse_relations(c, p);
+	cap_shares_refuse(c, p);
 	return r;
 }
 

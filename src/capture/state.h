@@ -9,10 +9,16 @@
 #include <sys/types.h>
 
 #include "src/base/arena.h"
+#include "src/base/tree.h"
 #include "src/capture/capture.h"
 #include "src/capture/tmpfs.h"
 #include "src/seed/seed.h"
 #include "src/trace/trace.h"
+
+/* Places in a table, by two numbers. Empty: {0}. */
+struct cap_index {
+	struct lr_tree_node *root;
+};
 
 /* A call that goes on by restart_syscall(2). */
 struct cap_restart {
@@ -65,8 +71,19 @@ struct cap_file {
 	size_t n_watches;
 	struct cap_endpoint *endpoint; /* of a socket that is of no pair */
 	bool deleted;
-	uint64_t size; /* of one that is deleted, as it was counted */
-	pid_t owner;   /* as we see it; seed.owner_kind says what it is */
+	uint64_t size;             /* of one that is deleted, as it was counted */
+	pid_t owner;               /* as we see it; seed.owner_kind says what it is */
+	struct cap_file *next;     /* of its inode */
+	struct lr_tree_node order; /* among those of its inode, if there are many */
+	struct cap_file *same;     /* the next one that is the same open file */
+};
+
+/* The open files of an inode. */
+struct cap_inode {
+	struct cap_file *first, *last;
+	size_t n;
+	bool deleted;               /* and counted */
+	struct lr_tree_node *order; /* kcmp(2)'s; NULL: there are few */
 };
 
 struct cap_watch {
@@ -119,7 +136,8 @@ struct cap_process {
 	bool locks;              /* some of its memory is locked (mlock(2)) */
 	struct lr_seed_run *runs;
 	size_t n_runs;
-	bool *inherited; /* of maps.v: the twin has it */
+	bool *inherited;              /* of maps.v: the twin has it */
+	struct lr_tree_node order[3]; /* shares.c */
 };
 
 /* Memory that several mappings, or a descriptor, share. */
@@ -172,12 +190,20 @@ struct cap {
 	uint64_t memory; /* the device of memfds and of shared anonymous memory */
 	struct cap_process *p;
 	size_t n;
+	struct cap_index known;         /* of p, by pid */
+	struct cap_index members;       /* of p, by a number of a kind (enum cap_member) */
+	struct lr_tree_node *shared[3]; /* shares.c */
 	struct cap_file **files;
 	size_t n_files;
+	struct cap_inode *inodes; /* of files */
+	size_t n_inodes;
+	struct cap_index inode_of; /* by device and inode */
 	struct cap_object *objects;
 	size_t n_objects;
+	struct cap_index object_of; /* by device and inode */
 	struct cap_channel *channels;
 	size_t n_channels;
+	struct cap_index channel_of; /* by device and inode */
 	struct cap_tmpfs *tmpfs;
 	size_t n_tmpfs;
 	struct cap_map uids, gids;
@@ -188,7 +214,9 @@ struct cap {
 	uint64_t watch_numbers;       /* the highest of each inotify, together */
 	struct cap_backing *backings; /* write.c */
 	size_t n_backings;
+	struct cap_index backing_of;      /* by inode, and by a hash of the rest */
 	char *mounts;                     /* mountinfo of the root */
+	struct cap_index mount_of;        /* where a mount's line begins there */
 	struct lr_capture_filter *filter; /* that was looked at last */
 	bool filter_allows;
 	bool holds;  /* whom it lists, it holds next */
@@ -205,6 +233,10 @@ struct cap {
 	size_t first_run; /* of those that a page may be added to */
 };
 
+/* index.c: what is there first stays. */
+bool cap_index_find(const struct cap_index *i, uint64_t of, uint64_t number, size_t *ret);
+int cap_index_put(struct cap *c, struct cap_index *i, uint64_t of, uint64_t number, size_t at);
+
 /* Notes what can't be carried; "process 12 (name): " goes before it. */
 void cap_refuse(struct cap *c, const struct cap_process *p, const char *fmt, ...) LR_PRINTF(3, 4);
 
@@ -214,6 +246,13 @@ int cap_tree_hold(struct cap *c, struct lr_err *err);
 void cap_tree_let_go(struct cap *c);
 /* A child without a signal that nobody knows yet: the twin, which lives or is dead. 0: none. */
 pid_t cap_tree_twin(struct cap *c, const struct cap_process *p, bool dead);
+/* Of that pid, as we see it. When the table does not change any more. */
+const struct cap_process *cap_process_of(const struct cap *c, pid_t pid);
+/* When all of them have been looked at: the first to which that number belongs. */
+enum cap_member { CAP_GROUP, CAP_THREAD, CAP_INNER_PID };
+int cap_members_note(struct cap *c, struct lr_err *err);
+const struct cap_process *cap_member_of(const struct cap *c, enum cap_member kind, uint32_t number);
+const struct cap_thread *cap_thread_of(const struct cap *c, pid_t tid);
 /* After they were killed: waits for those that are gone, and says whether all are. */
 bool cap_tree_bury(struct cap *c);
 /* strangers.c: processes of the pid namespace that came from elsewhere; whether a mount (mnt_id of
@@ -268,6 +307,9 @@ int cap_open_again(int fd, int flags);
 int cap_open_failed(int r, struct lr_err *err);
 uint32_t cap_inner_pid(pid_t pid); /* as its own pid namespace has it; 0: it is gone */
 
+/* shares.c: what a process has together with others. */
+void cap_shares_refuse(struct cap *c, struct cap_process *p);
+
 /* restarts.c: before it is held. Pure: of /proc/TID/syscall and wchan; whether a held thread still is
  * in that call. */
 void cap_restart_look(struct cap *c, pid_t pid, struct cap_thread *t);
@@ -300,6 +342,8 @@ void cap_terminal_put(const struct cap *c, struct lr_seed_writer *w);
 
 /* files.c */
 int cap_files_look(struct cap *c, struct cap_process *p, struct lr_err *err);
+/* What a descriptor is; NULL: there is none of that number. */
+const struct cap_file *cap_file_of(const struct cap_process *p, uint32_t number);
 /* pidfds.c: whose they are, as the seed knows them. */
 void cap_pidfds_find(struct cap *c);
 /* owners.c: who gets the signals of a descriptor; and when all are known, who that is in the seed. */

@@ -21,14 +21,6 @@
 #include "src/capture/state.h"
 #include "src/sys/proc.h"
 
-static bool is_known(const struct cap *c, pid_t pid)
-{
-	for (size_t i = 0; i < c->n; i++)
-		if (c->p[i].pid == pid)
-			return true;
-	return false;
-}
-
 /* 1, 0, or a negative errno: a guess would call one of the container's a stranger, or overlook one. */
 static int is_in(struct cap *c, pid_t pid, const char *ns, struct lr_err *err)
 {
@@ -281,7 +273,7 @@ int cap_strangers_refuse(struct cap *c, struct lr_err *err)
 		return lr_fail(err, errno, "look for other processes of the pid namespace");
 	for (struct dirent *e; errno = 0, (e = readdir(d));) {
 		pid_t pid = (pid_t)atoi(e->d_name);
-		if (pid <= 0 || is_known(c, pid))
+		if (pid <= 0 || cap_process_of(c, pid))
 			continue;
 		r = is_in(c, pid, ns, err);
 		if (r > 0)
@@ -344,26 +336,36 @@ bool cap_would_wait(struct cap *c, bool tell)
 	return would;
 }
 
+/* A line of mountinfo begins with the mount's number. */
+static int note_mounts(struct cap *c)
+{
+	int r = 0;
+
+	for (const char *line = c->mounts; r >= 0 && line && *line; line = strchr(line, '\n')) {
+		line += *line == '\n';
+		if (*line)
+			r = cap_index_put(c, &c->mount_of, 0, strtoul(line, NULL, 10),
+					  (size_t)(line - c->mounts));
+	}
+	return r;
+}
+
 int cap_mounts_read(struct cap *c)
 {
 	char path[40];
 	size_t size;
 
 	snprintf(path, sizeof(path), "/proc/%d/mountinfo", c->opts->pid);
-	return c->mounts ? 0 : cap_read_all(c->a, path, &c->mounts, &size, NULL);
+	int r = c->mounts ? 0 : cap_read_all(c->a, path, &c->mounts, &size, NULL);
+	return r < 0 || c->mount_of.root ? r : note_mounts(c);
 }
 
-/* A line of mountinfo begins with the mount's number. */
 static const char *mount_line(struct cap *c, unsigned id)
 {
-	if (cap_mounts_read(c) < 0)
-		return NULL;
-	for (const char *line = c->mounts; line && *line; line = strchr(line, '\n')) {
-		line += *line == '\n';
-		if (strtoul(line, NULL, 10) == id && *line)
-			return line;
-	}
-	return NULL;
+	size_t at;
+
+	return cap_mounts_read(c) >= 0 && cap_index_find(&c->mount_of, 0, id, &at) ? c->mounts + at
+										   : NULL;
 }
 
 bool cap_mount_is_inside(struct cap *c, unsigned id)

@@ -38,13 +38,63 @@ void cap_refuse(struct cap *c, const struct cap_process *p, const char *fmt, ...
 	c->refusals = all ? all : c->refusals;
 }
 
-static struct cap_process *find(struct cap *c, pid_t pid)
+/* ---- whose a number is ------------------------------------------------------------------------- */
+
+const struct cap_process *cap_process_of(const struct cap *c, pid_t pid)
 {
-	for (size_t i = 0; i < c->n; i++)
-		if (c->p[i].pid == pid)
-			return &c->p[i];
-	return NULL;
+	size_t i;
+
+	return cap_index_find(&c->known, 0, (uint64_t)pid, &i) ? &c->p[i] : NULL;
 }
+
+static int note_known(struct cap *c, struct lr_err *err)
+{
+	int r = 0;
+
+	c->known = (struct cap_index){0};
+	for (size_t i = 0; r >= 0 && i < c->n; i++)
+		r = cap_index_put(c, &c->known, 0, (uint64_t)c->p[i].pid, i);
+	return r < 0 ? lr_fail(err, -r, "list the processes") : 0;
+}
+
+#define THREAD_AT (CAP_INNER_PID + 1) /* which of its process */
+
+int cap_members_note(struct cap *c, struct lr_err *err)
+{
+	int r = 0;
+
+	for (size_t i = 0; r >= 0 && i < c->n; i++) {
+		const struct cap_process *p = &c->p[i];
+		r = cap_index_put(c, &c->members, CAP_GROUP, (uint64_t)p->group, i);
+		if (r >= 0)
+			r = cap_index_put(c, &c->members, CAP_INNER_PID, p->seed.pid, i);
+		for (size_t k = 0; r >= 0 && k < p->n_threads; k++) {
+			const uint64_t tid = (uint64_t)p->threads[k].tid;
+			r = cap_index_put(c, &c->members, CAP_THREAD, tid, i);
+			if (r >= 0)
+				r = cap_index_put(c, &c->members, THREAD_AT, tid, k);
+		}
+	}
+	return r < 0 ? lr_fail(err, -r, "list the processes") : 0;
+}
+
+const struct cap_process *cap_member_of(const struct cap *c, enum cap_member kind, uint32_t number)
+{
+	size_t i;
+
+	return cap_index_find(&c->members, kind, number, &i) ? &c->p[i] : NULL;
+}
+
+const struct cap_thread *cap_thread_of(const struct cap *c, pid_t tid)
+{
+	const struct cap_process *p = cap_member_of(c, CAP_THREAD, (uint32_t)tid);
+	size_t k;
+
+	return p && cap_index_find(&c->members, THREAD_AT, (uint64_t)tid, &k) ? &p->threads[k]
+									      : NULL;
+}
+
+/* ---- who is there ------------------------------------------------------------------------------ */
 
 /* A twin whose maker was killed is left as a child that has ended, without a signal. Nobody has seen
  * it, and its like in what comes of the seed would be a child that nobody there has made. */
@@ -62,7 +112,7 @@ static int add_process(struct cap *c, pid_t pid, pid_t parent, struct lr_err *er
 	if (parent && known && is_dead_twin(&st))
 		return 0;
 	struct cap_process *v = lr_grow(c->a, c->p, c->n, sizeof(*v));
-	if (!v)
+	if (!v || cap_index_put(c, &c->known, 0, (uint64_t)pid, c->n) < 0)
 		return lr_fail(err, ENOMEM, "list the processes");
 	c->p = v;
 	memset(&v[c->n], 0, sizeof(*v));
@@ -78,9 +128,13 @@ static int add_process(struct cap *c, pid_t pid, pid_t parent, struct lr_err *er
 /* Threads that are not known yet. Returns how many, or a negative errno. */
 static int list_threads(struct cap *c, size_t i, struct lr_err *err)
 {
+	struct cap_index known = {0};
 	char path[40];
 	int found = 0;
 
+	for (size_t k = 0; k < c->p[i].n_threads; k++)
+		if (cap_index_put(c, &known, 0, (uint64_t)c->p[i].threads[k].tid, k) < 0)
+			return lr_fail(err, ENOMEM, "list the threads of process %d", c->p[i].pid);
 	snprintf(path, sizeof(path), "/proc/%d/task", c->p[i].pid);
 	LR_CLEANUP_DIR DIR *d = opendir(path);
 	if (!d)
@@ -88,13 +142,10 @@ static int list_threads(struct cap *c, size_t i, struct lr_err *err)
 	for (struct dirent *e; errno = 0, (e = readdir(d));) {
 		struct cap_process *p = &c->p[i];
 		pid_t tid = (pid_t)atoi(e->d_name);
-		bool known = tid <= 0;
-		for (size_t k = 0; k < p->n_threads; k++)
-			known = known || p->threads[k].tid == tid;
-		if (known)
+		if (tid <= 0 || cap_index_find(&known, 0, (uint64_t)tid, NULL))
 			continue;
 		struct cap_thread *t = lr_grow(c->a, p->threads, p->n_threads, sizeof(*t));
-		if (!t)
+		if (!t || cap_index_put(c, &known, 0, (uint64_t)tid, p->n_threads) < 0)
 			return lr_fail(err, ENOMEM, "list the threads of process %d", p->pid);
 		p->threads = t;
 		memset(&t[p->n_threads], 0, sizeof(*t));
@@ -129,7 +180,7 @@ static int list_children(struct cap *c, size_t i, struct lr_err *err)
 			pid_t pid = (pid_t)strtol(at, &end, 10);
 			if (end == at)
 				break;
-			if (pid <= 0 || find(c, pid))
+			if (pid <= 0 || cap_index_find(&c->known, 0, (uint64_t)pid, NULL))
 				continue;
 			r = add_process(c, pid, c->p[i].pid, err);
 			if (r < 0)
@@ -153,7 +204,7 @@ pid_t cap_tree_twin(struct cap *c, const struct cap_process *p, bool dead)
 		pid_t pid = (pid_t)strtol(at, &end, 10);
 		if (end == at)
 			return 0;
-		if (!find(c, pid) && lr_proc_stat(pid, &st) == 0 && !st.exit_signal &&
+		if (!cap_process_of(c, pid) && lr_proc_stat(pid, &st) == 0 && !st.exit_signal &&
 		    is_dead_twin(&st) == dead)
 			return pid;
 	}
@@ -169,19 +220,27 @@ static void forget(struct cap *c, size_t i)
 
 int cap_tree_look(struct cap *c, struct lr_err *err)
 {
-	int r = find(c, c->opts->pid) ? 0 : add_process(c, c->opts->pid, 0, err);
-	int found = r;
+	int r = note_known(c, err), found = 0;
+	bool forgot = false;
 
+	if (r >= 0 && !c->n)
+		r = found = add_process(c, c->opts->pid, 0, err);
 	for (size_t i = 0; r >= 0 && i < c->n; i++) {
 		r = list_threads(c, i, err);
 		if (i && (r == -ENOENT || r == -ESRCH)) {
 			forget(c, i--);
+			forgot = true;
 			r = 0;
 		} else if (r >= 0) {
 			found += r;
 			r = list_children(c, i, err);
 			found += r >= 0 ? r : 0;
 		}
+	}
+	/* Its number may be a new one's, who was taken for it: another look finds out. */
+	if (r >= 0 && forgot) {
+		r = note_known(c, err);
+		found++;
 	}
 	return r < 0 ? r : found;
 }
@@ -259,8 +318,8 @@ static int adopt(struct cap *c, struct lr_err *err)
 {
 	for (size_t i = 1; i < c->n; i++) {
 		struct lr_proc_stat st;
-		int r = lr_proc_stat(c->p[i].pid, &st);
-		const struct cap_process *parent = r < 0 ? NULL : find(c, st.ppid);
+		const bool told = lr_proc_stat(c->p[i].pid, &st) >= 0;
+		const struct cap_process *parent = told ? cap_process_of(c, st.ppid) : NULL;
 		if (!parent || parent >= &c->p[i])
 			return lr_refuse(err, EAGAIN, "process %d has lost its parent",
 					 c->p[i].pid);

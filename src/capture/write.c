@@ -85,19 +85,15 @@ static uint32_t put_cred(struct writing *x, const struct cap_thread *t)
 
 static uint32_t parent_of(const struct cap *c, const struct cap_process *p)
 {
-	for (size_t i = 0; i < c->n; i++)
-		if (p != c->p && c->p[i].pid == p->parent)
-			return (uint32_t)i;
-	return LR_SEED_NONE;
+	const struct cap_process *parent = p == c->p ? NULL : cap_process_of(c, p->parent);
+
+	return parent ? (uint32_t)(parent - c->p) : LR_SEED_NONE;
 }
 
 /* 0: of somebody outside. */
 static uint32_t inside(const struct cap *c, uint32_t id)
 {
-	for (size_t i = 0; i < c->n; i++)
-		if (c->p[i].seed.pid == id)
-			return id;
-	return 0;
+	return cap_member_of(c, CAP_INNER_PID, id) ? id : 0;
 }
 
 static void put_process(struct writing *x, struct cap_process *p, uint32_t *next_mm)
@@ -198,27 +194,34 @@ struct cap_backing {
 	uint32_t index;
 };
 
+static bool is_backing(const struct cap_backing *b, const struct cap_vma *v)
+{
+	return b->inode == v->inode && b->major == v->major && b->minor == v->minor &&
+	       lr_streq(b->name, v->name);
+}
+
 static int put_backing(struct writing *x, const struct cap_process *p, const struct cap_vma *v,
 		       uint32_t *ret)
 {
 	struct cap *c = x->c;
 
-	for (size_t i = 0; i < c->n_backings; i++) {
-		const struct cap_backing *b = &c->backings[i];
-		if (b->inode == v->inode && b->major == v->major && b->minor == v->minor &&
-		    lr_streq(b->name, v->name)) {
-			*ret = b->index;
-			return 0;
-		}
+	const uint64_t device = makedev(v->major, v->minor);
+	const uint64_t hash =
+		lr_hash(lr_hash(LR_HASH, &device, sizeof(device)), v->name, strlen(v->name));
+	size_t i;
+
+	if (cap_index_find(&c->backing_of, v->inode, hash, &i) && is_backing(&c->backings[i], v)) {
+		*ret = c->backings[i].index;
+		return 0;
 	}
 	struct lr_seed_backing b = {0};
 	/* What is in a tmpfs is carried, and may be another by now. */
-	const char *path = cap_tmpfs_path(c, makedev(v->major, v->minor), v->inode);
+	const char *path = cap_tmpfs_path(c, device, v->inode);
 	int r = path ? 0 : sum_file(p, v, &b, x->err);
 	if (r < 0)
 		return r;
 	struct cap_backing *grown = lr_grow(c->a, c->backings, c->n_backings, sizeof(*grown));
-	if (!grown)
+	if (!grown || cap_index_put(c, &c->backing_of, v->inode, hash, c->n_backings) < 0)
 		return lr_fail(x->err, ENOMEM, "list mapped files");
 	c->backings = grown;
 	b.path = lr_seed_add_text(x->w, path ? path : v->name);
@@ -288,12 +291,10 @@ static int put_mm(struct writing *x, struct cap_process *p)
 /* The file that a watch of an epoll means, as the process has it now. */
 static uint32_t watched(const struct cap *c, const struct cap_watch *w)
 {
-	for (size_t i = 0; i < c->n; i++)
-		for (size_t k = 0; c->p[i].pid == w->pid && k < c->p[i].n_fds; k++)
-			if (c->p[i].fds[k].number == w->number &&
-			    c->p[i].fds[k].file->inode == w->inode)
-				return c->p[i].fds[k].file->index;
-	return LR_SEED_NONE;
+	const struct cap_process *p = cap_process_of(c, w->pid);
+	const struct cap_file *f = p ? cap_file_of(p, w->number) : NULL;
+
+	return f && f->inode == w->inode ? f->index : LR_SEED_NONE;
 }
 
 static void put_endpoint(struct writing *x, struct cap_file *f)

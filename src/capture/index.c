@@ -1,0 +1,49 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* capture: what is looked up by number: whoever makes a seed is not kept by how much there is of it. */
+#define LR_ROOM "capture"
+#include <errno.h>
+#include <stddef.h>
+
+#include "src/capture/state.h"
+
+struct entry {
+	struct lr_tree_node node;
+	uint64_t of, number;
+	size_t at;
+};
+
+static const struct entry *entry_of(const struct lr_tree_node *n)
+{
+	return (const void *)((const char *)n - offsetof(struct entry, node));
+}
+
+static int by_number(void *arg, const struct lr_tree_node *a, const struct lr_tree_node *b)
+{
+	const struct entry *x = entry_of(a), *y = entry_of(b);
+
+	(void)arg;
+	if (x->of != y->of)
+		return x->of < y->of ? -1 : 1;
+	return x->number < y->number ? -1 : x->number > y->number;
+}
+
+bool cap_index_find(const struct cap_index *i, uint64_t of, uint64_t number, size_t *ret)
+{
+	const struct entry wanted = {.of = of, .number = number};
+	const struct lr_tree_node *n = lr_tree_find(i->root, &wanted.node, by_number, NULL);
+
+	if (n && ret)
+		*ret = entry_of(n)->at;
+	return n;
+}
+
+int cap_index_put(struct cap *c, struct cap_index *i, uint64_t of, uint64_t number, size_t at)
+{
+	struct entry *e = lr_new(c->a, struct entry);
+
+	if (!e)
+		return -ENOMEM;
+	*e = (struct entry){.of = of, .number = number, .at = at};
+	lr_tree_put(&i->root, &e->node, by_number, NULL);
+	return 0;
+}
