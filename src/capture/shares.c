@@ -1,13 +1,15 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* capture: memory, descriptors and working directories that processes share. */
+/* capture: memory, descriptors and working directories: what processes share, and what threads of one do not. */
 #define LR_ROOM "capture"
 #include <errno.h>
 #include <stddef.h>
+#include <stdio.h>
 #include <sys/syscall.h>
 #include <unistd.h>
 
 #include "src/base/str.h"
 #include "src/capture/state.h"
+#include "src/sys/proc.h"
 
 /* Of kcmp(2), which <linux/kcmp.h> has, if there is one. */
 #define KCMP_VM 1
@@ -19,6 +21,8 @@ static const struct {
 
 _Static_assert(LR_ARRAY_SIZE(kinds) == LR_ARRAY_SIZE(((struct cap *)0)->shared), "a tree for each");
 _Static_assert(LR_ARRAY_SIZE(kinds) == LR_ARRAY_SIZE(((struct cap_process *)0)->order), "the same");
+
+/* ---- what processes share ---------------------------------------------------------------------- */
 
 /* Who is asked for, of what, and what could not be told. */
 struct asked {
@@ -72,10 +76,40 @@ static void refuse_shared(struct cap *c, struct cap_process *p, unsigned kind)
 	}
 }
 
+/* ---- what threads have of their own ------------------------------------------------------------ */
+
+/* Of one that is on its way out there is nothing left to compare; and a number may be another's by now. */
+static bool has_ended(const struct cap_process *p, const struct cap_thread *t)
+{
+	char path[48];
+
+	snprintf(path, sizeof(path), "/proc/%d/task/%d", p->pid, t->tid);
+	return access(path, F_OK) < 0 || lr_proc_dies(t->tid) || lr_proc_dies(p->pid);
+}
+
+static void refuse_own(struct cap *c, const struct cap_process *p, const struct cap_thread *t,
+		       unsigned kind)
+{
+	const long r = syscall(SYS_kcmp, p->pid, t->tid, kinds[kind].type, 0, 0);
+	const int code = errno;
+
+	if (r == 0 || (r < 0 && code == ESRCH) || has_ended(p, t))
+		return;
+	if (r > 0)
+		cap_refuse(c, p, "thread %u has %s of its own", t->seed.tid, kinds[kind].shared);
+	else
+		cap_refuse(c, p, "thread %u may have %s of its own: kcmp(2) says %s", t->seed.tid,
+			   kinds[kind].shared, lr_strerror(code));
+}
+
 void cap_shares_refuse(struct cap *c, struct cap_process *p)
 {
 	if (p->seed.flags & LR_SEED_ZOMBIE)
 		return;
 	for (unsigned kind = 0; kind < LR_ARRAY_SIZE(kinds); kind++)
 		refuse_shared(c, p, kind);
+	for (size_t i = 0; i < p->n_threads; i++)
+		for (unsigned kind = 1; p->threads[i].tid != p->pid && kind < LR_ARRAY_SIZE(kinds);
+		     kind++)
+			refuse_own(c, p, &p->threads[i], kind);
 }

@@ -307,7 +307,7 @@ int cap_open_again(int fd, int flags);
 int cap_open_failed(int r, struct lr_err *err);
 uint32_t cap_inner_pid(pid_t pid); /* as its own pid namespace has it; 0: it is gone */
 
-/* shares.c: what a process has together with others. */
+/* shares.c: what a process has together with others, and what a thread has of its own. */
 void cap_shares_refuse(struct cap *c, struct cap_process *p);
 
 /* restarts.c: before it is held. Pure: of /proc/TID/syscall and wchan; whether a held thread still is

@@ -156,6 +156,24 @@ static void *thread(void *arg)
 	return arg;
 }
 
+/* What other threads have, and it does not. */
+static void *apart(void *arg)
+{
+	need(unshare((int)(intptr_t)arg), "unshare");
+	wait_for_ever();
+	return arg;
+}
+
+static void with_threads_apart(void)
+{
+	pthread_t t;
+
+	be_a_child("r-apart");
+	pthread_create(&t, NULL, apart, (void *)(intptr_t)CLONE_FILES);
+	pthread_create(&t, NULL, apart, (void *)(intptr_t)CLONE_FS);
+	wait_for_ever();
+}
+
 static void children(void)
 {
 	struct sock_filter allow = BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ALLOW);
@@ -187,6 +205,8 @@ static void children(void)
 		pthread_create(&t, NULL, thread, NULL);
 		syscall(SYS_exit, 0);
 	}
+	if (fork() == 0)
+		with_threads_apart();
 	pid_t traced = fork();
 	if (traced == 0)
 		with_name((void *)(uintptr_t) "r-traced");
