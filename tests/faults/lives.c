@@ -9,6 +9,7 @@
  *	listens	it listens, and in the end it calls itself, by TCP and by sockets of Unix
  *	talks	it has a connection to itself, which may end
  *	deleted	it has files open whose names are gone
+ *	settings	it has seals, owners of pipes and locked memory; its child a root and a priority of its own
  */
 #include <errno.h>
 #include <fcntl.h>
@@ -103,15 +104,17 @@ static void *compute(void *unused)
 	return NULL;
 }
 
-static _Noreturn void be_child(int to, pid_t parent)
+static _Noreturn void be_child(int to, pid_t parent, bool settings)
 {
+	if (settings)
+		make_settings_of_child();
 	for (uint32_t n = 1; !shared->stop; n++) {
 		if (write(to, &n, sizeof(n)) != sizeof(n) || getppid() != parent)
 			_exit(STATUS + 1);
 		shared->sent = n;
 		nap("child");
 	}
-	_exit(STATUS);
+	_exit(settings && wrong_of_child() ? STATUS + 2 : STATUS);
 }
 
 /* What they had in the beginning, they have in the end. */
@@ -421,7 +424,7 @@ void lives(char **words)
 {
 	const bool here = is_asked(words, "here"), changes = is_asked(words, "changes"),
 		   listens = is_asked(words, "listens"), talks = is_asked(words, "talks"),
-		   deleted = is_asked(words, "deleted");
+		   deleted = is_asked(words, "deleted"), settings = is_asked(words, "settings");
 	int ends[2], status = 0;
 	pthread_t thread, waiting;
 	pid_t pid, self = getpid();
@@ -442,16 +445,23 @@ void lives(char **words)
 		begin_to_talk();
 	if (deleted)
 		delete_files();
+	if (settings)
+		make_settings();
 	pid = fork();
 	if (pid == 0)
-		be_child(ends[1], self);
+		be_child(ends[1], self, settings);
 	close(ends[1]);
+	if (settings)
+		settings_know_child(pid);
 	if (pid < 0 || pthread_create(&thread, NULL, compute, NULL) != 0)
 		exit(1);
 	if (here && pthread_create(&waiting, NULL, wait_here, NULL) != 0)
 		exit(1);
 	listen_until_go(ends[0]);
 	printf("children: %d\n", children());
+	const char *why = settings ? wrong_settings() : NULL;
+	if (why)
+		wrong("%s", why);
 	shared->stop = 1;
 	pthread_join(thread, NULL);
 	if (waitpid(pid, &status, 0) != pid || !WIFEXITED(status) || WEXITSTATUS(status) != STATUS)

@@ -851,6 +851,27 @@ class ContinuesListeningSeed(ContinuesSeed):
         super().seed(place, words + " --tcp-close", out)
 
 
+def with_settings(edit):
+    """With what its child's root and priority take."""
+
+    def settings_edit(config, place):
+        edit(config, place)
+        for allowed in config["process"]["capabilities"].values():
+            allowed += ["CAP_SYS_CHROOT", "CAP_SYS_NICE"]
+
+    return settings_edit
+
+
+class MakesSeedWithSettings(MakesSeed):
+    edit = staticmethod(with_settings(lives("settings", "stay")))
+
+
+class ContinuesSeedWithSettings(ContinuesSeed):
+    def __init__(self, name, *words):
+        super().__init__(name, "-d", *words)
+        self.edit = with_settings(lives("settings", *words))
+
+
 class MakesSeedWithoutExec(MakesSeed):
     """What `exec` sent in stands still meanwhile, runs on then, and is not in the seed."""
 
@@ -1420,6 +1441,7 @@ VERBS = [
     MakesSeedWithoutExec("checkpoint-fork-without-exec"),
     MakesLayeredSeed("checkpoint-fork-changes"),
     MakesListeningSeed("checkpoint-fork-listening"),
+    MakesSeedWithSettings("checkpoint-fork-settings"),
     ContinuesSeed("restore-fork", ""),
     ContinuesSeed("restore-fork-detached", "-d", "stay"),
     ContinuesTerminalSeed("restore-fork-terminal"),
@@ -1427,6 +1449,7 @@ VERBS = [
     ContinuesLayeredSeed("restore-fork-changes", "stay"),
     RefusesRoot("restore-fork-shared", "stay"),
     ContinuesListeningSeed("restore-fork-listening", "stay"),
+    ContinuesSeedWithSettings("restore-fork-settings", "stay"),
     MakesRemoteSeed("checkpoint-remote"),
     MakesRemoteLayeredSeed("checkpoint-remote-changes"),
     MakesRemoteSeed("checkpoint-remote-stop", "--stop", stop=True),
