@@ -130,30 +130,38 @@ static int exists(const char *id, struct lr_err *err)
 	return lr_err_hint(err, "take another id, or delete that one");
 }
 
+static int fail_record(const char *path, const char *id, struct lr_err *err)
+{
+	return lr_fail(err, errno, "create %s/%s/record", path, id);
+}
+
 /*
- * Locks a directory that we made just now. Before that, a `delete` may have taken it for what a
- * killed creation has left, and removed it, and another create may have made it again: then that
- * one is open here, and has a record. 1: it is ours; 0: it is gone.
+ * Locks a directory that we made just now, and makes its record. Before that, a `delete` may have
+ * taken it for what a killed creation has left, and removed it, and another create may have made it
+ * again: then that one is open here, and has a record. In a directory that was removed, nothing can
+ * be made. *ret >= 0: it is ours; LR_NOFD: it is gone.
  */
-static int claim(int dir, const char *id, struct lr_err *err)
+static int claim(const struct lr_store *s, int dir, const char *id, int *ret, struct lr_err *err)
 {
 	int r = lock(dir, err);
 
-	if (r >= 0)
-		r = lives(dir, id, err);
-	if (r <= 0)
+	if (r < 0)
 		return r;
-	if (faccessat(dir, RECORD, F_OK, 0) == 0)
+	*ret = openat(dir, RECORD, O_RDWR | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, 0600);
+	if (*ret >= 0)
+		return 0;
+	*ret = LR_NOFD;
+	if (errno == EEXIST)
 		return exists(id, err);
-	return errno == ENOENT ? 1 : lr_fail(err, errno, "look for a record of container %s", id);
+	return errno == ENOENT ? 0 : fail_record(s->path, id, err);
 }
 
 int lr_store_create(const struct lr_store *s, const char *id, struct lr_entry *ret,
 		    struct lr_err *err)
 {
-	int r = lr_store_check_id(id, err);
+	int r = lr_store_check_id(id, err), record = LR_NOFD;
 
-	while (r == 0) {
+	while (r == 0 && record < 0) {
 		if (mkdirat(s->fd, id, 0700) < 0) {
 			if (errno == EEXIST)
 				return exists(id, err);
@@ -163,16 +171,19 @@ int lr_store_create(const struct lr_store *s, const char *id, struct lr_entry *r
 		LR_CLEANUP_FD int dir =
 			openat(s->fd, id, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
 		if (dir >= 0)
-			r = claim(dir, id, err);
+			r = claim(s, dir, id, &record, err);
 		else if (errno != ENOENT)
 			r = lr_fail(err, errno, "open %s/%s", s->path, id);
-		if (r > 0)
-			*ret = (struct lr_entry){
-				.dir = lr_take_fd(&dir), .record = LR_NOFD, .id = id, .store = s};
+		if (record >= 0)
+			*ret = (struct lr_entry){.dir = lr_take_fd(&dir),
+						 .record = record,
+						 .blank = true,
+						 .id = id,
+						 .store = s};
 		else if (r < 0 && r != -EEXIST)
 			unlinkat(s->fd, id, AT_REMOVEDIR);
 	}
-	return r < 0 ? r : 0;
+	return r;
 }
 
 static int check_lives(int dir, const char *id, struct lr_err *err)
@@ -239,13 +250,14 @@ int lr_store_write(struct lr_entry *e, const struct lr_record *r, const char *co
 
 	/* The first record is written in its place, without a rename: one that is not whole counts
 	 * as none (store.h). */
-	int flags = O_RDWR | O_CREAT | O_NOFOLLOW | O_CLOEXEC;
-	LR_CLEANUP_FD int fd = openat(e->dir, RECORD, flags | O_EXCL, 0600);
-	bool again = fd < 0 && errno == EEXIST;
-	if (again)
-		fd = openat(e->dir, RECORD_TMP, flags | O_TRUNC, 0600);
+	bool again = !e->blank;
+	e->blank = false;
+	LR_CLEANUP_FD int fd =
+		again ? openat(e->dir, RECORD_TMP,
+			       O_RDWR | O_CREAT | O_NOFOLLOW | O_CLOEXEC | O_TRUNC, 0600)
+		      : lr_take_fd(&e->record);
 	if (fd < 0)
-		return lr_fail(err, errno, "create %s/%s/record", e->store->path, e->id);
+		return fail_record(e->store->path, e->id, err);
 	ssize_t n = lr_write_full(fd, bytes, size);
 	if (n < 0)
 		return lr_err_hint(

@@ -95,7 +95,8 @@ struct lr_store {
 /* An entry that is open for change. */
 struct lr_entry {
 	int dir;    /* holds the lock */
-	int record; /* LR_NOFD until written or loaded */
+	int record; /* LR_NOFD until made or changed */
+	bool blank; /* it was made just now, and nothing is written to it yet */
 	const char *id;
 	const struct lr_store *store;
 };
@@ -113,7 +114,8 @@ void lr_store_close(struct lr_store *s);
 /* [A-Za-z0-9_+-][A-Za-z0-9_+.-]*, at most LR_STORE_ID_MAX. -EINVAL. */
 int lr_store_check_id(const char *id, struct lr_err *err) LR_MUST_CHECK;
 
-/* A new, locked, empty entry. -EEXIST if there is one. */
+/* A new, locked entry, whose record is empty: until that is written, it counts as none. -EEXIST if
+ * there is one. */
 int lr_store_create(const struct lr_store *s, const char *id, struct lr_entry *ret,
 		    struct lr_err *err) LR_MUST_CHECK;
 /* Locks an existing entry (waits for whoever changes it). -ENOENT. */

@@ -170,9 +170,11 @@ static void removed_twice(void)
 	struct lr_record r;
 
 	CHECK_INT(lr_store_create(&store, "one", &e, &why), 0);
+	CHECK_INT(unlink(in_base("root/one/record")), 0);
 	CHECK_INT(rmdir(in_base("root/one")), 0);
 	CHECK_INT(lr_store_create(&store, "one", &next, &why), 0);
 	CHECK_INT(lr_store_write(&next, &sample, "{}", 2, arena, &why), 0);
+	CHECK_INT(lr_store_write(&e, &sample, "{}", 2, arena, &why), 0); /* which nobody finds */
 	CHECK_INT(lr_store_write(&e, &sample, "{}", 2, arena, &why), -ENOENT);
 	CHECK_INT(lr_store_remove(&e, &why), 0);
 	CHECK_INT(load("one", &r), 0);
