@@ -97,5 +97,6 @@ int lr_cgroup_claim(struct lr_cgroup_plan *plan, const struct lr_cgroup_place *p
 	if (!fresh && !is_there(fd, path))
 		return -ESTALE;
 	plan->hold = lr_take_fd(&fd);
+	plan->hold_file = path == buf ? private_file(p->hierarchy) : NULL;
 	return 0;
 }

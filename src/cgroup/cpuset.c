@@ -9,9 +9,10 @@
 
 #define LIST_MAX 4096
 
-static int read_list(const char *dir, const char *file, char buf[LIST_MAX])
+static int read_list(struct lr_cgroup_later *later, const char *dir, const char *file,
+		     char buf[LIST_MAX])
 {
-	ssize_t n = lr_cgroup_read(dir, file, buf, LIST_MAX);
+	ssize_t n = lr_cgroup_read_later(later, dir, file, buf, LIST_MAX);
 
 	if (n < 0)
 		return (int)n;
@@ -20,8 +21,8 @@ static int read_list(const char *dir, const char *file, char buf[LIST_MAX])
 }
 
 /* From the mount point down to the parent of dir: fills what is empty. */
-static int fill_ancestors(const char *mountpoint, const char *dir, const char *file,
-			  char list[LIST_MAX])
+static int fill_ancestors(struct lr_cgroup_later *later, const char *mountpoint, const char *dir,
+			  const char *file, char list[LIST_MAX])
 {
 	char path[PATH_MAX], own[LIST_MAX];
 	size_t len = strlen(mountpoint);
@@ -29,40 +30,41 @@ static int fill_ancestors(const char *mountpoint, const char *dir, const char *f
 
 	snprintf(path, sizeof(path), "%s", dir);
 	path[len] = '\0';
-	r = read_list(path, file, list);
+	r = read_list(later, path, file, list);
 	while (r == 0 && strchr(dir + len + 1, '/')) {
 		len += 1 + strcspn(dir + len + 1, "/");
 		memcpy(path, dir, len);
 		path[len] = '\0';
-		r = read_list(path, file, own);
+		r = read_list(later, path, file, own);
 		if (r == 0 && own[0])
 			memcpy(list, own, sizeof(own));
 		else if (r == 0)
-			r = lr_cgroup_put(path, file, list);
+			r = lr_cgroup_put_later(later, path, file, list);
 	}
 	return r;
 }
 
-static int fill(const char *mountpoint, const char *dir, bool fresh, const char *file)
+static int fill(struct lr_cgroup_later *later, const char *mountpoint, const char *dir, bool fresh,
+		const char *file)
 {
 	char parent[PATH_MAX], list[LIST_MAX];
 	const char *slash = strrchr(dir, '/');
 	int r;
 
 	if (!fresh) {
-		r = read_list(dir, file, list);
+		r = read_list(later, dir, file, list);
 		if (r < 0 || list[0])
 			return r;
 	}
 	snprintf(parent, sizeof(parent), "%.*s", (int)(slash - dir), dir);
-	r = read_list(parent, file, list);
+	r = read_list(later, parent, file, list);
 	if (r == 0 && !list[0])
-		r = fill_ancestors(mountpoint, dir, file, list);
-	return r < 0 ? r : lr_cgroup_put(dir, file, list);
+		r = fill_ancestors(later, mountpoint, dir, file, list);
+	return r < 0 ? r : lr_cgroup_put_later(later, dir, file, list);
 }
 
 int lr_cgroup_cpuset_fill(const struct lr_cgroup_target *t, const char *dir, bool fresh,
-			  struct lr_err *err)
+			  struct lr_cgroup_later *later, struct lr_err *err)
 {
 	/* What the configuration sets needs the parent's value only where the parent is new too. */
 	bool new_parent = t->made && strchr(dir + t->made + 1, '/');
@@ -70,10 +72,10 @@ int lr_cgroup_cpuset_fill(const struct lr_cgroup_target *t, const char *dir, boo
 	int r = 0;
 
 	if (!t->has_cpus || new_parent)
-		r = fill(t->mountpoint, dir, fresh, file);
+		r = fill(later, t->mountpoint, dir, fresh, file);
 	if (r == 0 && (!t->has_mems || new_parent)) {
 		file = "cpuset.mems";
-		r = fill(t->mountpoint, dir, fresh, file);
+		r = fill(later, t->mountpoint, dir, fresh, file);
 	}
 	if (r < 0)
 		return lr_fail(err, -r, "cannot inherit %s into %s", file, dir);

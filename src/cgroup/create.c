@@ -155,7 +155,7 @@ static int make_place(struct lr_cgroup_plan *plan, size_t i, struct lr_err *err)
 		return r;
 	}
 	if (r == 0 && t->cpuset)
-		r = lr_cgroup_cpuset_fill(t, p->path, fresh, err);
+		r = lr_cgroup_cpuset_fill(t, p->path, fresh, &plan->later, err);
 	return r < 0 ? r : 1;
 }
 
@@ -228,13 +228,19 @@ bool lr_cgroup_joins_late(const struct lr_cgroup_plan *plan)
 
 int lr_cgroup_fill_places(struct lr_cgroup_plan *plan, struct lr_err *err)
 {
+	const struct lr_cgroup_held held = {
+		.fd = plan->hold,
+		.dir = plan->ref.n ? plan->ref.v[0].path : NULL,
+		.file = plan->hold_file,
+	};
 	int r = 0;
 
 	if (plan->ref.mode == LR_CGROUP_V2 && plan->ref.n)
 		r = lr_cgroup_enable(plan->targets[0].mountpoint, plan->ref.v[0].path, plan->need,
 				     plan->where, err);
 	if (r == 0)
-		r = lr_cgroup_write_all(plan->writes, plan->n_writes, plan->rootless, err);
+		r = lr_cgroup_write_all(plan->writes, plan->n_writes, plan->rootless, &plan->later,
+					held.dir && held.file ? &held : NULL, err);
 	return r < 0 ? r : apply_devices(plan, err);
 }
 

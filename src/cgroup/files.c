@@ -3,6 +3,7 @@
 #define LR_ROOM "cgroup"
 
 #include "src/cgroup/internal.h"
+#include "src/sys/syscalls.h"
 
 #include <fcntl.h>
 #include <unistd.h>
@@ -32,18 +33,49 @@ bool lr_cgroup_flat_get(const char *text, const char *key, uint64_t *ret)
 	return false;
 }
 
-ssize_t lr_cgroup_read(const char *dir, const char *file, char *buf, size_t size)
+void lr_cgroup_close_now(struct lr_cgroup_later *l)
+{
+	for (size_t i = 0, n; i < l->n; i += n) {
+		unsigned first = (unsigned)l->v[i];
+
+		for (n = 1; i + n < l->n && l->v[i + n] == l->v[i] + (int)n;)
+			n++;
+		/* Not before Linux 5.9, and in some sandboxes. */
+		if (n > 1 && lr_close_range(first, first + (unsigned)n - 1, 0) == 0)
+			continue;
+		for (size_t k = 0; k < n; k++)
+			lr_close(l->v[i + k]);
+	}
+	l->n = 0;
+}
+
+void lr_cgroup_close_later(struct lr_cgroup_later *l, int fd)
+{
+	if (!l || fd < 0) {
+		lr_close(fd);
+		return;
+	}
+	if (l->n == LR_ARRAY_SIZE(l->v))
+		lr_cgroup_close_now(l);
+	l->v[l->n++] = fd;
+}
+
+static int open_in(const char *dir, const char *file, int flags)
 {
 	char path[PATH_MAX];
-	LR_CLEANUP_FD int fd = LR_NOFD;
-	ssize_t n = lr_cgroup_path(path, dir, file);
+	int fd, r = lr_cgroup_path(path, dir, file);
 
-	if (n < 0)
-		return n;
-	fd = lr_open(path, O_RDONLY | O_CLOEXEC);
-	if (fd < 0)
-		return -errno;
-	/* These files come whole in one read(2); asking for the end would be a second one. */
+	if (r < 0)
+		return r;
+	fd = lr_open(path, flags | O_CLOEXEC);
+	return fd < 0 ? -errno : fd;
+}
+
+/* These files come whole in one read(2); asking for the end would be a second one. */
+static ssize_t read_once(int fd, char *buf, size_t size)
+{
+	ssize_t n;
+
 	do
 		n = read(fd, buf, size);
 	while (n < 0 && errno == EINTR);
@@ -55,12 +87,34 @@ ssize_t lr_cgroup_read(const char *dir, const char *file, char *buf, size_t size
 	return n;
 }
 
+ssize_t lr_cgroup_read_later(struct lr_cgroup_later *l, const char *dir, const char *file,
+			     char *buf, size_t size)
+{
+	int fd = open_in(dir, file, O_RDONLY);
+	ssize_t n = fd < 0 ? fd : read_once(fd, buf, size);
+
+	lr_cgroup_close_later(l, fd);
+	return n;
+}
+
+ssize_t lr_cgroup_read(const char *dir, const char *file, char *buf, size_t size)
+{
+	return lr_cgroup_read_later(NULL, dir, file, buf, size);
+}
+
+int lr_cgroup_put_later(struct lr_cgroup_later *l, const char *dir, const char *file,
+			const char *value)
+{
+	int fd = open_in(dir, file, O_WRONLY);
+	int r = fd < 0 ? fd : lr_write_once(fd, value, strlen(value));
+
+	lr_cgroup_close_later(l, fd);
+	return r;
+}
+
 int lr_cgroup_put(const char *dir, const char *file, const char *value)
 {
-	char path[PATH_MAX];
-	int r = lr_cgroup_path(path, dir, file);
-
-	return r < 0 ? r : lr_write_file_at(AT_FDCWD, path, value);
+	return lr_cgroup_put_later(NULL, dir, file, value);
 }
 
 char *lr_cgroup_slurp(struct lr_arena *arena, const char *dir, const char *file)

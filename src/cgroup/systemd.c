@@ -221,7 +221,7 @@ int lr_cgroup_systemd_update(const struct lr_cgroup_ref *ref, const struct oci_r
 	/* memory.checkBeforeUpdate: before systemd writes, too. */
 	for (size_t i = 0; r == 0 && i < g.n; i++)
 		if (g.v[i].flags & LR_W_CHECK_USAGE)
-			r = lr_cgroup_write_all(&g.v[i], 1, false, err);
+			r = lr_cgroup_write_all(&g.v[i], 1, false, NULL, NULL, err);
 	if (r == 0 && props.n)
 		r = lr_systemd_set(ref->user, ref->unit, &props, err);
 	return r < 0 ? r : lr_cgroup_write_update(&g);

@@ -40,7 +40,7 @@ int lr_cgroup_write_update(const struct lr_cgroup_gen *g)
 {
 	int r = g->ref->mode == LR_CGROUP_V2 ? enable(g->ref, g, g->err) : 0;
 
-	return r < 0 ? r : lr_cgroup_write_all(g->v, g->n, false, g->err);
+	return r < 0 ? r : lr_cgroup_write_all(g->v, g->n, false, NULL, NULL, g->err);
 }
 
 int lr_cgroup_fs_update(const struct lr_cgroup_ref *ref, const struct oci_resources *r,

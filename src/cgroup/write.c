@@ -12,15 +12,32 @@
 struct writer {
 	const char *file;
 	int fd;
+	struct lr_cgroup_later *later;
+	const struct lr_cgroup_held *held;
 };
+
+static void writer_close(struct writer *w)
+{
+	if (!w->held || w->fd != w->held->fd)
+		lr_cgroup_close_later(w->later, w->fd);
+	w->fd = LR_NOFD;
+}
+
+static bool is_held(const struct lr_cgroup_held *h, const char *file)
+{
+	size_t len = h ? strlen(h->dir) : 0;
+
+	return h && strncmp(file, h->dir, len) == 0 && file[len] == '/' &&
+	       lr_streq(file + len + 1, h->file);
+}
 
 static int writer_open(struct writer *w, const char *file)
 {
 	if (w->file == file && w->fd >= 0)
 		return 0;
-	w->fd = lr_close(w->fd);
+	writer_close(w);
 	w->file = file;
-	w->fd = lr_open(file, O_WRONLY | O_CLOEXEC);
+	w->fd = is_held(w->held, file) ? w->held->fd : lr_open(file, O_WRONLY | O_CLOEXEC);
 	if (w->fd < 0) {
 		int r = -errno;
 		w->fd = LR_NOFD;
@@ -189,9 +206,10 @@ static int write_run(struct writer *wr, const struct lr_cgroup_write *v, size_t 
 }
 
 int lr_cgroup_write_all(const struct lr_cgroup_write *v, size_t n, bool rootless,
+			struct lr_cgroup_later *later, const struct lr_cgroup_held *held,
 			struct lr_err *err)
 {
-	struct writer wr = {NULL, LR_NOFD};
+	struct writer wr = {.fd = LR_NOFD, .later = later, .held = held};
 	int r = 0;
 
 	for (size_t i = 0, run; i < n && r == 0; i += run) {
@@ -200,6 +218,6 @@ int lr_cgroup_write_all(const struct lr_cgroup_write *v, size_t n, bool rootless
 			run++;
 		r = write_run(&wr, v + i, run, rootless, err);
 	}
-	lr_close(wr.fd);
+	writer_close(&wr);
 	return r;
 }

@@ -564,7 +564,7 @@ TEST(exec_joins_sub_cgroups)
 		CHECK_INT(mkdir(path, 0755), 0);
 		struct lr_cgroup_target t = {.mountpoint = layout->hierarchies[i].mountpoint};
 		if (lr_cgroup_name_has(ref->v[i].hierarchy, "cpuset"))
-			CHECK_INT(lr_cgroup_cpuset_fill(&t, path, true, &err), 0);
+			CHECK_INT(lr_cgroup_cpuset_fill(&t, path, true, NULL, &err), 0);
 	}
 	pid = fork();
 	if (pid == 0) {
