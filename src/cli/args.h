@@ -76,6 +76,7 @@ const char *lr_cli_cgroup_manager(const struct lr_cli_args *args);
 const char *lr_cli_lean(const struct lr_cli_args *args);
 
 uid_t lr_cli_euid(void); /* of this process */
+gid_t lr_cli_egid(void);
 
 /*
  * The directory of the state: --root; or /run/lean-runtime for root; or

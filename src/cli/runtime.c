@@ -24,6 +24,7 @@ int lr_cli_runtime(const struct lr_cli_args *args, struct lr_cli_runtime *ret, s
 		.seed_dir = lr_cli_str(args, LR_OPT_SEED_DIR),
 		.seed_forkd = lr_cli_str(args, LR_OPT_SEED_FORKD),
 		.euid = lr_cli_euid(),
+		.egid = lr_cli_egid(),
 	};
 	if (manager && lr_streq(manager, "systemd"))
 		ret->rt.manager = LR_CGROUP_SYSTEMD;

@@ -129,6 +129,11 @@ uid_t lr_cli_euid(void)
 	return (uid_t)getauxval(AT_EUID);
 }
 
+gid_t lr_cli_egid(void)
+{
+	return (gid_t)getauxval(AT_EGID);
+}
+
 static int default_root(char *buf, size_t size, struct lr_err *err)
 {
 	const char *xdg = getenv("XDG_RUNTIME_DIR");

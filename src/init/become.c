@@ -112,7 +112,7 @@ static int become_user(struct lr_init_process *p, struct lr_becoming *b, struct 
 {
 	/* As root first: a user may own a directory it cannot reach. Then, if root could not
 	 * (NFS with root_squash), as the user. */
-	int cwd = enter_cwd(p->cwd, err);
+	int cwd = b->in_root && lr_streq(p->cwd, "/") ? 0 : enter_cwd(p->cwd, err);
 	if (cwd < 0 && cwd != -EACCES)
 		return cwd;
 	int r = p->keep_bounding ? 0 : lr_caps_apply_bounding(&p->caps, err);
@@ -225,6 +225,9 @@ static int close_rest(const struct lr_init_process *p, struct lr_becoming *b, st
 		lr_log_set_sink(NULL, NULL);
 	b->procfd = LR_NOFD;
 	close_own_among(first, keep, LR_ARRAY_SIZE(keep));
+	/* Nobody waits between here and the page, whose execve closes them. Linux 5.11. */
+	if (b->shared && p->stub_argv && lr_close_range(first, ~0U, CLOSE_RANGE_CLOEXEC) == 0)
+		return 0;
 	return lr_process_close_from(first, keep, LR_ARRAY_SIZE(keep), err);
 }
 

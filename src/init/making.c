@@ -43,8 +43,10 @@ int lr_stage_namespaces(struct lr_child *c, struct lr_err *err)
 	if (r >= 0 && setsid() < 0)
 		r = lr_fail(err, errno, "create a session");
 	if (r >= 0 && c->plan->ns.create & CLONE_NEWNET &&
-	    !(c->plan->lean && c->plan->lean->netns >= 0))
-		r = lr_netdev_lo_up(err);
+	    !(c->plan->lean && c->plan->lean->netns >= 0)) {
+		LR_CLEANUP_FD_LATE int fd = LR_NOFD;
+		r = lr_netdev_lo_up(&fd, err);
+	}
 	return r >= 0 && c->plan->lean ? lr_lean_enter_net(c->plan->lean, err) : r;
 }
 
@@ -174,7 +176,10 @@ int lr_stage_protect(struct lr_child *c, struct lr_err *err)
 
 int lr_stage_pivot(struct lr_child *c, struct lr_err *err)
 {
-	return lr_tree_pivot(&c->plan->tree, err);
+	int r = lr_tree_pivot(&c->plan->tree, err);
+
+	c->becoming.in_root = r >= 0;
+	return r;
 }
 
 static int confine_hook(void *arg, struct lr_err *err)

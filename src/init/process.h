@@ -75,6 +75,7 @@ struct lr_becoming {
 	int answer;   /* to `start`, once it is there; LR_NOFD: none */
 	int hooks[2]; /* where the hooks of `start` write, LR_NOFD: nowhere of their own */
 	bool shared;  /* in the caller's memory */
+	bool in_root; /* the working directory is "/" */
 	char program[PATH_MAX];
 	char home[sizeof("HOME=") + PATH_MAX];
 	char stub_text[24];

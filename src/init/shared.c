@@ -124,7 +124,8 @@ pid_t lr_clone_shared(struct lr_clone *c, const struct lr_init_shared *shared, v
 	};
 
 	window_open();
-	mask_signals(~0ULL, &old);
+	if (!shared->blocked)
+		mask_signals(~0ULL, &old);
 	/* Set before clone, so that both sides have it. */
 	c->in_cgroup = c->cgroup >= 0;
 	c->reset = LR_CLONE_MAY_BE_IGNORED;
@@ -140,7 +141,8 @@ pid_t lr_clone_shared(struct lr_clone *c, const struct lr_init_shared *shared, v
 		args.cgroup = 0;
 		r = clone3_call(&args, fn, arg);
 	}
-	mask_signals(old, NULL);
+	if (!shared->blocked)
+		mask_signals(old, NULL);
 	if (r < 0)
 		window_close();
 	/* The kernel is older than 5.5, or a sandbox refuses clone3 as a whole. If only this clone

@@ -13,8 +13,8 @@
  *     child from its first moment on. It is set back when the last birth of the process is over,
  *     since the child's setuid(2) clears it, too, and others of the container's user could look
  *     into our memory until then.
- *   - signal handlers: none runs in the child. All signals are blocked, and CLONE_CLEAR_SIGHAND
- *     (Linux 5.5) takes the handlers away.
+ *   - signal handlers: none runs in the child. All signals are blocked, if they are not anyway, and
+ *     CLONE_CLEAR_SIGHAND (Linux 5.5) takes the handlers away.
  *   - the OOM killer: it kills all that share a memory, but passes over a process that is in vfork.
  */
 #ifndef LR_INIT_SHARED_H

@@ -45,7 +45,9 @@ static int make_net(void *arg, struct lr_err *err)
 
 	if (r < 0)
 		return lr_fail(err, -r, "make a network namespace");
-	r = lr_netdev_lo_up(err);
+	LR_CLEANUP_FD int fd = LR_NOFD;
+	r = lr_netdev_lo_up(&fd, err);
+	fd = lr_close(fd); /* it would be in the print */
 	return r >= 0 && m->print ? save_print(m->home, err) : r;
 }
 

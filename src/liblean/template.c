@@ -210,6 +210,7 @@ static int open_template(struct lr_template *t, const struct lr_template_opts *o
 {
 	t->rt = o->rt;
 	t->rt.euid = geteuid();
+	t->rt.egid = getegid();
 	t->rt.rootless = lr_is_rootless(&t->rt);
 	t->rt.root = lr_strdup(t->arena, o->rt.root);
 	t->rt.lean = o->rt.lean ? lr_strdup(t->arena, o->rt.lean) : NULL;

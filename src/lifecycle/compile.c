@@ -201,7 +201,7 @@ static struct lr_cgroup_opts cgroup_opts(const struct lr_runtime *rt,
 
 	if (opts.delegate) {
 		opts.root_uid = l ? root_on_host(&l->uid_mappings, rt->euid) : rt->euid;
-		opts.root_gid = l ? root_on_host(&l->gid_mappings, getegid()) : getegid();
+		opts.root_gid = l ? root_on_host(&l->gid_mappings, rt->egid) : rt->egid;
 	}
 	return opts;
 }
@@ -535,7 +535,7 @@ int lr_compile(const struct lr_runtime *rt, const struct lr_create_opts *o, cons
 		.rt = rt,
 		.o = o,
 		.root = root,
-		.caller = {.euid = rt->euid, .egid = getegid(), .confined = lr_is_rootless(rt)},
+		.caller = {.euid = rt->euid, .egid = rt->egid, .confined = lr_is_rootless(rt)},
 		.c = &c,
 		.a = a,
 	};

@@ -196,7 +196,9 @@ static int record_cgroups(struct lr_birth *b, int r, struct lr_arena *a, struct 
 	/* From here on, a process in the cgroup is ours, even if we are killed before we know its
 	 * pid. */
 	rec->flags |= LR_RECORD_CGROUP;
-	return lr_store_update(&b->entry, rec, err);
+	b->unsaved = true;
+	/* One that holds a unit of systemd's is in there. */
+	return made->unit ? lr_birth_save(b, err) : 0;
 }
 
 static int make_cgroups(struct lr_birth *b, struct lr_arena *a, struct lr_err *err)
@@ -204,6 +206,14 @@ static int make_cgroups(struct lr_birth *b, struct lr_arena *a, struct lr_err *e
 	if (b->c.hold.cgroup)
 		return 0; /* made, and recorded as ours */
 	return record_cgroups(b, lr_cgroup_create(b->c.init.cgroup, err), a, err);
+}
+
+int lr_birth_save(struct lr_birth *b, struct lr_err *err)
+{
+	if (!b->unsaved)
+		return 0;
+	b->unsaved = false;
+	return lr_store_update(&b->entry, &b->c.record, err);
 }
 
 int lr_birth_record_pid(struct lr_birth *b, pid_t pid, uint64_t *ignored, struct lr_err *err)
@@ -234,7 +244,7 @@ static int record_self(void *arg, pid_t pid, bool starts, uint64_t *ignored, str
 }
 
 /* A child that needs no help from us is born in our memory, and nothing is copied. */
-static void choose_way(struct lr_birth *b)
+static void choose_way(struct lr_birth *b, enum lr_birth_kind kind)
 {
 	struct lr_init_plan *p = &b->c.init;
 
@@ -248,6 +258,8 @@ static void choose_way(struct lr_birth *b)
 	p->process.held = between && p->process.stub_argv;
 	if ((!between || p->process.held) && lr_init_alone(p)) {
 		b->shared = (struct lr_init_shared){.record = record_self, .arg = b};
+		/* Who stays has a descriptor for them (lr_tty_signals_open). */
+		b->shared.blocked = kind == LR_BIRTH_FOREGROUND;
 		if (b->given) {
 			b->shared.stack = b->given->stack;
 			b->shared.stack_size = b->given->stack_size;
@@ -288,9 +300,12 @@ static int prepare(struct lr_birth *b, enum lr_birth_kind kind, struct lr_arena 
 		b->c.init.go = f.go;
 		b->c.init.answer = f.answer;
 	}
-	if (r >= 0)
-		choose_way(b);
-	return r < 0 ? r : 0;
+	if (r < 0)
+		return r;
+	choose_way(b, kind);
+	/* A child in our memory says it with its first word, which is its pid; until then it is not
+	 * even in the cgroup of v1, and nobody but it can have come into that of v2. */
+	return b->c.init.shared ? 0 : lr_birth_save(b, err);
 }
 
 static int spawn(struct lr_birth *b, struct lr_arena *a, struct lr_err *err)

@@ -31,9 +31,10 @@ struct lr_runtime {
 	enum lr_cgroup_manager manager; /* --cgroup-manager, --systemd-cgroup */
 	int rootless;                   /* --rootless: 1 yes, 0 no, -1 find out */
 	uid_t euid;                     /* who calls */
-	const char *lean;               /* the lean profile, as lr_lean_profile takes it; or NULL */
-	const char *seed_dir;           /* what annotations may name (seeded.h); NULL: nothing */
-	const char *seed_forkd;         /* lean-forkd's socket for that; NULL: the usual one */
+	gid_t egid;
+	const char *lean;       /* the lean profile, as lr_lean_profile takes it; or NULL */
+	const char *seed_dir;   /* what annotations may name (seeded.h); NULL: nothing */
+	const char *seed_forkd; /* lean-forkd's socket for that; NULL: the usual one */
 };
 
 struct lr_create_opts {

@@ -236,6 +236,8 @@ static int make(struct restoring *x, const struct lr_checkpoint_engine *engine,
 	mode_t mask = umask(0022);
 	r = lr_birth_record(b, x->a, err);
 	if (r >= 0)
+		r = lr_birth_save(b, err);
+	if (r >= 0)
 		r = make_places(b, err);
 	umask(mask);
 	if (r >= 0)

@@ -9,7 +9,7 @@
 #include "src/base/fd.h"
 #include "src/netdev/netdev.h"
 
-int lr_netdev_lo_up(struct lr_err *err)
+int lr_netdev_lo_up(int *ret, struct lr_err *err)
 {
 	/* Interface ioctls work on any socket; a Unix one exists where IPv4 does not. IFF_UP alone:
 	 * of the flags lo can have, the kernel changes no other by this call. */
@@ -20,5 +20,6 @@ int lr_netdev_lo_up(struct lr_err *err)
 		return lr_fail(err, errno, "a socket to set the loopback device up");
 	if (ioctl(fd, SIOCSIFFLAGS, &req) < 0)
 		return lr_fail(err, errno, "setting the loopback device up");
+	*ret = lr_take_fd(&fd);
 	return 0;
 }

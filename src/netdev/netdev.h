@@ -15,9 +15,9 @@
 #include "src/base/arena.h"
 #include "src/base/err.h"
 
-/* Sets "lo" of the caller's network namespace up. Needs CAP_NET_ADMIN over it. Three system
- * calls. */
-int lr_netdev_lo_up(struct lr_err *err) LR_MUST_CHECK;
+/* Sets "lo" of the caller's network namespace up. Needs CAP_NET_ADMIN over it. Two system
+ * calls, and one to close the socket *ret, which shows in there. */
+int lr_netdev_lo_up(int *ret, struct lr_err *err) LR_MUST_CHECK;
 
 struct lr_netdev {
 	const char *host_name;

@@ -91,12 +91,14 @@ static unsigned flags_of(const char *name)
 
 static void body_lo(void)
 {
-	int fds = open_fds();
+	int fds = open_fds(), fd = LR_NOFD;
 
 	CHECK(!(flags_of("lo") & IFF_UP));
-	CHECK_INT(lr_netdev_lo_up(&err), 0);
+	CHECK_INT(lr_netdev_lo_up(&fd, &err), 0);
+	lr_close(fd);
 	CHECK((flags_of("lo") & (IFF_UP | IFF_RUNNING)) == (IFF_UP | IFF_RUNNING));
-	CHECK_INT(lr_netdev_lo_up(&err), 0);
+	CHECK_INT(lr_netdev_lo_up(&fd, &err), 0);
+	lr_close(fd);
 	CHECK_INT(open_fds(), fds);
 	/* It carries packets. */
 	struct sockaddr_in a = {.sin_family = AF_INET, .sin_addr = {htonl(INADDR_LOOPBACK)}};
@@ -108,7 +110,7 @@ static void body_lo(void)
 	char c;
 	CHECK_INT(recv(s, &c, 1, 0), 1);
 	deny(SYS_ioctl, EPERM);
-	CHECK_INT(lr_netdev_lo_up(&err), -EPERM);
+	CHECK_INT(lr_netdev_lo_up(&fd, &err), -EPERM);
 	CHECK_HAS(err.msg, "loopback");
 }
 
