@@ -209,6 +209,35 @@ int lr_mount_new_tmpfs(const struct lr_mount_plan *plan, const struct lr_mount_e
 	return LR_NOFD;
 }
 
+/* The last operation on `dest`, if it is a new file system of that type; or NULL. */
+static struct lr_mount_op *find_top(const struct lr_mount_plan *plan, const char *dest,
+				    const char *type)
+{
+	for (size_t i = plan->n; i-- > 0 && !plan->aliased;) {
+		struct lr_mount_op *op = &plan->ops[i];
+
+		if (lr_mount_is_root(op))
+			return NULL;
+		if (lr_streq(op->dest, dest))
+			return op->kind == LR_MOUNT_FS && lr_streq(op->type, type) ? op : NULL;
+	}
+	return NULL;
+}
+
+int lr_mount_take_top(struct lr_mount_plan *plan, const char *dest, const char *type)
+{
+	struct lr_mount_op *op = find_top(plan, dest, type);
+
+	return op ? lr_take_fd(&op->mfd) : LR_NOFD;
+}
+
+int lr_mount_own_sysfs(const struct lr_mount_plan *plan)
+{
+	const struct lr_mount_op *op = find_top(plan, "/sys", "sysfs");
+
+	return op ? op->mfd : LR_NOFD;
+}
+
 static int same_mount(int a, int b)
 {
 	struct statx x, y;

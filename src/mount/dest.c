@@ -33,6 +33,11 @@ bool lr_mount_dest_near(const struct lr_mount_plan *plan, const struct lr_mount_
 	*ret = (struct lr_mount_dest){.fd = LR_NOFD};
 	if (!*op->name)
 		return false;
+	if (lr_streq(op->dest, "/sys/fs/cgroup") && (ret->fd = lr_mount_own_sysfs(plan)) >= 0) {
+		/* "fs" is no link there, and no link can be mounted on a directory. */
+		ret->name = "fs/cgroup";
+		return true;
+	}
 	if (op->name == op->dest + 1)
 		ret->fd = env->rootfd;
 	else if (op->parent >= 0 && plan->ops[op->parent].mfd >= 0)

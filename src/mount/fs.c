@@ -325,9 +325,53 @@ static int fresh(struct lr_mount_plan *plan, struct lr_mount_op *op, const struc
 	return settle(plan, op, &mfd, env, err);
 }
 
+/* Whose roots are wanted later (lr_mount_take_top). */
+static bool is_top(const struct lr_mount_op *op)
+{
+	return (lr_streq(op->dest, "/proc") && lr_streq(op->type, "proc")) ||
+	       (lr_streq(op->dest, "/sys") && lr_streq(op->type, "sysfs"));
+}
+
+/* By bench.c. *again: the host's /proc is there again, and nothing else is done. */
+static int by_bench(struct lr_mount_plan *plan, struct lr_mount_op *op,
+		    const struct lr_mount_env *env, bool *again, struct lr_err *err)
+{
+	LR_MOUNT_CLEANUP_DEST struct lr_mount_dest d = {.fd = LR_NOFD};
+	int r = 0;
+
+	*again = true;
+	if (!lr_mount_dest_near(plan, op, env, &d) &&
+	    (r = lr_mount_dest_open(plan, op, env, LR_NOFD, &d, err)) < 0)
+		return r;
+	if (d.name && op->below_new && mkdirat(d.fd, d.name, 0755) == 0)
+		d.made = true;
+	LR_CLEANUP_FD_LATE int mfd = lr_mount_make_on_bench(op);
+	if (mfd < 0)
+		return mfd;
+	r = attach(plan, op, env, mfd, &d, err);
+	if (r < 0) {
+		int cleared = lr_mount_clear_bench(r);
+		*again = cleared == r;
+		return *again ? r
+			      : lr_fail(err, -cleared, "take back a mount of type %s", op->type);
+	}
+	*again = false;
+	op->keep = op->keep || is_top(op);
+	return settle(plan, op, &mfd, env, err);
+}
+
 int lr_mount_fs_apply(struct lr_mount_plan *plan, struct lr_mount_op *op,
 		      const struct lr_mount_env *env, struct lr_err *err)
 {
+	if (lr_mount_has_bench(plan, op, env) && (op->keep || is_top(op))) {
+		bool again;
+		int r = by_bench(plan, op, env, &again, err);
+		if (r == 0 || !again)
+			return r;
+		lr_debug("mount: mounts[%zu]: errno %d, once more", op->index, -r);
+		lr_err_clear(err);
+		plan->no_bench = true;
+	}
 	if (lr_mount_is_direct(plan, op)) {
 		bool again;
 		int r = lr_mount_direct(plan, op, env, &again, err);

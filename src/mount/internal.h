@@ -140,6 +140,7 @@ struct lr_mount_plan {
 	int root;                /* what apply has mounted on "/", or LR_NOFD */
 	const char *context;     /* key of the SELinux option */
 	bool no_fsopen;          /* it was refused: do not try again */
+	bool no_bench;           /* so was that */
 	bool notes_tmpfs;
 };
 
@@ -158,6 +159,12 @@ int lr_mount_idmap_apply(const struct lr_mount_plan *plan, const struct lr_mount
 			 struct lr_err *err) LR_MUST_CHECK;
 /* Says why that failed; tree: LR_NOFD if there was none. */
 int lr_mount_idmap_fail(const struct lr_mount_op *op, int r, int tree, struct lr_err *err);
+
+/* ---- apply.c ------------------------------------------------------------------------------- */
+
+/* The root of the sysfs that the plan has mounted on /sys; the plan's. LR_NOFD: no such thing, or it
+ * is not known. */
+int lr_mount_own_sysfs(const struct lr_mount_plan *plan);
 
 /* ---- dest.c -------------------------------------------------------------------------------- */
 
@@ -255,6 +262,16 @@ int lr_mount_direct(struct lr_mount_plan *plan, struct lr_mount_op *op,
 int lr_mount_in(const struct lr_mount_plan *plan, const struct lr_mount_env *env, int dir,
 		const char *name, const char *source, const char *type, unsigned long flags,
 		const char *data) LR_MUST_CHECK;
+
+/* ---- bench.c ------------------------------------------------------------------------------- */
+
+/* Whether an LR_MOUNT_FS operation can be made there. */
+bool lr_mount_has_bench(const struct lr_mount_plan *plan, const struct lr_mount_op *op,
+			const struct lr_mount_env *env);
+/* The root of a new mount, which is to be moved away at once. >= 0, or -errno: there is none. */
+int lr_mount_make_on_bench(const struct lr_mount_op *op) LR_MUST_CHECK;
+/* It was not moved away. r, or -EBUSY: what follows would not find the host's /proc. */
+int lr_mount_clear_bench(int r) LR_MUST_CHECK;
 
 /* ---- bind.c, cgroup.c, copyup.c ------------------------------------------------------------ */
 

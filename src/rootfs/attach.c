@@ -222,6 +222,12 @@ int lr_rootfs_attach(const struct lr_rootfs_plan *plan, struct lr_rootfs_state *
 	return 0;
 }
 
+bool lr_rootfs_has_bench(const struct lr_rootfs_plan *plan, const struct lr_rootfs_state *state)
+{
+	return plan->new_mount_ns && !plan->prepared && state->bare < 0 &&
+	       lr_rootfs_host_is_deaf(plan);
+}
+
 void lr_rootfs_state_close(struct lr_rootfs_state *s)
 {
 	if (!s)
@@ -230,5 +236,7 @@ void lr_rootfs_state_close(struct lr_rootfs_state *s)
 	s->tree = lr_close(s->tree);
 	s->bare = lr_close(s->bare);
 	s->proc = lr_close(s->proc);
+	s->procfs = lr_close(s->procfs);
+	s->sysfs = lr_close(s->sysfs);
 	lr_rootfs_covers_close(s);
 }

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* rootfs: what masked paths are covered with; see rootfs.h for why it is opened so early. */
 #define LR_ROOM "rootfs"
+#include <linux/magic.h>
 #include <stdio.h>
 #include <sys/mount.h>
 #include <sys/stat.h>
@@ -103,19 +104,39 @@ static int empty_tree(const struct lr_rootfs_plan *plan)
 					  MOUNT_ATTR_NOEXEC);
 }
 
-/* Before Linux 6.15 only a mount of our namespace can be copied, so the first place gets the mount
- * itself and the others copies. If a place is of the wrong kind, the next one gets its copy. */
-static int put(struct lr_rootfs_cover *c, int at)
+/* With its module, a directory of the kernel's goes, and what is mounted on it; and may come back
+ * without. */
+static int copy_named(const struct lr_rootfs_cover *c)
 {
-	if (c->used) {
-		int copy = lr_open_tree(c->fd, "",
-					OPEN_TREE_CLONE | OPEN_TREE_CLOEXEC | AT_EMPTY_PATH);
-		if (copy < 0)
-			return copy;
+	LR_CLEANUP_FD_LATE int fd = lr_open_tree(
+		c->dir, c->name, OPEN_TREE_CLONE | OPEN_TREE_CLOEXEC | AT_SYMLINK_NOFOLLOW);
+
+	if (fd == -ENOENT || (fd >= 0 && lr_fs_magic(fd) != TMPFS_MAGIC))
+		return -ESTALE;
+	return fd < 0 ? fd : lr_take_fd(&fd);
+}
+
+static int copy(const struct lr_rootfs_cover *c)
+{
+	return c->name ? copy_named(c)
+		       : lr_open_tree(c->fd, "",
+				      OPEN_TREE_CLONE | OPEN_TREE_CLOEXEC | AT_EMPTY_PATH);
+}
+
+/* Before Linux 6.15 only a mount of our namespace can be copied, so the first place gets the mount
+ * itself and the others copies. If there is no such place, or it is of the wrong kind, the next one
+ * gets its copy. */
+int lr_rootfs_cover_put(struct lr_rootfs_cover *c, int at, const char *name)
+{
+	if (c->used || c->name) {
+		int fd = copy(c);
+		if (fd < 0)
+			return fd;
 		(void)lr_close_late(c->fd);
-		*c = (struct lr_rootfs_cover){.fd = copy};
+		*c = (struct lr_rootfs_cover){.fd = fd};
 	}
-	int r = lr_move_mount(c->fd, "", at, "", MOVE_MOUNT_F_EMPTY_PATH | MOVE_MOUNT_T_EMPTY_PATH);
+	int r = lr_move_mount(c->fd, "", at, name,
+			      MOVE_MOUNT_F_EMPTY_PATH | (*name ? 0 : MOVE_MOUNT_T_EMPTY_PATH));
 	c->used = r == 0;
 	return r;
 }
@@ -189,7 +210,7 @@ int lr_rootfs_cover_file(const struct lr_rootfs_plan *plan, struct lr_rootfs_sta
 			 const char *path, int at)
 {
 	struct lr_rootfs_cover *c = &s->null;
-	int r = c->by_mount2 ? -ENOSYS : put(c, at);
+	int r = c->by_mount2 ? -ENOSYS : lr_rootfs_cover_put(c, at, "");
 
 	if (!lr_not_offered(r) || plan->prepared)
 		return r;
@@ -203,8 +224,16 @@ int lr_rootfs_cover_file(const struct lr_rootfs_plan *plan, struct lr_rootfs_sta
 	return lr_rootfs_bind_ro(s->rootfd, path, c->fd, at, 0);
 }
 
+int lr_rootfs_mount_empty(const struct lr_rootfs_plan *plan, const char *on)
+{
+	return mount("tmpfs", on, "tmpfs", MS_RDONLY | MS_NOSUID | MS_NODEV | MS_NOEXEC,
+		     plan->empty_data) < 0
+		       ? -errno
+		       : 0;
+}
+
 /* By mount(2): a file system of its own for each directory. */
-static int mount_empty(const struct lr_rootfs_plan *plan, int at)
+static int mount_empty_at(const struct lr_rootfs_plan *plan, int at)
 {
 	char by_fd[BY_FD];
 	const char *on = ".";
@@ -216,10 +245,7 @@ static int mount_empty(const struct lr_rootfs_plan *plan, int at)
 		name_by_fd(by_fd, at);
 		on = by_fd;
 	}
-	return mount("tmpfs", on, "tmpfs", MS_RDONLY | MS_NOSUID | MS_NODEV | MS_NOEXEC,
-		     plan->empty_data) < 0
-		       ? -errno
-		       : 0;
+	return lr_rootfs_mount_empty(plan, on);
 }
 
 int lr_rootfs_cover_dir(const struct lr_rootfs_plan *plan, struct lr_rootfs_state *s, int at)
@@ -227,15 +253,15 @@ int lr_rootfs_cover_dir(const struct lr_rootfs_plan *plan, struct lr_rootfs_stat
 	struct lr_rootfs_cover *c = &s->empty;
 	int r = 0;
 
-	if (c->fd < 0 && !c->by_mount2) {
+	if (c->fd < 0 && !c->name && !c->by_mount2) {
 		c->fd = empty_tree(plan);
 		r = c->fd < 0 ? c->fd : 0;
 	}
 	if (r == 0 && !c->by_mount2)
-		r = put(c, at);
+		r = lr_rootfs_cover_put(c, at, "");
 	if (c->by_mount2 || (lr_not_offered(r) && !plan->prepared)) {
 		c->by_mount2 = true;
-		return mount_empty(plan, at);
+		return mount_empty_at(plan, at);
 	}
 	return r;
 }

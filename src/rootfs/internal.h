@@ -30,6 +30,34 @@ int lr_rootfs_cover_dir(const struct lr_rootfs_plan *plan, struct lr_rootfs_stat
 			int at) LR_MUST_CHECK;
 void lr_rootfs_covers_close(struct lr_rootfs_state *s);
 
+/* Puts a cover on `name` in the directory `at`, which is no link, or, if it is "", on `at` itself.
+ * -ENOENT: there is no such name. */
+int lr_rootfs_cover_put(struct lr_rootfs_cover *c, int at, const char *name) LR_MUST_CHECK;
+
+/* Mounts the first of what covers directories on a path, by mount(2). 0 or -errno. */
+int lr_rootfs_mount_empty(const struct lr_rootfs_plan *plan, const char *on) LR_MUST_CHECK;
+
+/* ---- known.c --------------------------------------------------------------------------------- */
+
+/* Where what is below /proc and /sys is looked up: the roots of these file systems. */
+struct lr_rootfs_tops {
+	int proc, sys; /* LR_NOFD: not opened yet */
+	int cwd;       /* the one that is the working directory, or LR_NOFD */
+	bool whole;    /* something was protected that may be one of them */
+};
+
+/* Whether the kernel has that path, if at all, directly in a procfs or sysfs, and never as a link;
+ * *dir: as a directory. */
+bool lr_rootfs_known(const char *path, bool *dir);
+
+/* Protect `name` in `top`. -ENOENT: there is none. Another -errno: it has to be done by the long
+ * way. */
+int lr_rootfs_known_mask(const struct lr_rootfs_plan *plan, struct lr_rootfs_state *s,
+			 struct lr_rootfs_tops *t, int top, const char *name,
+			 bool dir) LR_MUST_CHECK;
+int lr_rootfs_known_readonly(const struct lr_rootfs_plan *plan, struct lr_rootfs_tops *t, int top,
+			     const char *name) LR_MUST_CHECK;
+
 /* Binds `from` on `at`, read-only, by mount(2), while the host's /proc is there. mount(2) returns
  * no descriptor of the new mount, so `path` is looked up once more; if that finds something else
  * than `from`, the call fails. */

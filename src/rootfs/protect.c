@@ -20,16 +20,20 @@ static bool is_root(int rootfd, int fd)
 	       st.st_ino == root.st_ino;
 }
 
+#define TOP_INO 1 /* of the root directory of a procfs or sysfs */
+
+static int refuse_top(const char *path, struct lr_err *err)
+{
+	lr_refuse(err, ESTALE, "%s is no longer what mounts of config.json put there", path);
+	return lr_err_hint(err, "somebody else renames directories of the root file system");
+}
+
 /*
  * A rename takes along what is mounted on a directory, in every mount namespace. So whoever shares
  * the rootfs can put an empty directory in the place of /proc while we look there: nothing would be
  * found and nothing masked, and all of it lie open once the other is back. What is below is looked
  * up in the file system itself, which must be the one that config.json has mounted.
  */
-struct tops {
-	int proc, sys; /* LR_NOFD: not opened yet */
-};
-
 static int open_top(int rootfd, const char *path, long magic, struct lr_err *err)
 {
 	LR_CLEANUP_FD int fd = lr_open_in_nolinks(rootfd, path, O_PATH | O_DIRECTORY, 0);
@@ -40,16 +44,27 @@ static int open_top(int rootfd, const char *path, long magic, struct lr_err *err
 		is = -errno;
 	if (is < 0 && is != -ENOENT && is != -ENOTDIR && is != -ELOOP)
 		return lr_fail(err, (int)-is, "open %s in the container's root", path);
-	/* 1: the root directory of either. */
-	if (is == magic && st.st_ino == 1)
-		return lr_take_fd(&fd);
-	lr_refuse(err, ESTALE, "%s is no longer what mounts of config.json put there", path);
-	return lr_err_hint(err, "somebody else renames directories of the root file system");
+	return is == magic && st.st_ino == TOP_INO ? lr_take_fd(&fd) : refuse_top(path, err);
+}
+
+/*
+ * We may have the root since it was mounted, and nobody can have mounted anything over it. Then all
+ * that is protected in it stays so, wherever it is renamed to; but the container is to have it in
+ * its place.
+ */
+static int take_top(int rootfd, const char *path, int *from, struct lr_err *err)
+{
+	struct stat st = {0};
+
+	if (fstatat(rootfd, path + 1, &st, AT_SYMLINK_NOFOLLOW) < 0 && errno != ENOENT)
+		return lr_fail(err, errno, "open %s in the container's root", path);
+	return S_ISDIR(st.st_mode) && st.st_ino == TOP_INO ? lr_take_fd(from)
+							   : refuse_top(path, err);
 }
 
 /* Where to look for *path, which becomes the path there. */
-static int open_base(const struct lr_rootfs_plan *plan, int rootfd, struct tops *t,
-		     const char **path, struct lr_err *err)
+static int open_base(const struct lr_rootfs_plan *plan, struct lr_rootfs_state *s,
+		     struct lr_rootfs_tops *t, const char **path, struct lr_err *err)
 {
 	const char *p = *path + strspn(*path, "/");
 	bool sys = strncmp(p, "sys", 3) == 0;
@@ -58,10 +73,13 @@ static int open_base(const struct lr_rootfs_plan *plan, int rootfd, struct tops 
 
 	if (n == 0 || (p[n] && p[n] != '/') || !(sys ? plan->has_sys : plan->has_proc) ||
 	    strstr(p, ".."))
-		return rootfd;
+		return s->rootfd;
+	const char *where = sys ? "/sys" : "/proc";
+	int *made = sys ? &s->sysfs : &s->procfs;
 	if (*top < 0)
-		*top = sys ? open_top(rootfd, "/sys", SYSFS_MAGIC, err)
-			   : open_top(rootfd, "/proc", PROC_SUPER_MAGIC, err);
+		*top = *made >= 0 ? take_top(s->rootfd, where, made, err)
+				  : open_top(s->rootfd, where, sys ? SYSFS_MAGIC : PROC_SUPER_MAGIC,
+					     err);
 	p += n;
 	p += strspn(p, "/");
 	*path = *p ? p : ".";
@@ -70,11 +88,11 @@ static int open_base(const struct lr_rootfs_plan *plan, int rootfd, struct tops 
 
 /* *root: that is where the path leads, and what is mounted there shows to nobody whose root it is
  * already. -ENOENT: there is no such path. Another -errno: *err has the text. */
-static int open_target(const struct lr_rootfs_plan *plan, int rootfd, struct tops *t,
-		       const char *whole, bool *root, struct lr_err *err)
+static int open_target(const struct lr_rootfs_plan *plan, struct lr_rootfs_state *s,
+		       struct lr_rootfs_tops *t, const char *whole, bool *root, struct lr_err *err)
 {
 	const char *path = whole;
-	int base = open_base(plan, rootfd, t, &path, err);
+	int base = open_base(plan, s, t, &path, err);
 
 	if (base < 0)
 		return base;
@@ -86,7 +104,7 @@ static int open_target(const struct lr_rootfs_plan *plan, int rootfd, struct top
 		fd = lr_open_in(base, path, O_PATH, 0);
 	if (fd == -ENOENT || fd == -ENOTDIR)
 		return -ENOENT;
-	*root = fd >= 0 && !says && is_root(rootfd, fd);
+	*root = fd >= 0 && !says && is_root(s->rootfd, fd);
 	if (fd < 0)
 		lr_fail(err, -fd, "open %s in the container's root", whole);
 	if (fd == -ELOOP)
@@ -95,26 +113,43 @@ static int open_target(const struct lr_rootfs_plan *plan, int rootfd, struct top
 	return fd;
 }
 
-/* Of what callers have masked, these are directories. Below /sys nearly everything is. */
-static bool is_dir_by_name(const char *path)
+/* Whether it is what the kernel has directly below /proc or /sys: *name in *top. 1, 0, or -errno
+ * and *err. */
+static int find_known(const struct lr_rootfs_plan *plan, struct lr_rootfs_state *s,
+		      struct lr_rootfs_tops *t, const char **name, int *top, bool *dir,
+		      struct lr_err *err)
 {
-	return lr_has_prefix(path, "/sys/") ||
-	       lr_has_word("/proc/acpi /proc/asound /proc/scsi", path);
+	if (!lr_rootfs_known(*name, dir))
+		return 0;
+	*top = open_base(plan, s, t, name, err);
+	return *top < 0 ? *top : *top != s->rootfd;
 }
 
 /* Nothing is asked about the path but to open it: a cover of the wrong kind is refused. */
-static int mask(const struct lr_rootfs_plan *plan, struct lr_rootfs_state *s, struct tops *t,
-		const char *path, struct lr_err *err)
+static int mask(const struct lr_rootfs_plan *plan, struct lr_rootfs_state *s,
+		struct lr_rootfs_tops *t, const char *path, struct lr_err *err)
 {
-	bool dir = is_dir_by_name(path), root = false;
+	const char *name = path;
+	bool dir, root = false;
+	int top, r = find_known(plan, s, t, &name, &top, &dir, err);
+
+	if (r < 0)
+		return r;
+	r = r ? lr_rootfs_known_mask(plan, s, t, top, name, dir) : -ENOTSUP;
+	if (r == 0 || r == -ENOENT)
+		return 0;
+	t->cwd = LR_NOFD; /* it may be another from here on */
+	t->whole = true;
+	/* Below /sys nearly everything is one. */
+	dir = dir || lr_has_prefix(path, "/sys/");
 	/* Closed at once, as all that leads below a protection: see lr_close_late. */
-	LR_CLEANUP_FD int at = open_target(plan, s->rootfd, t, path, &root, err);
+	LR_CLEANUP_FD int at = open_target(plan, s, t, path, &root, err);
 
 	if (at < 0)
 		return at == -ENOENT ? 0 : at;
 	if (root)
 		return lr_refuse(err, EPERM, "masking %s: it leads to the container's root", path);
-	int r = dir ? lr_rootfs_cover_dir(plan, s, at) : lr_rootfs_cover_file(plan, s, path, at);
+	r = dir ? lr_rootfs_cover_dir(plan, s, at) : lr_rootfs_cover_file(plan, s, path, at);
 	if (r == -ENOTDIR || r == -EINVAL) { /* mount(2), move_mount(2) */
 		int other = dir ? lr_rootfs_cover_file(plan, s, path, at)
 				: lr_rootfs_cover_dir(plan, s, at);
@@ -143,14 +178,23 @@ static int bind_readonly(int at)
  * is read-only, not those below.
  */
 static int make_readonly(const struct lr_rootfs_plan *plan, struct lr_rootfs_state *s,
-			 struct tops *t, const char *path, struct lr_err *err)
+			 struct lr_rootfs_tops *t, const char *path, struct lr_err *err)
 {
-	bool root = false;
-	LR_CLEANUP_FD int at = open_target(plan, s->rootfd, t, path, &root, err);
+	const char *name = path;
+	bool dir, root = false;
+	int top, r = find_known(plan, s, t, &name, &top, &dir, err);
+
+	if (r < 0)
+		return r;
+	r = r ? lr_rootfs_known_readonly(plan, t, top, name) : -ENOTSUP;
+	if (r == 0 || r == -ENOENT)
+		return 0;
+	t->whole = true;
+	LR_CLEANUP_FD int at = open_target(plan, s, t, path, &root, err);
 
 	if (at < 0)
 		return at == -ENOENT ? 0 : at;
-	int r = root ? lr_rootfs_set_ro(s->rootfd) : bind_readonly(at);
+	r = root ? lr_rootfs_set_ro(s->rootfd) : bind_readonly(at);
 	if (lr_not_offered(r) && !root && !plan->prepared)
 		r = lr_rootfs_bind_ro(s->rootfd, path, at, at, MS_REC);
 	if (r < 0)
@@ -160,8 +204,8 @@ static int make_readonly(const struct lr_rootfs_plan *plan, struct lr_rootfs_sta
 	return r;
 }
 
-static int protect(const struct lr_rootfs_plan *plan, struct lr_rootfs_state *s, struct tops *t,
-		   struct lr_err *err)
+static int protect(const struct lr_rootfs_plan *plan, struct lr_rootfs_state *s,
+		   struct lr_rootfs_tops *t, struct lr_err *err)
 {
 	int r = 0;
 
@@ -178,12 +222,12 @@ static int protect(const struct lr_rootfs_plan *plan, struct lr_rootfs_state *s,
 int lr_rootfs_protect(const struct lr_rootfs_plan *plan, struct lr_rootfs_state *state,
 		      struct lr_err *err)
 {
-	struct tops t = {.proc = LR_NOFD, .sys = LR_NOFD};
+	struct lr_rootfs_tops t = {.proc = LR_NOFD, .sys = LR_NOFD, .cwd = LR_NOFD};
 	int r = protect(plan, state, &t, err);
 
-	/* Closed at once, as all that leads below a protection. */
-	lr_close(t.proc);
-	lr_close(t.sys);
+	/* Closed at once, if they may lead below a protection. */
+	(void)(t.whole ? lr_close(t.proc) : lr_close_late(t.proc));
+	(void)(t.whole ? lr_close(t.sys) : lr_close_late(t.sys));
 	if (r < 0)
 		return lr_err_step(err, "protect");
 	lr_debug("rootfs: %zu paths masked, %zu read-only", plan->masked.n, plan->readonly_paths.n);

@@ -79,8 +79,10 @@ struct lr_rootfs_plan {
 /* What covers masked paths: a mount that goes to the first of them; the others get copies of it. */
 struct lr_rootfs_cover {
 	int fd;
-	bool used;      /* it is in its place */
-	bool by_mount2; /* the newer calls are not offered */
+	int dir;          /* without a descriptor: what name is in */
+	const char *name; /* where it is in its place; NULL: it has a descriptor, or is not made */
+	bool used;        /* it is in its place */
+	bool by_mount2;   /* the newer calls are not offered */
 };
 
 /* Descriptors of one set-up; all O_PATH and close-on-exec. */
@@ -89,13 +91,15 @@ struct lr_rootfs_state {
 	int tree;   /* from prepare: the rootfs as a detached mount */
 	int bare;   /* a mount namespace for attach to enter: the process was born without one */
 	int proc;   /* the host's, where attach has left its files, or LR_NOFD */
-	bool over;  /* attach put it over "/", for want of a way to its own path */
+	/* Roots of the procfs and sysfs on /proc and /sys, if they were mounted just now. */
+	int procfs, sysfs;
+	bool over; /* attach put it over "/", for want of a way to its own path */
 	struct lr_rootfs_cover null, empty;
 };
 #define LR_ROOTFS_STATE_INIT                                                                       \
 	{                                                                                          \
 		.rootfd = LR_NOFD, .tree = LR_NOFD, .bare = LR_NOFD, .proc = LR_NOFD,              \
-		.null.fd = LR_NOFD, .empty.fd = LR_NOFD                                            \
+		.procfs = LR_NOFD, .sysfs = LR_NOFD, .null.fd = LR_NOFD, .empty.fd = LR_NOFD       \
 	}
 
 void lr_rootfs_state_close(struct lr_rootfs_state *s); /* NULL-safe; keeps errno */
@@ -134,6 +138,10 @@ int lr_rootfs_open_null(const struct lr_rootfs_plan *plan, struct lr_rootfs_stat
  * linux.rootfsPropagation asks for it. */
 int lr_rootfs_attach(const struct lr_rootfs_plan *plan, struct lr_rootfs_state *state,
 		     struct lr_err *err) LR_MUST_CHECK;
+
+/* Whether what is mounted on the host's directories now shows in this process's mount namespace
+ * alone. */
+bool lr_rootfs_has_bench(const struct lr_rootfs_plan *plan, const struct lr_rootfs_state *state);
 
 /* A close-on-exec O_PATH descriptor of the container's /dev, made if missing. A symbolic link
  * there is refused (CVE-2026-41579). The caller closes it. */

@@ -47,6 +47,7 @@ static struct lr_mount_env mount_env(const struct lr_tree *t, const struct lr_tr
 		.procfd = env->procfd >= 0 ? env->procfd : t->state.proc,
 		.cgroup = t->cgroup,
 		.alone = t->rootfs->new_mount_ns,
+		.bench = lr_rootfs_has_bench(t->rootfs, &t->state),
 		.join_cgroup = env->join_cgroup,
 		.arg = env->arg,
 	};
@@ -61,6 +62,13 @@ int lr_tree_mount(struct lr_tree *t, const struct lr_tree_env *env, struct lr_er
 	if (root >= 0) {
 		lr_close(t->state.rootfd);
 		t->state.rootfd = root;
+	}
+	t->state.procfs = lr_mount_take_top(t->mounts, "/proc", "proc");
+	t->state.sysfs = lr_mount_take_top(t->mounts, "/sys", "sysfs");
+	/* What others mount there is to be protected, too. */
+	if (!t->untouched) {
+		t->state.procfs = lr_close(t->state.procfs);
+		t->state.sysfs = lr_close(t->state.sysfs);
 	}
 	return r;
 }

@@ -45,6 +45,7 @@ int lr_tree_plan(const struct oci_root *root, const struct oci_linux *l,
 		return r;
 	t.own_dev = o->kind != LR_TREE_FROM_TEMPLATE && lr_device_needs_dev(o->here);
 	t.rootless = o->rootless;
+	t.untouched = !o->looks_back;
 	/* An ordinary user may have to bind the host's own file systems for want of new ones. */
 	t.can_be_bare = o->kind == LR_TREE_WHOLE && !o->rootless && !o->looks_back &&
 			lr_rootfs_can_be_bare(t.rootfs) && lr_mount_can_be_bare(t.mounts);

@@ -62,6 +62,7 @@ struct lr_tree {
 	const struct lr_mount_cgroup_view *cgroup; /* what a cgroup mount shows: the caller's */
 	bool own_dev;                              /* /dev is the tree's own: it is filled */
 	bool rootless;
+	bool untouched;   /* nobody else mounts anything in it before it is protected */
 	bool can_be_bare; /* nothing of the host is looked at from inside; see rootfs.h */
 	struct lr_rootfs_state state;
 	int made_devices; /* by prepare, or LR_NOFD */

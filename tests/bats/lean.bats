@@ -522,6 +522,10 @@ masked_or_refused() {
 	cfg '.mounts += [{"destination": "/data", "type": "tmpfs", "source": "tmpfs"}]'
 	masked_or_refused
 	assert_eq "$status" 0
+	# By the way of those that the kernel has not directly there.
+	cfg '.linux.maskedPaths = ["/proc/./keys", "/proc/acpi"]'
+	masked_or_refused
+	assert_eq "$status" 0
 	# A way to the descriptors of whoever mounts.
 	ln -sfn /proc/self/fd "$BUNDLE/rootfs/data"
 	mkdir -p "$BUNDLE/rootfs/proc/self/fd"

@@ -21,7 +21,15 @@ struct request {
 	struct oci_strv masked, readonly;
 	bool no_pivot, no_mount_ns;
 	bool no_dev_mount; /* /dev of the image itself */
+	bool has_tops;     /* config.json mounts a procfs and a sysfs */
+	bool holds_tops;   /* and their roots are known since then */
 	void (*before_pivot)(int rootfd);
+};
+
+static const struct oci_mounts tops = {
+	.v = (struct oci_mount[]){{.destination = "/proc", .type = "proc"},
+				  {.destination = "/sys", .type = "sysfs"}},
+	.n = 2,
 };
 
 static struct lr_err err;
@@ -32,6 +40,7 @@ static const struct lr_rootfs_plan *plan_of(const struct request *q, struct lr_a
 		.bundle = in_base("bundle"),
 		.no_pivot = q->no_pivot,
 		.new_mount_ns = !q->no_mount_ns,
+		.mounts = q->has_tops ? &tops : NULL,
 	};
 
 	memset(&err, 0, sizeof(err));
@@ -46,6 +55,7 @@ static void make_bundle(void)
 	static const char *const dirs[] = {"",
 					   "/rootfs",
 					   "/rootfs/proc",
+					   "/rootfs/sys",
 					   "/rootfs/dev",
 					   "/rootfs/sub",
 					   "/rootfs/private",
@@ -96,6 +106,10 @@ static bool enter(const struct request *q)
 	close(devfd);
 	if (q->before_pivot)
 		q->before_pivot(s.rootfd);
+	if (q->holds_tops) {
+		s.procfs = openat(s.rootfd, "proc", O_PATH | O_CLOEXEC);
+		s.sysfs = openat(s.rootfd, "sys", O_PATH | O_CLOEXEC);
+	}
 	if (!show("protect", lr_rootfs_protect(plan, &s, &err)) ||
 	    !show("pivot", lr_rootfs_pivot(plan, &s, &err)) ||
 	    !show("finish", lr_rootfs_finish(plan, &s, &err)))
@@ -183,6 +197,26 @@ TEST(what_reaches_the_host_takes_a_copy_of_its_mounts)
 	CHECK(!can_be_bare(&q));
 	q = (struct request){.root.path = "rootfs", .no_mount_ns = true};
 	CHECK(!can_be_bare(&q));
+}
+
+TEST(what_spreads_to_the_host_is_not_made_on_its_directories)
+{
+	static const char *const spread[] = {"shared", "rshared", "slave", "private", "unbindable"};
+	LR_CLEANUP_ARENA struct lr_arena *a = lr_arena_new();
+	struct lr_rootfs_state s = LR_ROOTFS_STATE_INIT;
+	struct request q = {.root.path = "rootfs"};
+
+	snprintf(base, sizeof(base), "/b");
+	CHECK(lr_rootfs_has_bench(plan_of(&q, a), &s));
+	for (size_t i = 0; i < LR_ARRAY_SIZE(spread); i++) {
+		q.propagation = spread[i];
+		CHECK(!lr_rootfs_has_bench(plan_of(&q, a), &s));
+	}
+	q = (struct request){.root.path = "rootfs", .no_mount_ns = true};
+	CHECK(!lr_rootfs_has_bench(plan_of(&q, a), &s));
+	q.no_mount_ns = false;
+	s.bare = 0; /* none of its directories is there */
+	CHECK(!lr_rootfs_has_bench(plan_of(&q, a), &s));
 }
 
 TEST(a_host_in_memory_takes_a_copy_of_its_mounts)
@@ -459,6 +493,125 @@ TEST(masked_paths_are_empty)
 	in_child(body_masked, 0);
 }
 
+static void mount_tops(int rootfd)
+{
+	keep_proc(rootfd);
+	CHECK_INT(mount("sysfs", "sys", "sysfs", 0, NULL), 0);
+	/* Read-only with what is below. */
+	CHECK_INT(mount("tmpfs", "proc/sys/fs", "tmpfs", 0, NULL), 0);
+}
+
+/* What there always is is in it, and what there never is. */
+static struct request known = {
+	.root.path = "rootfs",
+	.masked = STRV("/proc/asound", "/proc/fs", "/proc/latency_stats", "/proc/keys",
+		       "/proc/timer_stats", "/proc/timer_list", "/sys/firmware", "/sys/kernel",
+		       "/proc/irq", "/proc/scsi", "/secret", "/private"),
+	.readonly = STRV("/proc/sys", "/proc/bus", "/proc/nothing", "/sub"),
+	.has_tops = true,
+	.before_pivot = mount_tops,
+};
+
+static int refused_by; /* what a kernel lacks: then each directory has a file system of its own */
+
+static void body_known(void)
+{
+	static const char *const dirs[] = {"/proc/fs", "/proc/irq", "/sys/firmware", "/sys/kernel",
+					   "/private"};
+	static const char *const files[] = {"/proc/keys", "/proc/timer_list", "/secret"};
+	struct stat first, st;
+
+	make_bundle();
+	if (!enter(&known))
+		return;
+	CHECK_INT(stat(dirs[0], &first), 0);
+	for (size_t i = 0; i < LR_ARRAY_SIZE(dirs); i++) {
+		CHECK_INT(count_entries(dirs[i]), 0);
+		CHECK_INT(stat(dirs[i], &st), 0);
+		CHECK(refused_by || st.st_dev == first.st_dev);
+	}
+	for (size_t i = 0; i < LR_ARRAY_SIZE(files); i++) {
+		CHECK_STR(get_file(files[i]), "");
+		CHECK_INT(chmod(files[i], 0600) < 0 ? errno : 0, EROFS);
+	}
+	CHECK_INT(try_write("/proc/sys/kernel/hostname"), EROFS);
+	CHECK_INT(try_write("/proc/sys/fs/new"), EROFS);
+	CHECK_INT(try_write("/sub/new"), EROFS);
+	CHECK_INT(try_write("/proc/self/comm"), 0);
+}
+
+TEST(what_the_kernel_has_below_proc_and_sys_is_protected)
+{
+	NEED_ROOT();
+	known.holds_tops = false;
+	in_child(body_known, 0);
+	known.holds_tops = true;
+	in_child(body_known, 0);
+}
+
+static void body_known_denied(void)
+{
+	deny(refused_by, EPERM);
+	body_known();
+}
+
+TEST(what_the_kernel_has_is_protected_by_older_calls_too)
+{
+	static const int calls[] = {SYS_move_mount, SYS_open_tree, SYS_openat2};
+
+	NEED_ROOT();
+	for (size_t i = 0; i < LR_ARRAY_SIZE(calls); i++) {
+		refused_by = calls[i];
+		in_child(body_known_denied, 0);
+	}
+	refused_by = 0;
+}
+
+/* As one who shares the rootfs can do, wherever our mount namespace is. */
+static void rename_proc(const char *name)
+{
+	CHECK_INT(renameat(AT_FDCWD, in_base("bundle/rootfs/%s", name), AT_FDCWD,
+			   in_base("bundle/rootfs/other")),
+		  0);
+	CHECK_INT(mkdir(in_base("bundle/rootfs/%s", name), 0755), 0);
+}
+
+static void body_renamed(void)
+{
+	LR_CLEANUP_ARENA struct lr_arena *arena = lr_arena_new();
+	struct lr_rootfs_state s = LR_ROOTFS_STATE_INIT;
+	int to[2];
+	char byte;
+
+	make_bundle();
+	const struct lr_rootfs_plan *plan = plan_of(&known, arena);
+	REQUIRE(plan);
+	CHECK_INT(pipe(to), 0);
+	pid_t other = fork();
+	if (other == 0) {
+		close(to[1]);
+		if (read(to[0], &byte, 1) == 1)
+			rename_proc("proc");
+		_exit(lr_failures ? 1 : 0);
+	}
+	CHECK_INT(unshare(CLONE_NEWNS), 0);
+	CHECK_INT(lr_rootfs_open_null(plan, &s, &err), 0);
+	CHECK_INT(lr_rootfs_attach(plan, &s, &err), 0);
+	mount_tops(s.rootfd);
+	s.procfs = openat(s.rootfd, "proc", O_PATH | O_CLOEXEC);
+	CHECK_INT(write(to[1], "", 1), 1);
+	CHECK_INT(wait_for(other), 0);
+	CHECK_INT(lr_rootfs_protect(plan, &s, &err), -ESTALE);
+	CHECK_HAS(err.msg, "/proc is no longer what mounts of config.json put there");
+	lr_rootfs_state_close(&s);
+}
+
+TEST(a_procfs_that_is_elsewhere_meanwhile_is_found_out)
+{
+	NEED_ROOT();
+	in_child(body_renamed, 0);
+}
+
 /* Without a slash in front they count from the root, as with runc and crun. */
 static void body_relative(void)
 {
@@ -485,28 +638,40 @@ TEST(relative_paths_count_from_the_root)
 }
 
 /* Masked directories are one file system: read-only as such and by each mount, and full. */
+static const char *empties[2];
+
 static void body_one_empty(void)
 {
-	struct request q = {.root.path = "rootfs", .masked = STRV("/private", "/private2")};
+	struct request q = {.root.path = "rootfs",
+			    .masked = STRV(empties[0], empties[1]),
+			    .has_tops = true,
+			    .before_pivot = mount_tops};
+	char new[64];
 	struct stat a, b;
 
 	make_bundle();
 	if (!enter(&q))
 		return;
-	CHECK_INT(stat("/private", &a), 0);
-	CHECK_INT(stat("/private2", &b), 0);
+	CHECK_INT(stat(empties[0], &a), 0);
+	CHECK_INT(stat(empties[1], &b), 0);
 	CHECK(a.st_dev == b.st_dev);
 	/* What CAP_SYS_ADMIN can do to it: the mount, then the file system. */
-	CHECK_INT(mount(NULL, "/private", NULL, MS_REMOUNT | MS_BIND, NULL), 0);
-	CHECK_INT(chmod("/private", 0777) < 0 ? errno : 0, EROFS);
-	CHECK_INT(mount(NULL, "/private", NULL, MS_REMOUNT, NULL), 0);
-	CHECK_INT(mkdir("/private/new", 0755) < 0 ? errno : 0, ENOSPC);
-	CHECK_INT(chmod("/private2", 0777) < 0 ? errno : 0, EROFS);
+	CHECK_INT(mount(NULL, empties[0], NULL, MS_REMOUNT | MS_BIND, NULL), 0);
+	CHECK_INT(chmod(empties[0], 0777) < 0 ? errno : 0, EROFS);
+	CHECK_INT(mount(NULL, empties[0], NULL, MS_REMOUNT, NULL), 0);
+	snprintf(new, sizeof(new), "%s/new", empties[0]);
+	CHECK_INT(mkdir(new, 0755) < 0 ? errno : 0, ENOSPC);
+	CHECK_INT(chmod(empties[1], 0777) < 0 ? errno : 0, EROFS);
 }
 
 TEST(masked_directories_are_one_that_cannot_be_filled)
 {
 	NEED_ROOT();
+	empties[0] = "/private";
+	empties[1] = "/private2";
+	in_child(body_one_empty, 0);
+	empties[0] = "/proc/fs";
+	empties[1] = "/sys/firmware";
 	in_child(body_one_empty, 0);
 }
 
