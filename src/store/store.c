@@ -402,13 +402,15 @@ static int remove_dir(const struct lr_entry *e)
 int lr_store_remove(struct lr_entry *e, struct lr_err *err)
 {
 	/* What the record names is gone. If we are killed from here on, an entry without a record
-	 * is left, which any `delete` may remove. Most entries hold nothing but the record. */
+	 * is left, which any `delete` may remove. Most entries hold nothing but the record, others
+	 * that and a filter. */
 	(void)unlinkat(e->dir, RECORD, 0);
 	int r = remove_dir(e);
+	if (r < 0 && unlinkat(e->dir, LR_STORE_SECCOMP, 0) == 0)
+		r = remove_dir(e);
 	if (r < 0) {
 		/* Removed by their names: that takes few calls and no descriptor, and when a
 		 * creation is undone there may be none left. */
-		(void)unlinkat(e->dir, LR_STORE_SECCOMP, 0);
 		(void)unlinkat(e->dir, RECORD_TMP, 0);
 		(void)unlinkat(e->dir, LR_STORE_COPIED, 0);
 		lr_store_fifos_remove(e);
