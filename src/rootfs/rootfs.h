@@ -18,7 +18,8 @@
  *   lr_rootfs_pivot      it becomes "/"; the host's tree is still there, above it
  *   lr_rootfs_finish     the host's tree goes; root.readonly, final propagation
  *
- * A protected path is opened once, inside the root, and mounted on by descriptor: links in the
+ * Most protected paths are names that the kernel has directly in a procfs or sysfs: they are mounted
+ * on by name in its root (known.c). Any other protected path is opened once, inside the root, and mounted on by descriptor: links in the
  * image resolve as the container will see them, magic links of procfs are refused, and what the
  * path leads to later does not matter. What is below /proc and /sys is looked up in the file system
  * that is mounted there, and it is an error if that is not the one of config.json: who shares the
