@@ -235,22 +235,58 @@ static void refuse_status(struct cap *c, const struct cap_process *p, const char
 		cap_refuse(c, p, "its leader has ended, and other threads have not");
 }
 
-static const char *const spaces[] = {"cgroup", "ipc", "mnt", "net", "pid", "time", "user", "uts"};
+/* As /proc/PID/ns calls them. A child made next may be in others (unshare(2) with CLONE_NEWPID). */
+static const struct space {
+	const char *name, *own; /* what is the process's own, if these are its children's */
+} spaces[] = {
+	{"cgroup", NULL},
+	{"ipc", NULL},
+	{"mnt", NULL},
+	{"net", NULL},
+	{"pid", NULL},
+	{"time", NULL},
+	{"user", NULL},
+	{"uts", NULL},
+	{"pid_for_children", "pid"},
+	{"time_for_children", "time"},
+};
 
+static const char *space_of(struct cap *c, pid_t tid, const char *name)
+{
+	char path[48];
+
+	snprintf(path, sizeof(path), "/proc/%d/ns/%s", tid, name);
+	return cap_read_link(c->a, path);
+}
+
+/* tid: a process, or one of its threads; `of`: whom it has to be like. */
+static void refuse_spaces(struct cap *c, const struct cap_process *p, pid_t tid, pid_t of)
+{
+	for (size_t i = 0; i < LR_ARRAY_SIZE(spaces); i++) {
+		const struct space *s = &spaces[i];
+		if (tid == of && !s->own)
+			continue;
+		const char *its = space_of(c, tid, s->name);
+		const char *like = space_of(c, of, s->own ? s->own : s->name);
+		/* Where no child was made yet, there is none to be told. */
+		const bool none = !its && like && s->own && !lr_proc_dies(tid);
+		if (none || (its && like && !lr_streq(its, like)))
+			cap_refuse(c, p, "%sa %s namespace %s",
+				   tid == p->pid ? "" : "a thread with ", s->own ? s->own : s->name,
+				   s->own ? "for its children" : "of its own");
+	}
+}
+
+/* Threads are looked at while they run, as that takes longer than all the rest that is asked of them: who goes
+ * elsewhere after that loses it. */
 static void refuse_relations(struct cap *c, const struct cap_process *p)
 {
-	char path[2][48];
-
-	if (p == c->p || p->seed.flags & LR_SEED_ZOMBIE)
+	if (p->seed.flags & LR_SEED_ZOMBIE)
 		return;
-	for (size_t i = 0; i < LR_ARRAY_SIZE(spaces); i++) {
-		snprintf(path[0], sizeof(path[0]), "/proc/%d/ns/%s", p->pid, spaces[i]);
-		snprintf(path[1], sizeof(path[1]), "/proc/%d/ns/%s", c->p->pid, spaces[i]);
-		const char *own = cap_read_link(c->a, path[0]);
-		const char *root = cap_read_link(c->a, path[1]);
-		if (own && root && !lr_streq(own, root))
-			cap_refuse(c, p, "a %s namespace of its own", spaces[i]);
-	}
+	refuse_spaces(c, p, p->pid, c->p->pid);
+	for (size_t i = 0; i < p->n_threads && !c->holds; i++)
+		if (p->threads[i].tid != p->pid)
+			refuse_spaces(c, p, p->threads[i].tid, p->pid);
 }
 
 int cap_proc_look(struct cap *c, struct cap_process *p, struct lr_err *err)

@@ -171,6 +171,8 @@ static void with_threads_apart(void)
 	be_a_child("r-apart");
 	pthread_create(&t, NULL, apart, (void *)(intptr_t)CLONE_FILES);
 	pthread_create(&t, NULL, apart, (void *)(intptr_t)CLONE_FS);
+	pthread_create(&t, NULL, apart, (void *)(intptr_t)CLONE_NEWUTS);
+	pthread_create(&t, NULL, apart, (void *)(intptr_t)CLONE_NEWPID);
 	wait_for_ever();
 }
 
@@ -207,6 +209,10 @@ static void children(void)
 	}
 	if (fork() == 0)
 		with_threads_apart();
+	if (fork() == 0) {
+		need(unshare(CLONE_NEWPID), "unshare");
+		with_name((void *)(uintptr_t) "r-pid");
+	}
 	pid_t traced = fork();
 	if (traced == 0)
 		with_name((void *)(uintptr_t) "r-traced");
