@@ -434,6 +434,48 @@ static void leave_tmpfs(void)
 		   "its file has a name");
 }
 
+/* ---- large: memory that takes a while to be copied, of which each step changes a word of each page - */
+
+#define LARGE 4096U /* pages */
+#define WORDS (PAGE / sizeof(uint64_t))
+
+static uint64_t *large;
+static unsigned large_last;
+
+static uint64_t *large_word(unsigned page, unsigned step)
+{
+	return large + page * WORDS + step % WORDS;
+}
+
+static void enter_large(void)
+{
+	large = mmap(NULL, (size_t)LARGE * PAGE, PROT_READ | PROT_WRITE,
+		     MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+	churn_need(large != MAP_FAILED, "mmap");
+	for (size_t i = 0; i < LARGE * WORDS; i++)
+		large[i] = (i + 1) * UINT64_C(0x9e3779b97f4a7c15);
+}
+
+/* While there is a file /hold, it begins no step: in a loop in which the kernel looks at no memory that may be missing
+ * in a child. Who waits for that in the kernel can't be stopped until it comes. */
+static void large_step(unsigned step)
+{
+	while (access("/hold", F_OK) == 0)
+		mkdir("/held", 0777);
+	for (unsigned i = 0; i < LARGE; i++)
+		*large_word(i, step) += step + i;
+	large_last = step;
+}
+
+/* A page that is from another moment has been changed by the steps between, once too often or not at all. */
+static uint64_t large_sum(uint64_t sum)
+{
+	for (unsigned i = 0; i < LARGE; i++)
+		for (unsigned k = 0; k < 8; k++)
+			sum = (sum ^ *large_word(i, large_last - k)) * UINT64_C(0x100000001b3);
+	return sum;
+}
+
 /* ---- terminal: raw, a thread reads from it, and we are in the foreground ----------------------- */
 
 static struct termios raw;
@@ -486,6 +528,7 @@ static const struct state {
 	{"pending", enter_pending, NULL, NULL, leave_pending},
 	{"family", enter_family, family_step, NULL, leave_family},
 	{"tmpfs", enter_tmpfs, tmpfs_step, tmpfs_sum, leave_tmpfs},
+	{"large", enter_large, large_step, large_sum, NULL},
 	{"terminal", enter_terminal, NULL, NULL, leave_terminal},
 };
 static const struct state *state;

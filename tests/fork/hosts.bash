@@ -50,9 +50,9 @@ pretend_rdma() {
 	mkdir "$FABRIC"
 }
 
-# The daemon of a host, at the socket $PWD/NAME; its pid is in $started.
+# The daemon of a host, at the socket $PWD/NAME; its pid is in $started. PATIENCE: that of its children.
 daemon() { # HOST NAME OPTION...
-	ip netns exec "$1" env ${FABRIC:+FAKE_RDMA="$FABRIC" LD_LIBRARY_PATH="$LIBRARIES"} "$forkd" --control "$PWD/$2" serve "${@:3}" >>"$2.log" 2>&1 3>&- &
+	ip netns exec "$1" env ${FABRIC:+FAKE_RDMA="$FABRIC" LD_LIBRARY_PATH="$LIBRARIES"} "$forkd" --control "$PWD/$2" serve ${PATIENCE:+--patience "$PATIENCE"} "${@:3}" >>"$2.log" 2>&1 3>&- &
 	started=$!
 	echo "$started" >>daemons # also of a subshell
 	wait_until ask "$2" list

@@ -10,6 +10,7 @@
 load ../lib/helpers.bash
 load seeds.bash
 WITH_RDMA=1
+PATIENCE=10m # a busy machine, and children that wait for a copy that is held
 load hosts.bash
 
 STRATEGIES='ondemand cache prefetch prefetch:1 eager'
@@ -47,9 +48,15 @@ came_by_other_host() {
 }
 
 # Who requires it never asks for pages by TCP: what comes by that is the descriptor.
-by_rdma() { by_daemon rdma "$1" --rdma require; }
+by_rdma() { by_daemon rdma "$1" --rdma "${RDMA-require}"; }
 came_by_rdma() {
-	[ "$(of rdma_read_bytes_total rdma "$1")" -ge "$LEAST" ] && [ "$(of fetched_bytes_total rdma "$1")" -lt 100000 ]
+	local read fetched
+	read=$(of rdma_read_bytes_total rdma "$1") fetched=$(of fetched_bytes_total rdma "$1")
+	if [ "${RDMA-require}" = require ]; then
+		[ "$read" -ge "$LEAST" ] && [ "$fetched" -lt 100000 ]
+	else
+		[ $((read + fetched)) -ge "$LEAST" ]
+	fi
 }
 
 # each_cell COMMAND...: COMMAND... TRANSPORT STRATEGY
@@ -177,11 +184,15 @@ becomes_seeds() {
 	rt_bg checkpoint --engine fork --image-path "$PWD/img" "$ID"
 }
 
-born() { # TRANSPORT STRATEGY
+next_child() {
 	new_id CHILD
 	THERE=$PWD/$CHILD
 	cp -a fresh "$THERE"
 	cfg -b "$THERE" --arg id "$CHILD" '.linux.cgroupsPath = "/" + $id'
+}
+
+born() { # TRANSPORT STRATEGY
+	next_child
 	[ "$STATE" != terminal ] || { manager "$CHILD" --timeout 3600 && HOW=(--console-socket "$CHILD.sock"); }
 	"by_$1" "$2" || fail "$STATE, $*: no child" || return 1
 	BORN+=("$1 $2 $CHILD")
@@ -305,5 +316,77 @@ born_or_refused() { # TRANSPORT STRATEGY
 	starts
 	becomes_seeds
 	each_cell born_or_refused
+	all_judged
+}
+
+# --- children that are made while the copy of `checkpoint --background` still runs ------------------------------------
+
+# It is held when it has told the daemon of the memory that a child needs to be made, and is about to tell of more: that
+# is its third message, behind the seed itself. Who copies is in $copying.
+held_seed() {
+	command -v strace >/dev/null || skip "strace is not installed"
+	(umask 077 && LR_TEST_TAG=$TAG exec strace -f -o strace.out -e trace=sendmsg,setsid -e inject=sendmsg:signal=STOP:when=3 \
+		"$LEAN_RUNTIME" --root "$ROOT" checkpoint --remote --background --forkd "$PWD/a" "$ID" </dev/null >"$TICKET" 2>held.err 3>&-) &
+	seeding=$!
+	waits_long_until grep -q 'stopped by SIGSTOP' strace.out || fail "$(cat held.err strace.out)"
+	id=$(cut -d: -f4 "$TICKET")
+	copying=$(awk '/setsid/ { print $1; exit }' strace.out)
+	echo "$copying" >>daemons # whatever happens, it ends with the test
+}
+
+# Of what only its twin has, nothing is in the seed.
+copy_runs() {
+	rt seed inspect --forkd "$PWD/a" "$id" | jq -e '.state == "filling" and .missingBytes >= 16777216' >/dev/null ||
+		fail "$*: the copy runs no more: $(ask a list)"
+}
+
+begun() { # who brings all memory before: it has the file for it, and asks
+	local pid
+	for pid in $(pgrep -f -- " $CHILD\$"); do
+		[ -z "$(find "/proc/$pid/fd" -lname '/memfd:pages*')" ] || return 0
+	done
+	return 1
+}
+
+# On a busy machine the copy is held for longer than who has it lets anybody wait (FILL_MS of forkd/serve.c).
+eagerly() { # TRANSPORT
+	local said
+	BATS_TEST_TMPDIR=$THERE # others write there, too
+	until said=$("by_$1" eager); do
+		assert_has "$said" "the seed's host says: busy" || return 1
+	done
+}
+
+# Files have no --background. `eager` has no child before all is there: it begins to ask for it.
+born_meanwhile() { # TRANSPORT STRATEGY
+	[ "$1" != files ] || return 0
+	if [ "$2" = eager ]; then
+		next_child
+		eagerly "$1" 3>&- &
+		EAGER+=("$!")
+		BORN+=("$1 eager $CHILD")
+		waits_long_until begun
+	else
+		born "$@"
+	fi
+	copy_runs "$@"
+	[ "$1" != rdma ] || [ "$(of rdma_read_bytes_total rdma "$2")" = 0 ] || fail "$*: by RDMA, which waits for nobody"
+}
+
+@test "matrix: made while the memory of its seed is still copied (--background)" {
+	churn large
+	STATE="being copied" RDMA=auto EAGER=()
+	starts
+	: >"$BUNDLE/rootfs/hold"
+	wait_until test -e "$BUNDLE/rootfs/held"
+	held_seed
+	rm "$BUNDLE/rootfs/hold" # the parent changes its memory from now on
+	moves
+	each_cell born_meanwhile
+	kill -CONT "$copying"
+	for pid in "${EAGER[@]}"; do
+		wait "$pid"
+	done
+	wait "$seeding"
 	all_judged
 }
