@@ -290,6 +290,25 @@ int resume_open_files(struct lr_resume *r, struct lr_err *err)
 	return rc < 0 ? rc : 0;
 }
 
+/* NULL: the process has none of that number. They are in order. */
+static const struct lr_seed_fd *find_fd(const struct lr_resume *r, const struct lr_seed_process *p,
+					uint32_t number)
+{
+	uint32_t low = p->fds.first, high = low + p->fds.count;
+
+	while (low < high) {
+		const uint32_t mid = low + (high - low) / 2;
+		const struct lr_seed_fd *fd = lr_seed_fd(r->seed, mid);
+		if (fd->number == number)
+			return fd;
+		if (fd->number < number)
+			low = mid + 1;
+		else
+			high = mid;
+	}
+	return NULL;
+}
+
 /* Watches go by number and file, so whoever has both under the right numbers adds them. */
 static int add_watches(const struct lr_resume *r, const struct lr_seed_process *p,
 		       const struct lr_seed_fd *epoll, struct lr_err *err)
@@ -298,17 +317,31 @@ static int add_watches(const struct lr_resume *r, const struct lr_seed_process *
 
 	for (uint32_t i = 0; i < f->watches.count; i++) {
 		const struct lr_seed_watch *w = lr_seed_watch(r->seed, f->watches.first + i);
+		const struct lr_seed_fd *fd = find_fd(r, p, w->number);
 		struct epoll_event e = {.events = w->mask, .data.u64 = w->data};
-		for (uint32_t k = 0; k < p->fds.count; k++) {
-			const struct lr_seed_fd *fd = lr_seed_fd(r->seed, p->fds.first + k);
-			if (fd->number != w->number || fd->file != w->file)
-				continue;
-			if (epoll_ctl((int)epoll->number, EPOLL_CTL_ADD, (int)w->number, &e) < 0 &&
-			    errno != EEXIST)
-				return lr_fail(err, errno, "watch descriptor %u", w->number);
-		}
+		if (fd && fd->file == w->file &&
+		    epoll_ctl((int)epoll->number, EPOLL_CTL_ADD, (int)w->number, &e) < 0 &&
+		    errno != EEXIST)
+			return lr_fail(err, errno, "watch descriptor %u", w->number);
 	}
 	return 0;
+}
+
+/* Once for a file, whatever numbers it has: a forged seed may have both by the hundred thousand. */
+static int add_all_watches(const struct lr_resume *r, const struct lr_seed_process *p,
+			   struct lr_err *err)
+{
+	bool *done = lr_new_n(r->a, lr_seed_count(r->seed, LR_SEED_FILE) + 1, bool);
+	int rc = done ? 0 : lr_fail(err, ENOMEM, "watch descriptors");
+
+	for (uint32_t i = 0; rc >= 0 && i < p->fds.count; i++) {
+		const struct lr_seed_fd *fd = lr_seed_fd(r->seed, p->fds.first + i);
+		if (lr_seed_file(r->seed, fd->file)->kind == LR_SEED_EPOLL && !done[fd->file])
+			rc = add_watches(r, p, fd, err);
+		if (rc >= 0)
+			done[fd->file] = true;
+	}
+	return rc;
 }
 
 /* What the seed's process does not have may be ours: it must not have that. */
@@ -357,9 +390,5 @@ int resume_take_fds(struct lr_resume *r, const struct lr_seed_process *p, struct
 		if (dup3(r->files[fd->file], (int)fd->number, fd->cloexec ? O_CLOEXEC : 0) < 0)
 			return lr_fail(err, errno, "open descriptor %u", fd->number);
 	}
-	for (uint32_t i = 0; rc >= 0 && i < p->fds.count; i++)
-		if (lr_seed_file(r->seed, lr_seed_fd(r->seed, p->fds.first + i)->file)->kind ==
-		    LR_SEED_EPOLL)
-			rc = add_watches(r, p, lr_seed_fd(r->seed, p->fds.first + i), err);
-	return rc;
+	return rc < 0 ? rc : add_all_watches(r, p, err);
 }

@@ -19,22 +19,24 @@
 #define MFD_ALLOW_SEALING 2U
 #endif
 
-/* A shared mapping may be written to, or become so. */
-static bool wants_writing(const struct lr_seed *s, uint32_t backing)
+/* Of each backing: a shared mapping may be written to, or become so. For all of them at once, as a forged
+ * seed may have hundreds of thousands, and as many mappings. */
+static bool *find_written(const struct lr_resume *r)
 {
-	for (uint32_t i = 0; i < lr_seed_count(s, LR_SEED_VMA); i++) {
-		const struct lr_seed_vma *v = lr_seed_vma(s, i);
-		if (v->backing == backing && v->kind == LR_SEED_SHARED && v->prot & PROT_WRITE)
-			return true;
+	bool *ret = lr_new_n(r->a, lr_seed_count(r->seed, LR_SEED_BACKING) + 1, bool);
+
+	for (uint32_t i = 0; ret && i < lr_seed_count(r->seed, LR_SEED_VMA); i++) {
+		const struct lr_seed_vma *v = lr_seed_vma(r->seed, i);
+		if (v->kind == LR_SEED_SHARED && v->prot & PROT_WRITE)
+			ret[v->backing] = true;
 	}
-	return false;
+	return ret;
 }
 
-static int open_backing(struct lr_resume *r, uint32_t i, struct lr_err *err)
+static int open_backing(struct lr_resume *r, uint32_t i, bool writes, struct lr_err *err)
 {
 	const struct lr_seed_backing *b = lr_seed_backing(r->seed, i);
 	const char *path = lr_seed_text(r->seed, b->path);
-	bool writes = wants_writing(r->seed, i);
 	struct stat st;
 
 	int fd = resume_open_path(path, writes ? O_RDWR : O_RDONLY);
@@ -62,10 +64,11 @@ static int open_backing(struct lr_resume *r, uint32_t i, struct lr_err *err)
 
 int resume_open_backings(struct lr_resume *r, struct lr_err *err)
 {
-	int rc = 0;
+	const bool *written = find_written(r);
+	int rc = written ? 0 : lr_fail(err, ENOMEM, "open mapped files");
 
 	for (uint32_t i = 0; rc >= 0 && i < lr_seed_count(r->seed, LR_SEED_BACKING); i++)
-		rc = open_backing(r, i, err);
+		rc = open_backing(r, i, written[i], err);
 	for (uint32_t i = 0; rc >= 0 && i < lr_seed_count(r->seed, LR_SEED_MM); i++) {
 		const char *exe = lr_seed_text(r->seed, lr_seed_mm(r->seed, i)->exe);
 		int fd = resume_open_path(exe, O_RDONLY);

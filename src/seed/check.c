@@ -352,6 +352,8 @@ static int check_channels(const struct lr_seed *s, struct lr_err *err)
 	const uint32_t open = LR_SEED_END(0) | LR_SEED_END(1);
 	const uint32_t known = open | LR_SEED_NO_READ(0) | LR_SEED_NO_WRITE(0) |
 			       LR_SEED_NO_READ(1) | LR_SEED_NO_WRITE(1);
+	/* Each channel is looked at by its files, which are two: or a forged seed's might be without an end. */
+	uint64_t left = 2 * s->table[LR_SEED_BYTES].count;
 
 	for (uint32_t i = 0; i < lr_seed_count(s, LR_SEED_FILE); i++) {
 		const struct lr_seed_file *f = lr_seed_file(s, i);
@@ -361,9 +363,31 @@ static int check_channels(const struct lr_seed *s, struct lr_err *err)
 		if (f->kind != LR_SEED_SOCKET)
 			continue;
 		const struct lr_seed_channel *c = lr_seed_channel(s, f->channel);
+		if (c->data[0].length + c->data[1].length > left)
+			return BAD("channels", f->channel, "has more than two ends");
+		left -= c->data[0].length + c->data[1].length;
 		for (int k = 0; k < 2; k++)
 			if (!messages_fit(lr_seed_data(s, &c->data[k]), c->data[k].length))
 				return BAD("channels", f->channel, "has messages without an end");
+	}
+	return 0;
+}
+
+/* Threads have no rights in common: whoever looks at those of each would have no end. */
+static int check_creds(const struct lr_seed *s, struct lr_err *err)
+{
+	uint64_t left = s->table[LR_SEED_BYTES].count;
+
+	for (uint32_t i = 0; i < lr_seed_count(s, LR_SEED_CRED); i++) {
+		uint64_t n = lr_seed_cred(s, i)->groups.length;
+		if (n % 4 || n > UINT64_C(65536) * 4)
+			return BAD("creds", i, "has too many groups");
+	}
+	for (uint32_t i = 0; i < lr_seed_count(s, LR_SEED_THREAD); i++) {
+		uint64_t n = lr_seed_cred(s, lr_seed_thread(s, i)->cred)->groups.length;
+		if (n > left)
+			return BAD("threads", i, "has the groups of another one");
+		left -= n;
 	}
 	return 0;
 }
@@ -381,11 +405,6 @@ static int check_small(const struct lr_seed *s, struct lr_err *err)
 		/* Nothing keeps those waiting. */
 		if (sig < 1 || sig > 64 || sig == SIGKILL || sig == SIGSTOP)
 			return BAD("signals", i, "is none that can wait");
-	}
-	for (uint32_t i = 0; i < lr_seed_count(s, LR_SEED_CRED); i++) {
-		uint64_t n = lr_seed_cred(s, i)->groups.length;
-		if (n % 4 || n > UINT64_C(65536) * 4)
-			return BAD("creds", i, "has too many groups");
 	}
 	for (uint32_t i = 0; i < lr_seed_count(s, LR_SEED_TIMER); i++) {
 		const struct lr_seed_timer *t = lr_seed_timer(s, i);
@@ -454,5 +473,7 @@ int lr_seed_check(const struct lr_seed *s, struct lr_err *err)
 		r = seed_check_endpoints(s, err);
 	if (r >= 0)
 		r = check_channels(s, err);
+	if (r >= 0)
+		r = check_creds(s, err);
 	return r < 0 ? r : check_small(s, err);
 }

@@ -101,13 +101,18 @@ struct walk {
 	const struct lr_seed *s;
 	uint64_t cursor[LR_SEED_TYPES]; /* of ranges: what comes next */
 	bool owned[LR_SEED_TYPES];
+	uint64_t bytes; /* that entries have so far */
 };
 
-static bool bytes_lead(const struct lr_seed *s, const struct lr_seed_bytes *b)
+/* Entries that had the same bytes would be looked at for ever: each could have all of them. */
+static bool bytes_lead(struct walk *w, const struct lr_seed_bytes *b)
 {
-	uint64_t have = s->table[LR_SEED_BYTES].count;
+	uint64_t have = w->s->table[LR_SEED_BYTES].count;
 
-	return b->at % 8 == 0 && b->at <= have && b->length <= have - b->at;
+	if (b->at % 8 || b->at > have || b->length > have - b->at || b->length > have - w->bytes)
+		return false;
+	w->bytes += b->length;
+	return true;
 }
 
 static bool range_follows(struct walk *w, uint8_t of, const struct lr_seed_range *r)
@@ -131,7 +136,7 @@ static bool field_leads(struct walk *w, const struct seed_field *f, const uint8_
 	case SEED_NAME:
 		return memchr(at, 0, LR_SEED_NAME) != NULL;
 	case SEED_BYTES:
-		return bytes_lead(s, (const void *)at);
+		return bytes_lead(w, (const void *)at);
 	case SEED_MAYBE:
 		return u32 == LR_SEED_NONE || u32 < s->table[f->of].count;
 	case SEED_INDEX:

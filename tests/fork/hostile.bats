@@ -409,3 +409,56 @@ time.sleep(1000)' "$LEAN_RUNTIME" --root "$ROOT" exec --detach "$ID" /bin/true <
 	kill "$parent" # the pid namespace would wait for it
 	assert_eq "$code" 0
 }
+
+# Longer tables, in their order of docs/seed-format.md: text for python3, which has d[TYPE], of which `more` changes.
+swell() { # TEXT
+	python3 -c 'import struct, sys
+b, at, d = open(sys.argv[1], "rb").read(), 64, {}
+for _ in range(struct.unpack_from("<I", b, 48)[0]):
+    kind, flags, stride, _, n = struct.unpack_from("<IIIIQ", b, at)
+    d[kind] = [flags, stride, bytearray(b[at + 24:at + 24 + stride * n])]
+    at += 24 + (stride * n + 7 & ~7)
+def add(kind, n, entry):  # an index, or for each one
+    first = len(d[kind][2]) // d[kind][1]
+    d[kind][2] += b"".join(entry(first + i) for i in range(n)) if callable(entry) else entry * n
+    return first
+def put(kind, index, at, form, *values):
+    struct.pack_into(form, d[kind][2], index * d[kind][1] + at, *values)
+exec(sys.argv[2])
+out = b"".join(struct.pack("<IIIIQ", k, f, s, 0, len(t) // s) + t + bytes(-len(t) % 8) for k, (f, s, t) in sorted(d.items()))
+open(sys.argv[1], "wb").write(b[:16] + struct.pack("<Q", 64 + len(out)) + b[24:48] + struct.pack("<I", len(d)) + b[52:64] + out)
+' "$IMG/descriptor" "$1"
+	"$SEEDTOOL" seal "$IMG"
+}
+
+@test "fork: a forged seed that has very many of each thing is through in a moment all the same" {
+	start reads /n
+	seed --stop
+	cp -a "$IMG" plain
+	# Some watches of an epoll that has a thousand numbers, and ten thousand other ones. What counts is
+	# processor time (s), whatever else the machine does.
+	swell 'd.setdefault(14, [1, 24, bytearray()])
+none = 0xffffffff
+fds = struct.unpack_from("<I", d[4][2], 44)[0]
+event = add(11, 1, struct.pack("<IIQIIII5QIIII", 5, 2, 0, 0, none, none, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0))
+watches = add(14, 300000, struct.pack("<IIIIQ", 0x7fffffff, event, 0, 1, 0))
+epoll = add(11, 1, struct.pack("<IIQIIII5QIIII", 8, 2, 0, 0, none, none, 0, 0, 0, 0, 0, 0, watches, 300000, 0, 0))
+add(12, 10000, lambda i: struct.pack("<IIII", i + 100, event, 0, 0))
+add(12, 1000, lambda i: struct.pack("<IIII", i + 100, epoll, 0, 0))
+put(4, 0, 44, "<I", fds + 11000)'
+	(ulimit -t 2 && grow) || fail "$(cat grow.out)"
+	goes_round
+	rt delete --force "$ID"
+	# Half a million mappings, and ten thousand mapped files: it comes to the first of these addresses, which is none.
+	rm -rf "$IMG"
+	mv plain "$IMG"
+	swell 'none = 0xffffffff
+vmas = struct.unpack_from("<I", d[7][2], 116)[0]
+add(10, 10000, bytes(d[10][2][:24]))
+add(8, 500000, lambda i: struct.pack("<QQQIIIIII", (1 << 55) + i * 8192, (1 << 55) + i * 8192 + 4096, 0, 1, 3, 0, none, none, 0))
+put(7, 0, 116, "<I", vmas + 500000)'
+	code=0
+	(ulimit -t 2 && grow) || code=$?
+	assert_eq "$code" 1
+	assert_has "$(cat grow.out)" "resume: process 1: step"
+}

@@ -10,6 +10,7 @@
  *	seedtool dump DIR
  *	seedtool forge DIR TABLE INDEX MEMBER VALUE     writes a number into the descriptor,
  *	                                   or each of several
+ *	seedtool seal DIR                  the sum of a descriptor that others have written
  *	seedtool resume [-l] DIR           in a pid namespace of its own; compares with DIR/sums
  *	                                   before anything runs, says who it is, and waits.
  *	                                   -l: memory comes when it is touched
@@ -201,6 +202,22 @@ static int do_forge(int argc, char **argv)
 	lr_seed_seal((void *)s.header, size);
 	LR_CLEANUP_FD int fd = open_file(argv[0], "descriptor", O_WRONLY);
 	return write(fd, s.header, size) != (ssize_t)size;
+}
+
+static int do_seal(int argc, char **argv)
+{
+	struct stat st;
+
+	if (argc != 1)
+		return 2;
+	LR_CLEANUP_FD int fd = open_file(argv[0], "descriptor", O_RDWR);
+	if (fd < 0 || fstat(fd, &st) < 0)
+		return 1;
+	void *at = mmap(NULL, (size_t)st.st_size, PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
+	if (at == MAP_FAILED)
+		return 1;
+	lr_seed_seal(at, (size_t)st.st_size);
+	return 0;
 }
 
 /* ---- resume ---------------------------------------------------------------------------------- */
@@ -395,8 +412,8 @@ static const struct {
 	const char *name;
 	int (*run)(int argc, char **argv);
 } verbs[] = {
-	{"capture", do_capture}, {"look", do_look},     {"dump", do_dump},
-	{"forge", do_forge},     {"resume", do_resume},
+	{"capture", do_capture}, {"look", do_look}, {"dump", do_dump},
+	{"forge", do_forge},     {"seal", do_seal}, {"resume", do_resume},
 };
 
 int main(int argc, char **argv)
@@ -408,6 +425,6 @@ int main(int argc, char **argv)
 			r = verbs[i].run(argc - 2, argv + 2);
 	if (r == 2)
 		fprintf(stderr, "usage: seedtool capture [-s] PID DIR | look PID | dump DIR | "
-				"forge DIR TABLE INDEX MEMBER VALUE | resume DIR\n");
+				"forge DIR TABLE INDEX MEMBER VALUE | seal DIR | resume DIR\n");
 	return r;
 }

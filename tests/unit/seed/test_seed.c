@@ -889,6 +889,7 @@ TEST(each_process_has_its_own_memory)
 
 	struct lr_seed_thread t = *(struct lr_seed_thread *)lr_seed_edit(w, LR_SEED_THREAD, 0);
 	t.tid = 8;
+	t.xsave = lr_seed_add_bytes(w, (uint8_t[832]){0}, 832);
 	t.signals = (struct lr_seed_range){2, 0};
 	lr_seed_add(w, LR_SEED_THREAD, &t);
 	struct lr_seed_process *p = lr_seed_edit(w, LR_SEED_PROCESS, 1);
@@ -900,6 +901,7 @@ TEST(each_process_has_its_own_memory)
 
 	w = sample_writer(a);
 	struct lr_seed_mm mm = *(struct lr_seed_mm *)lr_seed_edit(w, LR_SEED_MM, 0);
+	mm.auxv = lr_seed_add_bytes(w, (uint8_t[32]){6}, 32);
 	mm.vmas = (struct lr_seed_range){3, 0};
 	mm.runs = (struct lr_seed_range){3, 0};
 	lr_seed_add(w, LR_SEED_MM, &mm);
@@ -967,6 +969,53 @@ TEST(nobody_waits_for_ever)
 	((struct lr_seed_process *)lr_seed_edit(w, LR_SEED_PROCESS, 2))->parent = 1;
 	CHECK_INT(lr_seed_finish(w, SAMPLE_PAGES, SAMPLE_ID, &bytes, &size, &err), -EPROTO);
 	CHECK_HAS(err.msg, "has a parent that is dead");
+}
+
+/* A file that is the sample's socket's, too: with more in its channel. */
+static void add_socket(struct lr_seed_writer *w, const struct lr_seed_bytes *data)
+{
+	struct lr_seed_file f = {.kind = LR_SEED_SOCKET, .object = LR_SEED_NONE, .watches = {4, 0}};
+
+	((struct lr_seed_channel *)lr_seed_edit(w, LR_SEED_CHANNEL, 0))->data[1] = *data;
+	lr_seed_add(w, LR_SEED_FILE, &f);
+}
+
+/* A few megabytes that are looked at by each of a hundred thousand entries keep whoever reads a seed for hours. */
+TEST(nothing_is_looked_at_without_an_end)
+{
+	LR_CLEANUP_ARENA struct lr_arena *a = lr_arena_new();
+	static const uint32_t nothing[1024]; /* messages of no bytes; or groups */
+	struct lr_err err = {0};
+
+	/* Bytes that are another entry's. */
+	SAMPLE s = make();
+	REQUIRE(s.bytes);
+	struct lr_seed_channel *c = ENTRY(s, channel, CHANNEL, 0);
+	c->data[1] = (ENTRY(s, thread, THREAD, 0))->xsave;
+	CHECK_INT(reopen(&s, &err), -EPROTO);
+	CHECK_HAS(err.msg, "leads nowhere");
+	/* A channel that many files have. */
+	struct lr_seed_writer *w = sample_writer(a);
+	struct lr_seed_bytes data = lr_seed_add_bytes(w, nothing, sizeof(nothing));
+	add_socket(w, &data);
+	CHECK_INT(finish(w, &err), 0);
+	add_socket(w, &data);
+	CHECK_INT(finish(w, &err), -EPROTO);
+	CHECK_HAS(err.msg, "channels[0] of the seed has more than two ends");
+	/* Rights that many threads have. */
+	w = sample_writer(a);
+	((struct lr_seed_cred *)lr_seed_edit(w, LR_SEED_CRED, 0))->groups =
+		lr_seed_add_bytes(w, nothing, sizeof(nothing));
+	CHECK_INT(finish(w, &err), 0);
+	struct lr_seed_thread t = *(struct lr_seed_thread *)lr_seed_edit(w, LR_SEED_THREAD, 0);
+	t.tid = 9;
+	t.xsave = lr_seed_add_bytes(w, (uint8_t[832]){0}, 832);
+	t.signals = (struct lr_seed_range){2, 0};
+	lr_seed_add(w, LR_SEED_THREAD, &t);
+	((struct lr_seed_process *)lr_seed_edit(w, LR_SEED_PROCESS, 0))->threads.count = 2;
+	((struct lr_seed_process *)lr_seed_edit(w, LR_SEED_PROCESS, 1))->threads.first = 2;
+	CHECK_INT(finish(w, &err), -EPROTO);
+	CHECK_HAS(err.msg, "threads[1] of the seed has the groups of another one");
 }
 
 /* Else it would show where the resuming program's memory was. */
