@@ -172,14 +172,15 @@ const char *cap_named_look(struct cap *c, const struct cap_file *f, int fd, stru
 {
 	char path[sizeof(struct sockaddr_un)];
 	struct sockaddr_un name;
+	struct cap_unix told = {0};
 	const char *why = take_name(c, fd, e, &name);
-	int64_t backlog = why ? 0 : cap_unix_backlog(c->opts->pid, f->inode);
+	int r = why ? 0 : cap_unix_look(c, f->inode, &told);
 
 	if (why)
 		return why;
-	if (backlog < 0 || backlog > INT32_MAX)
-		return cap_socket_failed(c, backlog < 0 ? (int)-backlog : EPROTO);
-	e->seed.backlog = (uint32_t)backlog;
+	if (r < 0 || told.backlog > INT32_MAX)
+		return cap_socket_failed(c, r < 0 ? -r : EPROTO);
+	e->seed.backlog = told.backlog;
 	e->seed.protocol = 0;
 	snprintf(path, sizeof(path), "%.*s", (int)sizeof(name.sun_path), name.sun_path);
 	why = path[0] ? take_place(c, fd, path, e) : NULL;

@@ -12,6 +12,7 @@
 #include <netinet/tcp.h>
 #include <sched.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 #include <sys/socket.h>
 #include <unistd.h>
@@ -106,79 +107,129 @@ static int ask_once(int fd, const struct nlmsghdr *ask, char *answer)
 	return NLMSG_OK(h, (size_t)n) ? 0 : -EPROTO;
 }
 
+/* ---- all of a kind ---------------------------------------------------------------------------- */
+
+/* The kernel gives no more at once than there is room for here. */
+#define PART 32768
+
+struct dumping {
+	struct lr_arena *a;
+	size_t fields; /* the size of what each message begins with */
+	int (*add)(struct dumping *x, const struct nlmsghdr *h);
+	void *ret;
+};
+
+/* -ENOENT: that was the last one. */
+static int add_part(struct dumping *x, const char *part, size_t n)
+{
+	const struct nlmsghdr *h = (const void *)part;
+	int r = 0;
+
+	for (; r >= 0 && NLMSG_OK(h, n); h = NLMSG_NEXT(h, n)) {
+		if (h->nlmsg_type == NLMSG_DONE || h->nlmsg_type == NLMSG_ERROR)
+			return ended(h);
+		if (h->nlmsg_type == SOCK_DIAG_BY_FAMILY && h->nlmsg_len >= NLMSG_LENGTH(x->fields))
+			r = x->add(x, h);
+	}
+	return r;
+}
+
+static int dump(struct dumping *x, pid_t pid, const struct nlmsghdr *ask)
+{
+	_Alignas(struct nlmsghdr) char part[PART];
+	LR_CLEANUP_FD int fd = open_diag(pid);
+	int r = fd < 0                                                        ? fd
+		: send(fd, ask, ask->nlmsg_len, 0) != (ssize_t)ask->nlmsg_len ? -errno
+									      : 0;
+
+	while (r >= 0) {
+		ssize_t n = recv(fd, part, sizeof(part), MSG_TRUNC);
+		if (n <= 0 || n > (ssize_t)sizeof(part))
+			return n < 0 ? -errno : -EMSGSIZE;
+		r = add_part(x, part, (size_t)n);
+	}
+	return r == -ENOENT ? 0 : r;
+}
+
+/* The first member of both is the inode. */
+static int by_inode(const void *a, const void *b)
+{
+	const uint32_t x = *(const uint32_t *)a, y = *(const uint32_t *)b;
+
+	return x < y ? -1 : x > y;
+}
+
 /* ---- Unix sockets ----------------------------------------------------------------------------- */
 
-/* What that network namespace says of a socket, or a negative errno. */
-static int ask_of(pid_t pid, uint64_t inode, unsigned show, char *answer)
+static int add_unix(struct dumping *x, const struct nlmsghdr *h)
 {
-	LR_CLEANUP_FD int fd = open_diag(pid);
+	const struct unix_diag_msg *m = NLMSG_DATA(h);
+	const uint8_t *shut = attribute(h, UNIX_DIAG_SHUTDOWN, sizeof(*shut));
+	const uint32_t *peer = attribute(h, UNIX_DIAG_PEER, sizeof(*peer));
+	const struct unix_diag_rqlen *queue = attribute(h, UNIX_DIAG_RQLEN, sizeof(*queue));
+	struct cap_unixes *all = x->ret;
+
+	struct cap_unix *v = lr_grow(x->a, all->v, all->n, sizeof(*v));
+	if (!v)
+		return -ENOMEM;
+	all->v = v;
+	v[all->n++] = (struct cap_unix){
+		.inode = m->udiag_ino,
+		.peer = peer && !attribute(h, UNIX_DIAG_NAME, 0) ? *peer : 0,
+		.shut = shut ? *shut & 3 : 0,
+		.unconnected = m->udiag_state == TCP_CLOSE,
+		/* Of one that listens these two are how many wait, and how many may. */
+		.backlog = queue ? queue->udiag_wqueue : UINT32_MAX,
+	};
+	return 0;
+}
+
+int cap_unix_list(struct lr_arena *a, pid_t pid, struct cap_unixes *ret)
+{
+	struct dumping x = {a, sizeof(struct unix_diag_msg), add_unix, ret};
 	const struct {
 		struct nlmsghdr h;
 		struct unix_diag_req q;
 	} ask = {.h = {.nlmsg_len = sizeof(ask),
 		       .nlmsg_type = SOCK_DIAG_BY_FAMILY,
-		       .nlmsg_flags = NLM_F_REQUEST},
+		       .nlmsg_flags = NLM_F_REQUEST | NLM_F_DUMP},
 		 .q = {.sdiag_family = AF_UNIX,
 		       .udiag_states = UINT32_MAX,
-		       .udiag_ino = (uint32_t)inode,
-		       .udiag_show = show,
-		       .udiag_cookie = {UINT32_MAX, UINT32_MAX}}};
-	const struct nlmsghdr *h = (void *)answer;
+		       .udiag_show = UDIAG_SHOW_PEER | UDIAG_SHOW_NAME | UDIAG_SHOW_RQLEN}};
 
-	int r = ask_once(fd, &ask.h, answer);
-	if (r < 0)
-		return r;
-	if (h->nlmsg_type != SOCK_DIAG_BY_FAMILY)
-		return ended(h);
-	return h->nlmsg_len < NLMSG_LENGTH(sizeof(struct unix_diag_msg)) ? -EPROTO : 0;
+	*ret = (struct cap_unixes){.asked = ret->asked + 1};
+	int r = dump(&x, pid, &ask.h);
+	if (ret->n)
+		qsort(ret->v, ret->n, sizeof(*ret->v), by_inode);
+	return r;
 }
 
-struct cap_unix cap_unix_look(pid_t pid, uint64_t inode)
+const struct cap_unix *cap_unix_find(const struct cap_unixes *l, uint64_t inode)
 {
-	_Alignas(struct nlmsghdr) char answer[ANSWER];
-	const struct nlmsghdr *h = (void *)answer;
-	const int r = ask_of(pid, inode, UDIAG_SHOW_PEER | UDIAG_SHOW_NAME, answer);
-	struct cap_unix ret = {0};
-	uint32_t peer;
+	const struct cap_unix x = {.inode = (uint32_t)inode};
 
-	if (r < 0)
-		return ret;
-	const struct unix_diag_msg *m = NLMSG_DATA(h);
-	ret.unconnected = m->udiag_state == TCP_CLOSE;
-	const uint8_t *shut = attribute(h, UNIX_DIAG_SHUTDOWN, sizeof(*shut));
-	const void *at =
-		attribute(h, UNIX_DIAG_NAME, 0) ? NULL : attribute(h, UNIX_DIAG_PEER, sizeof(peer));
-	ret.shut = shut ? *shut & 3 : 0;
-	if (!at)
-		return ret;
-	memcpy(&peer, at, sizeof(peer));
-	ret.peer = peer;
-	return ret;
-}
-
-int64_t cap_unix_backlog(pid_t pid, uint64_t inode)
-{
-	_Alignas(struct nlmsghdr) char answer[ANSWER];
-	const int r = ask_of(pid, inode, UDIAG_SHOW_RQLEN, answer);
-	struct unix_diag_rqlen n;
-
-	if (r < 0)
-		return r;
-	const void *at = attribute((void *)answer, UNIX_DIAG_RQLEN, sizeof(n));
-	if (!at)
-		return -EPROTO;
-	/* Of one that listens these two are how many wait, and how many may. */
-	memcpy(&n, at, sizeof(n));
-	return n.udiag_wqueue;
+	return l->n ? bsearch(&x, l->v, l->n, sizeof(x), by_inode) : NULL;
 }
 
 /* ---- TCP -------------------------------------------------------------------------------------- */
 
-/* The kernel gives no more at once than there is room for here. */
-#define PART 32768
-
-static int ask_who_listens(int fd, uint32_t domain, uint16_t port)
+static int add_listener(struct dumping *x, const struct nlmsghdr *h)
 {
+	const struct inet_diag_msg *m = NLMSG_DATA(h);
+	struct cap_listeners *all = x->ret;
+
+	struct cap_listener *v = lr_grow(x->a, all->v, all->n, sizeof(*v));
+	if (!v)
+		return -ENOMEM;
+	all->v = v;
+	v[all->n++] = (struct cap_listener){
+		m->idiag_inode, attribute_behind(h, sizeof(*m), INET_DIAG_MD5SIG, 0) != NULL};
+	return 0;
+}
+
+int cap_tcp_list(struct lr_arena *a, pid_t pid, uint32_t domain, struct cap_listeners *ret)
+{
+	struct dumping x = {a, sizeof(struct inet_diag_msg), add_listener, ret};
 	const struct {
 		struct nlmsghdr h;
 		struct inet_diag_req_v2 q;
@@ -188,41 +239,20 @@ static int ask_who_listens(int fd, uint32_t domain, uint16_t port)
 		 .q = {.sdiag_family = (uint8_t)domain,
 		       .sdiag_protocol = IPPROTO_TCP,
 		       .idiag_ext = 1U << (INET_DIAG_INFO - 1), /* or it says nothing of keys */
-		       .idiag_states = 1U << TCP_LISTEN,
-		       .id.idiag_sport = port}};
+		       .idiag_states = 1U << TCP_LISTEN}};
 
-	return send(fd, &ask, sizeof(ask), 0) == (ssize_t)sizeof(ask) ? 0 : -errno;
-}
-
-/* -EAGAIN: it is in no message so far. */
-static int find_signed(const char *part, size_t n, uint64_t inode)
-{
-	const struct nlmsghdr *h = (const void *)part;
-
-	for (; NLMSG_OK(h, n); h = NLMSG_NEXT(h, n)) {
-		if (h->nlmsg_type == NLMSG_DONE || h->nlmsg_type == NLMSG_ERROR)
-			return ended(h);
-		const struct inet_diag_msg *m = NLMSG_DATA(h);
-		if (h->nlmsg_type == SOCK_DIAG_BY_FAMILY &&
-		    h->nlmsg_len >= NLMSG_LENGTH(sizeof(*m)) && m->idiag_inode == (uint32_t)inode)
-			return attribute_behind(h, sizeof(*m), INET_DIAG_MD5SIG, 0) != NULL;
-	}
-	return -EAGAIN;
-}
-
-int cap_tcp_is_signed(pid_t pid, uint64_t inode, uint32_t domain, uint16_t port)
-{
-	_Alignas(struct nlmsghdr) char part[PART];
-	LR_CLEANUP_FD int fd = open_diag(pid);
-	int r = fd < 0 ? fd : ask_who_listens(fd, domain, port);
-
-	for (r = r < 0 ? r : -EAGAIN; r == -EAGAIN;) {
-		ssize_t n = recv(fd, part, sizeof(part), MSG_TRUNC);
-		if (n <= 0 || n > (ssize_t)sizeof(part))
-			return n < 0 ? -errno : -EMSGSIZE;
-		r = find_signed(part, (size_t)n, inode);
-	}
+	*ret = (struct cap_listeners){.asked = ret->asked + 1};
+	int r = dump(&x, pid, &ask.h);
+	if (ret->n)
+		qsort(ret->v, ret->n, sizeof(*ret->v), by_inode);
 	return r;
+}
+
+const struct cap_listener *cap_tcp_find(const struct cap_listeners *l, uint64_t inode)
+{
+	const struct cap_listener x = {.inode = (uint32_t)inode};
+
+	return l->n ? bsearch(&x, l->v, l->n, sizeof(x), by_inode) : NULL;
 }
 
 int cap_net_congestion(pid_t pid, char ret[LR_SEED_NAME])

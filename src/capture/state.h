@@ -11,6 +11,7 @@
 #include "src/base/arena.h"
 #include "src/base/tree.h"
 #include "src/capture/capture.h"
+#include "src/capture/files.h"
 #include "src/capture/tmpfs.h"
 #include "src/seed/seed.h"
 #include "src/trace/trace.h"
@@ -227,8 +228,10 @@ struct cap {
 	uint64_t pages_at;            /* end of what was written to the file of pages */
 	uint64_t private_at;          /* where private memory begins in that file */
 	uint64_t zero_pages;
-	char congestion[LR_SEED_NAME]; /* TCP's in its network namespace; "": not known yet */
-	uint64_t deleted;              /* bytes of files that have no name any more */
+	char congestion[LR_SEED_NAME];     /* TCP's in its network namespace; "": not known yet */
+	struct cap_listeners listeners[2]; /* of IPv4, and of IPv6 */
+	struct cap_unixes unixes;
+	uint64_t deleted; /* bytes of files that have no name any more */
 	bool taken;       /* what private memory has is somebody else's (lr_capture.take) */
 	size_t first_run; /* of those that a page may be added to */
 };

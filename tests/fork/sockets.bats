@@ -747,6 +747,28 @@ peer OSError"
 }
 
 # A child that asks for no signature would listen to everybody.
+@test "sockets: of very many the kernel is asked once" {
+	command -v strace >/dev/null || skip "strace is not installed"
+	python 'sockets = []
+for i in range(200):
+    s = socket.socket()
+    s.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEPORT, 1)
+    s.bind(("", 8080))
+    u = socket.socket(socket.AF_UNIX)
+    u.bind("\0%d" % i)
+    for s in s, u:
+        s.listen(1)
+        sockets.append(s)
+is_ready(1)
+while True:
+    time.sleep(1)'
+	start
+	traced -ocalls --trace=socket checkpoint --engine fork --image-path "$IMG" "$ID" || fail "it was not saved"
+	jq -e '.endpoints | length == 400' <<<"$("$SEEDTOOL" dump "$IMG")"
+	# Of TCP and of Unix sockets, while it runs, and when it is held.
+	assert_eq "$(grep -c NETLINK_SOCK_DIAG calls)" 4
+}
+
 @test "sockets: one that listens to what is signed alone (TCP_MD5SIG) is refused by name" {
 	python '
 def signs(family, *address):
