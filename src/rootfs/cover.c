@@ -104,8 +104,8 @@ static int empty_tree(const struct lr_rootfs_plan *plan)
 					  MOUNT_ATTR_NOEXEC);
 }
 
-/* With its module, a directory of the kernel's goes, and what is mounted on it; and may come back
- * without. */
+/* A directory of a module's goes with the module, and so does what is mounted on it. It may have come
+ * back since, without the cover. */
 static int copy_named(const struct lr_rootfs_cover *c)
 {
 	LR_CLEANUP_FD_LATE int fd = lr_open_tree(

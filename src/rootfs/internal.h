@@ -34,29 +34,36 @@ void lr_rootfs_covers_close(struct lr_rootfs_state *s);
  * -ENOENT: there is no such name. */
 int lr_rootfs_cover_put(struct lr_rootfs_cover *c, int at, const char *name) LR_MUST_CHECK;
 
-/* Mounts the first of what covers directories on a path, by mount(2). 0 or -errno. */
+/* Mounts an empty file system on a directory, by mount(2). 0 or -errno. */
 int lr_rootfs_mount_empty(const struct lr_rootfs_plan *plan, const char *on) LR_MUST_CHECK;
 
 /* ---- known.c --------------------------------------------------------------------------------- */
 
-/* Where what is below /proc and /sys is looked up: the roots of these file systems. */
+/* The root directories of the procfs and sysfs on /proc and /sys. Paths below these are looked up
+ * there. */
 struct lr_rootfs_tops {
-	int proc, sys; /* LR_NOFD: not opened yet */
-	int cwd;       /* the one that is the working directory, or LR_NOFD */
-	bool whole;    /* something was protected that may be one of them */
+	int proc, sys;       /* LR_NOFD: not opened yet */
+	int cwd;             /* the one of them that is the working directory, or LR_NOFD */
+	bool may_be_covered; /* a path was protected that may have led to one of them */
 };
 
-/* Whether the kernel has that path, if at all, directly in a procfs or sysfs, and never as a link;
- * *dir: as a directory. */
-bool lr_rootfs_known(const char *path, bool *dir);
+/* A protected path that the kernel has, if at all, directly in a procfs or sysfs, and never as a
+ * link. */
+struct lr_rootfs_known {
+	int top;          /* the root directory of that file system */
+	const char *name; /* the path from there: without a slash */
+	bool dir;         /* it is a directory */
+};
 
-/* Protect `name` in `top`. -ENOENT: there is none. Another -errno: it has to be done by the long
- * way. */
+/* Whether `path` is such a one; *dir is set in any case. */
+bool lr_rootfs_is_known(const char *path, bool *dir);
+
+/* -ENOENT: this kernel does not have it. Another -errno: nothing was done, and the long way has to be
+ * taken. */
 int lr_rootfs_known_mask(const struct lr_rootfs_plan *plan, struct lr_rootfs_state *s,
-			 struct lr_rootfs_tops *t, int top, const char *name,
-			 bool dir) LR_MUST_CHECK;
-int lr_rootfs_known_readonly(const struct lr_rootfs_plan *plan, struct lr_rootfs_tops *t, int top,
-			     const char *name) LR_MUST_CHECK;
+			 struct lr_rootfs_tops *t, const struct lr_rootfs_known *k) LR_MUST_CHECK;
+int lr_rootfs_known_readonly(const struct lr_rootfs_plan *plan, struct lr_rootfs_tops *t,
+			     const struct lr_rootfs_known *k) LR_MUST_CHECK;
 
 /* Binds `from` on `at`, read-only, by mount(2), while the host's /proc is there. mount(2) returns
  * no descriptor of the new mount, so `path` is looked up once more; if that finds something else

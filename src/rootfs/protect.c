@@ -48,9 +48,9 @@ static int open_top(int rootfd, const char *path, long magic, struct lr_err *err
 }
 
 /*
- * We may have the root since it was mounted, and nobody can have mounted anything over it. Then all
- * that is protected in it stays so, wherever it is renamed to; but the container is to have it in
- * its place.
+ * `*from` is the root directory, open since it was mounted (mount/bench.c), and nobody else can have
+ * mounted anything on it. What is protected in it stays so wherever it is renamed to. But the
+ * container is to have it in its place, so that is looked at, by one call.
  */
 static int take_top(int rootfd, const char *path, int *from, struct lr_err *err)
 {
@@ -113,35 +113,36 @@ static int open_target(const struct lr_rootfs_plan *plan, struct lr_rootfs_state
 	return fd;
 }
 
-/* Whether it is what the kernel has directly below /proc or /sys: *name in *top. 1, 0, or -errno
- * and *err. */
+/* Whether known.c can protect it: `path` is one of its, and config.json has mounted that file system.
+ * 1, 0, or -errno and *err. */
 static int find_known(const struct lr_rootfs_plan *plan, struct lr_rootfs_state *s,
-		      struct lr_rootfs_tops *t, const char **name, int *top, bool *dir,
+		      struct lr_rootfs_tops *t, const char *path, struct lr_rootfs_known *ret,
 		      struct lr_err *err)
 {
-	if (!lr_rootfs_known(*name, dir))
+	ret->name = path;
+	if (!lr_rootfs_is_known(path, &ret->dir))
 		return 0;
-	*top = open_base(plan, s, t, name, err);
-	return *top < 0 ? *top : *top != s->rootfd;
+	ret->top = open_base(plan, s, t, &ret->name, err);
+	return ret->top < 0 ? ret->top : ret->top != s->rootfd;
 }
 
 /* Nothing is asked about the path but to open it: a cover of the wrong kind is refused. */
 static int mask(const struct lr_rootfs_plan *plan, struct lr_rootfs_state *s,
 		struct lr_rootfs_tops *t, const char *path, struct lr_err *err)
 {
-	const char *name = path;
-	bool dir, root = false;
-	int top, r = find_known(plan, s, t, &name, &top, &dir, err);
+	struct lr_rootfs_known known;
+	bool root = false;
+	int r = find_known(plan, s, t, path, &known, err);
 
 	if (r < 0)
 		return r;
-	r = r ? lr_rootfs_known_mask(plan, s, t, top, name, dir) : -ENOTSUP;
+	r = r ? lr_rootfs_known_mask(plan, s, t, &known) : -ENOTSUP;
 	if (r == 0 || r == -ENOENT)
 		return 0;
-	t->cwd = LR_NOFD; /* it may be another from here on */
-	t->whole = true;
-	/* Below /sys nearly everything is one. */
-	dir = dir || lr_has_prefix(path, "/sys/");
+	t->cwd = LR_NOFD; /* lr_rootfs_cover_dir may change it */
+	t->may_be_covered = true;
+	/* What is tried first: below /sys nearly everything is a directory. */
+	bool dir = known.dir || lr_has_prefix(path, "/sys/");
 	/* Closed at once, as all that leads below a protection: see lr_close_late. */
 	LR_CLEANUP_FD int at = open_target(plan, s, t, path, &root, err);
 
@@ -180,16 +181,16 @@ static int bind_readonly(int at)
 static int make_readonly(const struct lr_rootfs_plan *plan, struct lr_rootfs_state *s,
 			 struct lr_rootfs_tops *t, const char *path, struct lr_err *err)
 {
-	const char *name = path;
-	bool dir, root = false;
-	int top, r = find_known(plan, s, t, &name, &top, &dir, err);
+	struct lr_rootfs_known known;
+	bool root = false;
+	int r = find_known(plan, s, t, path, &known, err);
 
 	if (r < 0)
 		return r;
-	r = r ? lr_rootfs_known_readonly(plan, t, top, name) : -ENOTSUP;
+	r = r ? lr_rootfs_known_readonly(plan, t, &known) : -ENOTSUP;
 	if (r == 0 || r == -ENOENT)
 		return 0;
-	t->whole = true;
+	t->may_be_covered = true;
 	LR_CLEANUP_FD int at = open_target(plan, s, t, path, &root, err);
 
 	if (at < 0)
@@ -225,9 +226,9 @@ int lr_rootfs_protect(const struct lr_rootfs_plan *plan, struct lr_rootfs_state 
 	struct lr_rootfs_tops t = {.proc = LR_NOFD, .sys = LR_NOFD, .cwd = LR_NOFD};
 	int r = protect(plan, state, &t, err);
 
-	/* Closed at once, if they may lead below a protection. */
-	(void)(t.whole ? lr_close(t.proc) : lr_close_late(t.proc));
-	(void)(t.whole ? lr_close(t.sys) : lr_close_late(t.sys));
+	/* What leads below a protection is closed at once. */
+	(void)(t.may_be_covered ? lr_close(t.proc) : lr_close_late(t.proc));
+	(void)(t.may_be_covered ? lr_close(t.sys) : lr_close_late(t.sys));
 	if (r < 0)
 		return lr_err_step(err, "protect");
 	lr_debug("rootfs: %zu paths masked, %zu read-only", plan->masked.n, plan->readonly_paths.n);

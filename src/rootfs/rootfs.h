@@ -80,10 +80,12 @@ struct lr_rootfs_plan {
 /* What covers masked paths: a mount that goes to the first of them; the others get copies of it. */
 struct lr_rootfs_cover {
 	int fd;
-	int dir;          /* without a descriptor: what name is in */
-	const char *name; /* where it is in its place; NULL: it has a descriptor, or is not made */
-	bool used;        /* it is in its place */
-	bool by_mount2;   /* the newer calls are not offered */
+	/* mount(2) gives no descriptor: what it has made is at that name in that directory. NULL: there
+	 * is a descriptor, or no cover yet. */
+	const char *name;
+	int dir;
+	bool used;      /* it is in its place */
+	bool by_mount2; /* the newer calls are not offered */
 };
 
 /* Descriptors of one set-up; all O_PATH and close-on-exec. */
@@ -92,7 +94,8 @@ struct lr_rootfs_state {
 	int tree;   /* from prepare: the rootfs as a detached mount */
 	int bare;   /* a mount namespace for attach to enter: the process was born without one */
 	int proc;   /* the host's, where attach has left its files, or LR_NOFD */
-	/* Roots of the procfs and sysfs on /proc and /sys, if they were mounted just now. */
+	/* The root directories of the procfs and sysfs on /proc and /sys, open since they were mounted;
+	 * or LR_NOFD. */
 	int procfs, sysfs;
 	bool over; /* attach put it over "/", for want of a way to its own path */
 	struct lr_rootfs_cover null, empty;
