@@ -19,13 +19,18 @@
 
 bool lr_mount_no_direct;
 
+bool lr_mount_is_plain(const struct lr_mount_op *op)
+{
+	return !op->o.copyup && !op->inherit_mode && !op->names_files &&
+	       strlen(op->o.data) < LR_MOUNT_DATA_MAX && !lr_mount_no_direct;
+}
+
 bool lr_mount_is_direct(const struct lr_mount_plan *plan, const struct lr_mount_op *op)
 {
 	const char *label = plan->opts.mount_label;
 	bool labelled = label && *label && lr_streq(op->type, "mqueue");
 
-	return !op->keep && !op->n_props && !op->o.copyup && !op->inherit_mode && !labelled &&
-	       !op->names_files && strlen(op->o.data) < LR_MOUNT_DATA_MAX && !lr_mount_no_direct;
+	return !op->keep && !op->n_props && !labelled && lr_mount_is_plain(op);
 }
 
 bool lr_mount_nobody_looks(const struct lr_mount_plan *plan, const struct lr_mount_env *env)
@@ -33,7 +38,7 @@ bool lr_mount_nobody_looks(const struct lr_mount_plan *plan, const struct lr_mou
 	return env->alone && plan->unseen;
 }
 
-static int mount_here(const struct lr_mount_op *op, const char *path)
+int lr_mount_on(const struct lr_mount_op *op, const char *path)
 {
 	const char *source = *op->source ? op->source : NULL;
 
@@ -60,13 +65,13 @@ int lr_mount_direct(struct lr_mount_plan *plan, struct lr_mount_op *op,
 
 	*again = true;
 	if (make_below_new(plan, op, env))
-		return mount_here(op, op->name);
+		return lr_mount_on(op, op->name);
 	plan->at = -1;
 	r = lr_mount_dest_open(plan, op, env, LR_NOFD, &d, err);
 	*again = r == 0;
 	if (r == 0 && fchdir(d.fd) < 0)
 		r = -errno; /* root of a user namespace may not enter what it may mount on */
-	return r < 0 ? r : mount_here(op, ".");
+	return r < 0 ? r : lr_mount_on(op, ".");
 }
 
 int lr_mount_in(const struct lr_mount_plan *plan, const struct lr_mount_env *env, int dir,

@@ -276,8 +276,17 @@ static int attach(struct lr_mount_plan *plan, struct lr_mount_op *op,
 	return r;
 }
 
+/* Whose roots are wanted later (lr_mount_take_top). */
+static bool is_top(const struct lr_mount_op *op)
+{
+	return (lr_streq(op->dest, "/proc") && lr_streq(op->type, "proc")) ||
+	       (lr_streq(op->dest, "/sys") && lr_streq(op->type, "sysfs"));
+}
+
+/* Makes a mount that nobody sees, and puts it into its place. bench: made there (bench.c).
+ * *again: nothing came of it, and another way may do. */
 static int fresh(struct lr_mount_plan *plan, struct lr_mount_op *op, const struct lr_mount_env *env,
-		 bool *unavailable, struct lr_err *err)
+		 bool bench, bool *again, struct lr_err *err)
 {
 	struct lr_mount_fs fs = {op->type,     op->source, op->o.params, op->o.n_params,
 				 op->ms_flags, op->attr,   NULL};
@@ -288,8 +297,8 @@ static int fresh(struct lr_mount_plan *plan, struct lr_mount_op *op, const struc
 
 	/* What is copied up is charged to the container: not once more, because it can't be
 	 * attached. */
-	*unavailable = op->o.copyup && lr_not_offered(lr_move_mount(LR_NOFD, "", LR_NOFD, "", 0));
-	if (*unavailable)
+	*again = op->o.copyup && lr_not_offered(lr_move_mount(LR_NOFD, "", LR_NOFD, "", 0));
+	if (*again)
 		return -ENOSYS;
 	if (!lr_mount_dest_near(plan, op, env, &d) &&
 	    (r = lr_mount_dest_open(plan, op, env, LR_NOFD, &d, err)) < 0)
@@ -304,7 +313,8 @@ static int fresh(struct lr_mount_plan *plan, struct lr_mount_op *op, const struc
 			fs.mode = mode;
 		op->made = d.made;
 	}
-	LR_CLEANUP_FD_LATE int mfd = make(plan, &fs, unavailable, err);
+	LR_CLEANUP_FD_LATE int mfd =
+		bench ? lr_mount_make_on_bench(op, again, err) : make(plan, &fs, again, err);
 	if (mfd < 0)
 		return mfd;
 	if (op->o.copyup) {
@@ -317,55 +327,24 @@ static int fresh(struct lr_mount_plan *plan, struct lr_mount_op *op, const struc
 	r = attach(plan, op, env, mfd, &d, err);
 	if (r < 0) {
 		/* AppArmor before 4.0 answers EACCES to any move_mount of a detached mount. */
-		*unavailable = lr_not_offered(r) || r == -EACCES;
+		*again = bench ? lr_mount_clear_bench() : lr_not_offered(r) || r == -EACCES;
 		if (!err || !err->code)
 			lr_fail(err, -r, "mount %s on %s", op->type, op->dest);
 		return r;
 	}
-	return settle(plan, op, &mfd, env, err);
-}
-
-/* Whose roots are wanted later (lr_mount_take_top). */
-static bool is_top(const struct lr_mount_op *op)
-{
-	return (lr_streq(op->dest, "/proc") && lr_streq(op->type, "proc")) ||
-	       (lr_streq(op->dest, "/sys") && lr_streq(op->type, "sysfs"));
-}
-
-/* By bench.c. *again: the host's /proc is there again, and nothing else is done. */
-static int by_bench(struct lr_mount_plan *plan, struct lr_mount_op *op,
-		    const struct lr_mount_env *env, bool *again, struct lr_err *err)
-{
-	LR_MOUNT_CLEANUP_DEST struct lr_mount_dest d = {.fd = LR_NOFD};
-	int r = 0;
-
-	*again = true;
-	if (!lr_mount_dest_near(plan, op, env, &d) &&
-	    (r = lr_mount_dest_open(plan, op, env, LR_NOFD, &d, err)) < 0)
-		return r;
-	if (d.name && op->below_new && mkdirat(d.fd, d.name, 0755) == 0)
-		d.made = true;
-	LR_CLEANUP_FD_LATE int mfd = lr_mount_make_on_bench(op);
-	if (mfd < 0)
-		return mfd;
-	r = attach(plan, op, env, mfd, &d, err);
-	if (r < 0) {
-		int cleared = lr_mount_clear_bench(r);
-		*again = cleared == r;
-		return *again ? r
-			      : lr_fail(err, -cleared, "take back a mount of type %s", op->type);
-	}
 	*again = false;
-	op->keep = op->keep || is_top(op);
+	op->keep = op->keep || (bench && is_top(op));
 	return settle(plan, op, &mfd, env, err);
 }
 
 int lr_mount_fs_apply(struct lr_mount_plan *plan, struct lr_mount_op *op,
 		      const struct lr_mount_env *env, struct lr_err *err)
 {
+	bool again;
+	int r;
+
 	if (lr_mount_has_bench(plan, op, env) && (op->keep || is_top(op))) {
-		bool again;
-		int r = by_bench(plan, op, env, &again, err);
+		r = fresh(plan, op, env, true, &again, err);
 		if (r == 0 || !again)
 			return r;
 		lr_debug("mount: mounts[%zu]: errno %d, once more", op->index, -r);
@@ -373,17 +352,15 @@ int lr_mount_fs_apply(struct lr_mount_plan *plan, struct lr_mount_op *op,
 		plan->no_bench = true;
 	}
 	if (lr_mount_is_direct(plan, op)) {
-		bool again;
-		int r = lr_mount_direct(plan, op, env, &again, err);
+		r = lr_mount_direct(plan, op, env, &again, err);
 		if (r == 0 || !again)
 			return r;
 		lr_debug("mount: mounts[%zu]: errno %d, once more by fsopen", op->index, -r);
 	}
 	plan->at = -1;
-	bool unavailable = op->o.only_mount2 || plan->no_fsopen || lr_mount_no_new_api;
-	int r = unavailable ? -ENOSYS : fresh(plan, op, env, &unavailable, err);
-
-	if (r < 0 && unavailable) {
+	again = op->o.only_mount2 || plan->no_fsopen || lr_mount_no_new_api;
+	r = again ? -ENOSYS : fresh(plan, op, env, false, &again, err);
+	if (r < 0 && again) {
 		lr_err_clear(err);
 		return legacy(plan, op, env, err);
 	}

@@ -250,6 +250,10 @@ int lr_mount_fs_apply(struct lr_mount_plan *plan, struct lr_mount_op *op,
 
 #define LR_MOUNT_DATA_MAX 4096 /* mount(2) takes one page */
 
+/* mount(2) on a path, with all of the operation's options. 0 or -errno. */
+int lr_mount_on(const struct lr_mount_op *op, const char *path) LR_MUST_CHECK;
+/* Is a new mount all that an LR_MOUNT_FS operation asks for, and can mount(2) take its options? */
+bool lr_mount_is_plain(const struct lr_mount_op *op);
 /* Nobody can change what we have just made in a tmpfs of ours. */
 bool lr_mount_nobody_looks(const struct lr_mount_plan *plan, const struct lr_mount_env *env);
 /* Can mount(2) alone do all of an LR_MOUNT_FS operation? */
@@ -265,13 +269,16 @@ int lr_mount_in(const struct lr_mount_plan *plan, const struct lr_mount_env *env
 
 /* ---- bench.c ------------------------------------------------------------------------------- */
 
-/* Whether an LR_MOUNT_FS operation can be made there. */
+/* Whether the mount of an LR_MOUNT_FS operation can be made there. */
 bool lr_mount_has_bench(const struct lr_mount_plan *plan, const struct lr_mount_op *op,
 			const struct lr_mount_env *env);
-/* The root of a new mount, which is to be moved away at once. >= 0, or -errno: there is none. */
-int lr_mount_make_on_bench(const struct lr_mount_op *op) LR_MUST_CHECK;
-/* It was not moved away. r, or -EBUSY: what follows would not find the host's /proc. */
-int lr_mount_clear_bench(int r) LR_MUST_CHECK;
+/* Makes it: its root, which is to be moved away at once, or -errno and *err. *again: as after
+ * lr_mount_clear_bench. */
+int lr_mount_make_on_bench(const struct lr_mount_op *op, bool *again,
+			   struct lr_err *err) LR_MUST_CHECK;
+/* It can't be moved away. False: it can't be taken back either, and lies on the host's /proc, which
+ * what follows may need. */
+bool lr_mount_clear_bench(void) LR_MUST_CHECK;
 
 /* ---- bind.c, cgroup.c, copyup.c ------------------------------------------------------------ */
 
