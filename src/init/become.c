@@ -225,7 +225,8 @@ static int close_rest(const struct lr_init_process *p, struct lr_becoming *b, st
 		lr_log_set_sink(NULL, NULL);
 	b->procfd = LR_NOFD;
 	close_own_among(first, keep, LR_ARRAY_SIZE(keep));
-	/* Nobody waits between here and the page, whose execve closes them. Linux 5.11. */
+	/* It is the page that waits for `start`, if anybody does, and its execve closes what is marked.
+	 * Linux 5.11. */
 	if (b->shared && p->stub_argv && lr_close_range(first, ~0U, CLOSE_RANGE_CLOEXEC) == 0)
 		return 0;
 	return lr_process_close_from(first, keep, LR_ARRAY_SIZE(keep), err);

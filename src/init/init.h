@@ -36,7 +36,9 @@ struct lr_init_shared {
 	 * *ignored: the signals that it ignores, as lr_proc_stat says. */
 	int (*record)(void *arg, pid_t pid, bool starts, uint64_t *ignored, struct lr_err *err);
 	void *arg;
-	bool blocked; /* the caller has no handler for a signal, and all that others send blocked */
+	/* The caller has blocked all signals that others may send, and has no handler for the rest: none
+	 * can run in the child. */
+	bool blocked;
 };
 
 struct lr_init_plan {

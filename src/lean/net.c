@@ -47,7 +47,7 @@ static int make_net(void *arg, struct lr_err *err)
 		return lr_fail(err, -r, "make a network namespace");
 	LR_CLEANUP_FD int fd = LR_NOFD;
 	r = lr_netdev_lo_up(&fd, err);
-	fd = lr_close(fd); /* it would be in the print */
+	fd = lr_close(fd); /* save_print would count it */
 	return r >= 0 && m->print ? save_print(m->home, err) : r;
 }
 

@@ -197,7 +197,7 @@ static int record_cgroups(struct lr_birth *b, int r, struct lr_arena *a, struct 
 	 * pid. */
 	rec->flags |= LR_RECORD_CGROUP;
 	b->unsaved = true;
-	/* One that holds a unit of systemd's is in there. */
+	/* A scope of systemd's has a process from the start, its holder. Else lr_birth_save can wait. */
 	return made->unit ? lr_birth_save(b, err) : 0;
 }
 
@@ -258,7 +258,7 @@ static void choose_way(struct lr_birth *b, enum lr_birth_kind kind)
 	p->process.held = between && p->process.stub_argv;
 	if ((!between || p->process.held) && lr_init_alone(p)) {
 		b->shared = (struct lr_init_shared){.record = record_self, .arg = b};
-		/* Who stays has a descriptor for them (lr_tty_signals_open). */
+		/* A runtime that stays gets signals by a descriptor, and blocks them (lr_tty_signals_open). */
 		b->shared.blocked = kind == LR_BIRTH_FOREGROUND;
 		if (b->given) {
 			b->shared.stack = b->given->stack;
@@ -303,8 +303,8 @@ static int prepare(struct lr_birth *b, enum lr_birth_kind kind, struct lr_arena 
 	if (r < 0)
 		return r;
 	choose_way(b, kind);
-	/* A child in our memory says it with its first word, which is its pid; until then it is not
-	 * even in the cgroup of v1, and nobody but it can have come into that of v2. */
+	/* A child in our memory writes its pid into the record first of all, and this with it. Before
+	 * that it has joined no cgroup of v1, and it is alone in that of v2. */
 	return b->c.init.shared ? 0 : lr_birth_save(b, err);
 }
 

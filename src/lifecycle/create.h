@@ -27,7 +27,7 @@ struct lr_birth {
 	struct lr_init_seed seed; /* of config.json's annotation */
 	enum lr_hide hide;
 	bool hands_out; /* lr_birth_hand_out has something to do */
-	bool unsaved;   /* the record on disk does not say yet that the cgroup is ours */
+	bool unsaved;   /* that the cgroup is ours is not in the record on disk yet */
 	int stub;       /* the page; LR_NOFD: none */
 	int console;    /* our end of the console socket, foreground only */
 };
@@ -60,7 +60,8 @@ int lr_birth(const struct lr_runtime *rt, const struct lr_create_opts *o, enum l
 /* The steps of it that a restored container has, too: the record, the filter for exec, the cgroup
  * with its limits. */
 int lr_birth_record(struct lr_birth *b, struct lr_arena *a, struct lr_err *err) LR_MUST_CHECK;
-/* And that the cgroup is ours, before anybody can be in it. */
+/* Writes that the cgroup is ours to the record on disk, if it is not there yet: before anybody can be
+ * in that cgroup. */
 int lr_birth_save(struct lr_birth *b, struct lr_err *err) LR_MUST_CHECK;
 /* The process is known: to the record; *ignored (or NULL): the signals that it ignores. */
 int lr_birth_record_pid(struct lr_birth *b, pid_t pid, uint64_t *ignored,

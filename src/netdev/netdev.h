@@ -15,8 +15,8 @@
 #include "src/base/arena.h"
 #include "src/base/err.h"
 
-/* Sets "lo" of the caller's network namespace up. Needs CAP_NET_ADMIN over it. Two system
- * calls, and one to close the socket *ret, which shows in there. */
+/* Sets "lo" of the caller's network namespace up. Needs CAP_NET_ADMIN over it. Two system calls. *ret
+ * is the socket, which the caller closes, or leaves to its execve. */
 int lr_netdev_lo_up(int *ret, struct lr_err *err) LR_MUST_CHECK;
 
 struct lr_netdev {

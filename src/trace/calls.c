@@ -451,14 +451,14 @@ static int go_on_at(const struct run *r, const char *place, uint64_t memory, uin
 	return lr_trace_set_regs(r->tid, &regs, err);
 }
 
-/* It has waited as long as it does (WAIT_S), and gone on. That takes nothing but time, so it can be tried again. */
+/* The thread waits for us for WAIT_S, and then goes on without us. Nothing is lost but time: the caller may try again. */
 static int went_on(const struct run *r, struct lr_err *err)
 {
 	lr_refuse(err, EAGAIN, "thread %d has waited for us for %d s, and goes on", r->tid, WAIT_S);
 	return lr_err_hint(err, "the machine is busy: we got no processor in time");
 }
 
-/* What it took for the calls. Where there is none any more, the thread has given it back. */
+/* Reads the memory that the thread has mapped for its calls. If that is gone, the thread has unmapped it and gone on. */
 static int read_taken(const struct run *r, uint64_t at, void *bytes, size_t n, struct lr_err *err)
 {
 	int rc = read_from(r->p, at, bytes, n, err);
@@ -476,7 +476,7 @@ static int await_unwatched(struct run *r, uint64_t memory, struct lr_err *err)
 	int status;
 
 	for (;;) {
-		/* Its answer may come while we do not run. */
+		/* Asked for before the answer is read: we may get no processor between the two. */
 		const bool late = lr_now_ms() > until;
 		int rc = read_taken(r, at + offsetof(struct trace_call, ret), &ret, sizeof(ret),
 				    err);

@@ -65,7 +65,7 @@ int lr_tree_mount(struct lr_tree *t, const struct lr_tree_env *env, struct lr_er
 	}
 	t->state.procfs = lr_mount_take_top(t->mounts, "/proc", "proc");
 	t->state.sysfs = lr_mount_take_top(t->mounts, "/sys", "sysfs");
-	/* What others mount there is to be protected, too. */
+	/* What others mount on /proc and /sys is to be protected, and these two would lead below it. */
 	if (!t->untouched) {
 		t->state.procfs = lr_close(t->state.procfs);
 		t->state.sysfs = lr_close(t->state.sysfs);
