@@ -56,7 +56,7 @@ struct lr_capture_layer {
 	uint64_t bytes, files; /* more is refused */
 };
 
-/* To whom what can't be carried is told. */
+/* tell(capture, what): there is `what`, which can't be carried. */
 struct lr_capture_refuse {
 	void (*tell)(void *capture, const char *what);
 	void *capture;
@@ -71,8 +71,8 @@ struct lr_capture {
 	int (*held)(void *arg, pid_t pid, struct lr_err *err);
 	void *arg;
 	bool refusals_only; /* look, and nothing else */
-	/* What the caller knows of the container, and nobody carries: while they run, and once more when
-	 * all are held, so then it should be fast. NULL: nothing. */
+	/* Refuses what can't be carried and only the caller can see. Called while the processes run, and once
+	 * more when all are held: it should be fast then. NULL: there is nothing. */
 	int (*look)(void *arg, bool held, const struct lr_capture_refuse *refuse,
 		    struct lr_err *err);
 	void *look_arg;

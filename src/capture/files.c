@@ -325,11 +325,11 @@ static void refuse_untold(const struct found *x, int code)
 	refuse(x, why ? why : "out of memory");
 }
 
-/* Of so many of one inode each is asked. A number may be another file's by now, while its process runs: that
- * is its own concern alone then. */
+/* From so many of one inode on, they are put in order. With fewer, each is compared with each: as long as
+ * processes run, a number may have become another file's, and in an order that would mislead the search for
+ * others, too. */
 #define FEW 32
 
-/* kcmp(2) has an order: 1 is below, 2 above. */
 static int by_file(void *arg, const struct lr_tree_node *a, const struct lr_tree_node *b)
 {
 	const struct found *x = arg;
@@ -339,11 +339,11 @@ static int by_file(void *arg, const struct lr_tree_node *a, const struct lr_tree
 	/* Closed or gone meanwhile: that is found out when all are held. */
 	if (r < 0 && (x->p->threads[0].held || (errno != EBADF && errno != ESRCH)))
 		refuse_untold(x, errno);
-	return r == 0 ? 0 : r == 1 ? -1 : 1;
+	return cap_order_of(r);
 }
 
-/* The first that is the same as x, from f on, by `next`. Where the first process had one as several of the
- * standard three, what it is may be asked for by number. */
+/* The first that is the same as x, from f on, by `next`. Of the standard three, one with x's number is taken
+ * first: the child is given these by number. */
 static struct cap_file *same(struct found *x, struct cap_file *f)
 {
 	const struct cap_file asked = {.pid = x->p->pid, .fd = x->fd};

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* capture: what is looked up by number: whoever makes a seed is not kept by how much there is of it. */
+/* capture: what is looked up by number. Processes are held meanwhile, so it must not take longer for each the
+ * more of them there are. */
 #define LR_ROOM "capture"
 #include <errno.h>
 #include <stddef.h>

@@ -92,7 +92,7 @@ static int ended(const struct nlmsghdr *h)
 
 #define ANSWER 1024
 
-/* What is one message, and so is its answer. fd may be a negative errno, and is the result then. */
+/* For a question of one message whose answer is one, too. fd may be a negative errno, which is returned. */
 static int ask_once(int fd, const struct nlmsghdr *ask, char *answer)
 {
 	const struct nlmsghdr *h = (void *)answer;

@@ -11,24 +11,25 @@
 #include "src/capture/state.h"
 #include "src/sys/proc.h"
 
-/* Of kcmp(2), which <linux/kcmp.h> has, if there is one. */
-#define KCMP_VM 1
+/* Types of kcmp(2), as in <linux/kcmp.h>, which not every system has. */
+enum { VM = 1, FILES, FS };
 
 static const struct {
-	int type; /* of kcmp(2) */
+	int type;
 	const char *shared;
-} kinds[] = {{KCMP_VM, "memory"}, {2, "descriptors"}, {3, "a working directory"}};
+} kinds[] = {{VM, "memory"}, {FILES, "descriptors"}, {FS, "a working directory"}};
 
-_Static_assert(LR_ARRAY_SIZE(kinds) == LR_ARRAY_SIZE(((struct cap *)0)->shared), "a tree for each");
-_Static_assert(LR_ARRAY_SIZE(kinds) == LR_ARRAY_SIZE(((struct cap_process *)0)->order), "the same");
+#define OF_THREADS 1 /* the first kind that a thread may have for itself: memory it may not */
+
+_Static_assert(LR_ARRAY_SIZE(kinds) == CAP_SHARED, "a tree for each");
 
 /* ---- what processes share ---------------------------------------------------------------------- */
 
-/* Who is asked for, of what, and what could not be told. */
+/* Of a search: by what it compares, and where kcmp(2) could not tell. */
 struct asked {
 	unsigned kind;
 	pid_t with;
-	int code;
+	int code; /* 0: it could */
 };
 
 static const struct cap_process *process_of(const struct lr_tree_node *n, unsigned kind)
@@ -37,19 +38,17 @@ static const struct cap_process *process_of(const struct lr_tree_node *n, unsign
 			      kind * sizeof(*n));
 }
 
-/* kcmp(2) has an order: 1 is below, 2 above. */
 static int by_shared(void *arg, const struct lr_tree_node *a, const struct lr_tree_node *b)
 {
 	struct asked *x = arg;
-	const pid_t with = process_of(b, x->kind)->pid;
-	const long r =
-		syscall(SYS_kcmp, with, process_of(a, x->kind)->pid, kinds[x->kind].type, 0, 0);
+	const pid_t pid = process_of(a, x->kind)->pid, with = process_of(b, x->kind)->pid;
+	const long r = syscall(SYS_kcmp, pid, with, kinds[x->kind].type, 0, 0);
 
 	if (r < 0 && errno != ESRCH) {
 		x->code = errno;
 		x->with = with;
 	}
-	return r == 0 ? 0 : r == 1 ? 1 : -1;
+	return cap_order_of(r);
 }
 
 /* What can't be told is not there, for all one knows; so it is refused, too. */
@@ -59,7 +58,8 @@ static void refuse_shared(struct cap *c, struct cap_process *p, unsigned kind)
 	const struct cap_process *parent = cap_process_of(c, p->parent), *with = NULL;
 	struct lr_tree_node *n = &p->order[kind];
 
-	/* As after vfork(2), until it executes a program. */
+	/* The parent is asked first, as it is to be named: after vfork(2) it waits for this process
+	 * (n_passing). */
 	if (parent && parent != p && !(parent->seed.flags & LR_SEED_ZOMBIE) &&
 	    by_shared(&x, n, &parent->order[kind]) == 0)
 		with = parent;
@@ -69,7 +69,7 @@ static void refuse_shared(struct cap *c, struct cap_process *p, unsigned kind)
 	if (with) {
 		cap_refuse(c, p, "%s that it shares with process %d", kinds[kind].shared,
 			   with->pid);
-		c->n_passing += kinds[kind].type == KCMP_VM && with == parent;
+		c->n_passing += kinds[kind].type == VM && with == parent;
 	} else if (x.code) {
 		cap_refuse(c, p, "%s that it may share with process %d: kcmp(2) says %s",
 			   kinds[kind].shared, x.with, lr_strerror(x.code));
@@ -78,7 +78,7 @@ static void refuse_shared(struct cap *c, struct cap_process *p, unsigned kind)
 
 /* ---- what threads have of their own ------------------------------------------------------------ */
 
-/* Of one that is on its way out there is nothing left to compare; and a number may be another's by now. */
+/* A thread that is ending has neither any more. And once it has ended, its number may be another's. */
 static bool has_ended(const struct cap_process *p, const struct cap_thread *t)
 {
 	char path[48];
@@ -106,10 +106,11 @@ void cap_shares_refuse(struct cap *c, struct cap_process *p)
 {
 	if (p->seed.flags & LR_SEED_ZOMBIE)
 		return;
-	for (unsigned kind = 0; kind < LR_ARRAY_SIZE(kinds); kind++)
+	for (unsigned kind = 0; kind < CAP_SHARED; kind++)
 		refuse_shared(c, p, kind);
-	for (size_t i = 0; i < p->n_threads; i++)
-		for (unsigned kind = 1; p->threads[i].tid != p->pid && kind < LR_ARRAY_SIZE(kinds);
-		     kind++)
-			refuse_own(c, p, &p->threads[i], kind);
+	for (size_t i = 0; i < p->n_threads; i++) {
+		const struct cap_thread *t = &p->threads[i];
+		for (unsigned kind = OF_THREADS; t->tid != p->pid && kind < CAP_SHARED; kind++)
+			refuse_own(c, p, t, kind);
+	}
 }

@@ -16,10 +16,13 @@
 #include "src/seed/seed.h"
 #include "src/trace/trace.h"
 
-/* Places in a table, by two numbers. Empty: {0}. */
+/* index.c: places in a table, by two numbers. Empty: {0}. */
 struct cap_index {
 	struct lr_tree_node *root;
 };
+
+#define CAP_SHARED                                                                                 \
+	3 /* what processes may share: memory, descriptors, a working directory (shares.c) */
 
 /* A call that goes on by restart_syscall(2). */
 struct cap_restart {
@@ -74,9 +77,10 @@ struct cap_file {
 	bool deleted;
 	uint64_t size;             /* of one that is deleted, as it was counted */
 	pid_t owner;               /* as we see it; seed.owner_kind says what it is */
-	struct cap_file *next;     /* of its inode */
-	struct lr_tree_node order; /* among those of its inode, if there are many */
-	struct cap_file *same;     /* the next one that is the same open file */
+	struct cap_file *next;     /* of the same inode */
+	struct lr_tree_node order; /* in cap_inode.order */
+	struct cap_file
+		*same; /* the next that is the same open file; only where there is an order */
 };
 
 /* The open files of an inode. */
@@ -84,7 +88,7 @@ struct cap_inode {
 	struct cap_file *first, *last;
 	size_t n;
 	bool deleted;               /* and counted */
-	struct lr_tree_node *order; /* kcmp(2)'s; NULL: there are few */
+	struct lr_tree_node *order; /* of these files, by kcmp(2); NULL: there are few, and none */
 };
 
 struct cap_watch {
@@ -137,8 +141,8 @@ struct cap_process {
 	bool locks;              /* some of its memory is locked (mlock(2)) */
 	struct lr_seed_run *runs;
 	size_t n_runs;
-	bool *inherited;              /* of maps.v: the twin has it */
-	struct lr_tree_node order[3]; /* shares.c */
+	bool *inherited; /* of maps.v: the twin has it */
+	struct lr_tree_node order[CAP_SHARED];
 };
 
 /* Memory that several mappings, or a descriptor, share. */
@@ -191,9 +195,9 @@ struct cap {
 	uint64_t memory; /* the device of memfds and of shared anonymous memory */
 	struct cap_process *p;
 	size_t n;
-	struct cap_index known;         /* of p, by pid */
-	struct cap_index members;       /* of p, by a number of a kind (enum cap_member) */
-	struct lr_tree_node *shared[3]; /* shares.c */
+	struct cap_index known;                  /* of p, by pid */
+	struct cap_index members;                /* of p, by a number of a kind (enum cap_member) */
+	struct lr_tree_node *shared[CAP_SHARED]; /* of p, by each of these */
 	struct cap_file **files;
 	size_t n_files;
 	struct cap_inode *inodes; /* of files */
@@ -236,8 +240,9 @@ struct cap {
 	size_t first_run; /* of those that a page may be added to */
 };
 
-/* index.c: what is there first stays. */
+/* index.c. *ret, which may be NULL: the place. */
 bool cap_index_find(const struct cap_index *i, uint64_t of, uint64_t number, size_t *ret);
+/* Where these numbers have a place, they keep it. 0 or -ENOMEM. */
 int cap_index_put(struct cap *c, struct cap_index *i, uint64_t of, uint64_t number, size_t at);
 
 /* Notes what can't be carried; "process 12 (name): " goes before it. */
@@ -249,9 +254,10 @@ int cap_tree_hold(struct cap *c, struct lr_err *err);
 void cap_tree_let_go(struct cap *c);
 /* A child without a signal that nobody knows yet: the twin, which lives or is dead. 0: none. */
 pid_t cap_tree_twin(struct cap *c, const struct cap_process *p, bool dead);
-/* Of that pid, as we see it. When the table does not change any more. */
+/* Of that pid, as we see it. The pointer is good as long as no process comes to the table. */
 const struct cap_process *cap_process_of(const struct cap *c, pid_t pid);
-/* When all of them have been looked at: the first to which that number belongs. */
+/* When all of them have been looked at: notes which numbers are whose; the first process that has such
+ * a number; that thread. */
 enum cap_member { CAP_GROUP, CAP_THREAD, CAP_INNER_PID };
 int cap_members_note(struct cap *c, struct lr_err *err);
 const struct cap_process *cap_member_of(const struct cap *c, enum cap_member kind, uint32_t number);
@@ -342,6 +348,12 @@ bool cap_terminal_is(const struct cap *c, const struct cap_process *p, int fd,
 		     const struct stat *st);
 int cap_terminal_find(struct cap *c, struct lr_err *err);
 void cap_terminal_put(const struct cap *c, struct lr_seed_writer *w);
+
+/* Below 0, 0 or above it: what kcmp(2) says of two things, in an order of its own. If it can't tell: above. */
+static inline int cap_order_of(long r)
+{
+	return r == 0 ? 0 : r == 1 ? -1 : 1;
+}
 
 /* files.c */
 int cap_files_look(struct cap *c, struct cap_process *p, struct lr_err *err);

@@ -57,7 +57,7 @@ static int note_known(struct cap *c, struct lr_err *err)
 	return r < 0 ? lr_fail(err, -r, "list the processes") : 0;
 }
 
-#define THREAD_AT (CAP_INNER_PID + 1) /* which of its process */
+#define THREAD_AT (CAP_INNER_PID + 1) /* one more kind: which of its process's threads that is */
 
 int cap_members_note(struct cap *c, struct lr_err *err)
 {
@@ -237,7 +237,7 @@ int cap_tree_look(struct cap *c, struct lr_err *err)
 			found += r >= 0 ? r : 0;
 		}
 	}
-	/* Its number may be a new one's, who was taken for it: another look finds out. */
+	/* A number of one that is gone may be a new process's, which was taken for it: so there is another look. */
 	if (r >= 0 && forgot) {
 		r = note_known(c, err);
 		found++;
