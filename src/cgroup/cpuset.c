@@ -9,10 +9,10 @@
 
 #define LIST_MAX 4096
 
-static int read_list(struct lr_cgroup_later *later, const char *dir, const char *file,
+static int read_list(struct lr_cgroup_batch *batch, const char *dir, const char *file,
 		     char buf[LIST_MAX])
 {
-	ssize_t n = lr_cgroup_read_later(later, dir, file, buf, LIST_MAX);
+	ssize_t n = lr_cgroup_read_batched(batch, dir, file, buf, LIST_MAX);
 
 	if (n < 0)
 		return (int)n;
@@ -21,7 +21,7 @@ static int read_list(struct lr_cgroup_later *later, const char *dir, const char 
 }
 
 /* From the mount point down to the parent of dir: fills what is empty. */
-static int fill_ancestors(struct lr_cgroup_later *later, const char *mountpoint, const char *dir,
+static int fill_ancestors(struct lr_cgroup_batch *batch, const char *mountpoint, const char *dir,
 			  const char *file, char list[LIST_MAX])
 {
 	char path[PATH_MAX], own[LIST_MAX];
@@ -30,21 +30,21 @@ static int fill_ancestors(struct lr_cgroup_later *later, const char *mountpoint,
 
 	snprintf(path, sizeof(path), "%s", dir);
 	path[len] = '\0';
-	r = read_list(later, path, file, list);
+	r = read_list(batch, path, file, list);
 	while (r == 0 && strchr(dir + len + 1, '/')) {
 		len += 1 + strcspn(dir + len + 1, "/");
 		memcpy(path, dir, len);
 		path[len] = '\0';
-		r = read_list(later, path, file, own);
+		r = read_list(batch, path, file, own);
 		if (r == 0 && own[0])
 			memcpy(list, own, sizeof(own));
 		else if (r == 0)
-			r = lr_cgroup_put_later(later, path, file, list);
+			r = lr_cgroup_put_batched(batch, path, file, list);
 	}
 	return r;
 }
 
-static int fill(struct lr_cgroup_later *later, const char *mountpoint, const char *dir, bool fresh,
+static int fill(struct lr_cgroup_batch *batch, const char *mountpoint, const char *dir, bool fresh,
 		const char *file)
 {
 	char parent[PATH_MAX], list[LIST_MAX];
@@ -52,19 +52,19 @@ static int fill(struct lr_cgroup_later *later, const char *mountpoint, const cha
 	int r;
 
 	if (!fresh) {
-		r = read_list(later, dir, file, list);
+		r = read_list(batch, dir, file, list);
 		if (r < 0 || list[0])
 			return r;
 	}
 	snprintf(parent, sizeof(parent), "%.*s", (int)(slash - dir), dir);
-	r = read_list(later, parent, file, list);
+	r = read_list(batch, parent, file, list);
 	if (r == 0 && !list[0])
-		r = fill_ancestors(later, mountpoint, dir, file, list);
-	return r < 0 ? r : lr_cgroup_put_later(later, dir, file, list);
+		r = fill_ancestors(batch, mountpoint, dir, file, list);
+	return r < 0 ? r : lr_cgroup_put_batched(batch, dir, file, list);
 }
 
 int lr_cgroup_cpuset_fill(const struct lr_cgroup_target *t, const char *dir, bool fresh,
-			  struct lr_cgroup_later *later, struct lr_err *err)
+			  struct lr_cgroup_batch *batch, struct lr_err *err)
 {
 	/* What the configuration sets needs the parent's value only where the parent is new too. */
 	bool new_parent = t->made && strchr(dir + t->made + 1, '/');
@@ -72,10 +72,10 @@ int lr_cgroup_cpuset_fill(const struct lr_cgroup_target *t, const char *dir, boo
 	int r = 0;
 
 	if (!t->has_cpus || new_parent)
-		r = fill(later, t->mountpoint, dir, fresh, file);
+		r = fill(batch, t->mountpoint, dir, fresh, file);
 	if (r == 0 && (!t->has_mems || new_parent)) {
 		file = "cpuset.mems";
-		r = fill(later, t->mountpoint, dir, fresh, file);
+		r = fill(batch, t->mountpoint, dir, fresh, file);
 	}
 	if (r < 0)
 		return lr_fail(err, -r, "cannot inherit %s into %s", file, dir);

@@ -155,7 +155,7 @@ static int make_place(struct lr_cgroup_plan *plan, size_t i, struct lr_err *err)
 		return r;
 	}
 	if (r == 0 && t->cpuset)
-		r = lr_cgroup_cpuset_fill(t, p->path, fresh, &plan->later, err);
+		r = lr_cgroup_cpuset_fill(t, p->path, fresh, &plan->batch, err);
 	return r < 0 ? r : 1;
 }
 
@@ -239,7 +239,7 @@ int lr_cgroup_fill_places(struct lr_cgroup_plan *plan, struct lr_err *err)
 		r = lr_cgroup_enable(plan->targets[0].mountpoint, plan->ref.v[0].path, plan->need,
 				     plan->where, err);
 	if (r == 0)
-		r = lr_cgroup_write_all(plan->writes, plan->n_writes, plan->rootless, &plan->later,
+		r = lr_cgroup_write_all(plan->writes, plan->n_writes, plan->rootless, &plan->batch,
 					held.dir && held.file ? &held : NULL, err);
 	return r < 0 ? r : apply_devices(plan, err);
 }

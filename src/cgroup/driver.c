@@ -27,7 +27,7 @@ int lr_cgroup_create(struct lr_cgroup_plan *plan, struct lr_err *err)
 {
 	int r = plan->driver->create(plan, err);
 
-	lr_cgroup_close_now(&plan->later);
+	lr_cgroup_batch_close(&plan->batch);
 	if (r < 0 || !plan->delegate)
 		return r;
 	r = lr_cgroup_make_delegate(plan, err);

@@ -33,31 +33,31 @@ bool lr_cgroup_flat_get(const char *text, const char *key, uint64_t *ret)
 	return false;
 }
 
-void lr_cgroup_close_now(struct lr_cgroup_later *l)
+void lr_cgroup_batch_close(struct lr_cgroup_batch *b)
 {
-	for (size_t i = 0, n; i < l->n; i += n) {
-		unsigned first = (unsigned)l->v[i];
+	for (size_t i = 0, n; i < b->n; i += n) {
+		unsigned first = (unsigned)b->v[i];
 
-		for (n = 1; i + n < l->n && l->v[i + n] == l->v[i] + (int)n;)
+		for (n = 1; i + n < b->n && b->v[i + n] == b->v[i] + (int)n;)
 			n++;
 		/* Not before Linux 5.9, and in some sandboxes. */
 		if (n > 1 && lr_close_range(first, first + (unsigned)n - 1, 0) == 0)
 			continue;
 		for (size_t k = 0; k < n; k++)
-			lr_close(l->v[i + k]);
+			lr_close(b->v[i + k]);
 	}
-	l->n = 0;
+	b->n = 0;
 }
 
-void lr_cgroup_close_later(struct lr_cgroup_later *l, int fd)
+void lr_cgroup_batch_add(struct lr_cgroup_batch *b, int fd)
 {
-	if (!l || fd < 0) {
+	if (!b || fd < 0) {
 		lr_close(fd);
 		return;
 	}
-	if (l->n == LR_ARRAY_SIZE(l->v))
-		lr_cgroup_close_now(l);
-	l->v[l->n++] = fd;
+	if (b->n == LR_ARRAY_SIZE(b->v))
+		lr_cgroup_batch_close(b);
+	b->v[b->n++] = fd;
 }
 
 static int open_in(const char *dir, const char *file, int flags)
@@ -87,34 +87,34 @@ static ssize_t read_once(int fd, char *buf, size_t size)
 	return n;
 }
 
-ssize_t lr_cgroup_read_later(struct lr_cgroup_later *l, const char *dir, const char *file,
-			     char *buf, size_t size)
+ssize_t lr_cgroup_read_batched(struct lr_cgroup_batch *b, const char *dir, const char *file,
+			       char *buf, size_t size)
 {
 	int fd = open_in(dir, file, O_RDONLY);
 	ssize_t n = fd < 0 ? fd : read_once(fd, buf, size);
 
-	lr_cgroup_close_later(l, fd);
+	lr_cgroup_batch_add(b, fd);
 	return n;
 }
 
 ssize_t lr_cgroup_read(const char *dir, const char *file, char *buf, size_t size)
 {
-	return lr_cgroup_read_later(NULL, dir, file, buf, size);
+	return lr_cgroup_read_batched(NULL, dir, file, buf, size);
 }
 
-int lr_cgroup_put_later(struct lr_cgroup_later *l, const char *dir, const char *file,
-			const char *value)
+int lr_cgroup_put_batched(struct lr_cgroup_batch *b, const char *dir, const char *file,
+			  const char *value)
 {
 	int fd = open_in(dir, file, O_WRONLY);
 	int r = fd < 0 ? fd : lr_write_once(fd, value, strlen(value));
 
-	lr_cgroup_close_later(l, fd);
+	lr_cgroup_batch_add(b, fd);
 	return r;
 }
 
 int lr_cgroup_put(const char *dir, const char *file, const char *value)
 {
-	return lr_cgroup_put_later(NULL, dir, file, value);
+	return lr_cgroup_put_batched(NULL, dir, file, value);
 }
 
 char *lr_cgroup_slurp(struct lr_arena *arena, const char *dir, const char *file)

@@ -27,24 +27,24 @@ unsigned lr_cgroup_ctrl_set(const char *v2_names);
 bool lr_cgroup_name_has(const char *hierarchy, const char *word);
 
 /*
- * Files that are closed together: by one call for all whose numbers lie side by side, so that
- * nothing of another thread is among them. They lead to the host's files, so all are closed before
- * anything of a container's is looked up (lr_close_late).
+ * Files that are closed together, when a creation is through: by one call for all whose numbers lie
+ * side by side, as a file of another thread's may have a number in between. They lead to the host's
+ * files, so they can't be left to the end (lr_close_late).
  */
-struct lr_cgroup_later {
-	int v[24]; /* the least RLIMIT_NOFILE that is usual is 1024, but who knows */
+struct lr_cgroup_batch {
+	int v[24]; /* when it is full, they are closed: RLIMIT_NOFILE may be low */
 	size_t n;
 };
 
-/* Takes fd over. l may be NULL: at once. */
-void lr_cgroup_close_later(struct lr_cgroup_later *l, int fd);
-void lr_cgroup_close_now(struct lr_cgroup_later *l);
+/* Takes fd over. Without a batch (NULL), it is closed at once. */
+void lr_cgroup_batch_add(struct lr_cgroup_batch *b, int fd);
+void lr_cgroup_batch_close(struct lr_cgroup_batch *b);
 
-/* lr_cgroup_read and lr_cgroup_put; l may be NULL. */
-ssize_t lr_cgroup_read_later(struct lr_cgroup_later *l, const char *dir, const char *file,
-			     char *buf, size_t size) LR_MUST_CHECK;
-int lr_cgroup_put_later(struct lr_cgroup_later *l, const char *dir, const char *file,
-			const char *value) LR_MUST_CHECK;
+/* lr_cgroup_read and lr_cgroup_put, whose file goes to the batch. */
+ssize_t lr_cgroup_read_batched(struct lr_cgroup_batch *b, const char *dir, const char *file,
+			       char *buf, size_t size) LR_MUST_CHECK;
+int lr_cgroup_put_batched(struct lr_cgroup_batch *b, const char *dir, const char *file,
+			  const char *value) LR_MUST_CHECK;
 
 /* ---- writes (gen.c, write.c) ---------------------------------------------------------------- */
 
@@ -106,15 +106,15 @@ uint64_t lr_cgroup_io_weight(uint64_t blkio_weight);
 /* v1's memory+swap to v2's swap alone. -1: "max"; *set false: leave alone. -EINVAL. */
 int lr_cgroup_swap_of(int64_t limit, int64_t memsw, int64_t *ret, bool *set);
 
-/* A file that is open for writing already. */
+/* What the claim has open for writing (claim.c): it is not opened once more. */
 struct lr_cgroup_held {
 	int fd;
-	const char *dir, *file; /* NULL: none */
+	const char *dir, *file;
 };
 
-/* later, held: NULL for none. */
+/* batch, held: NULL for none. */
 int lr_cgroup_write_all(const struct lr_cgroup_write *v, size_t n, bool rootless,
-			struct lr_cgroup_later *later, const struct lr_cgroup_held *held,
+			struct lr_cgroup_batch *batch, const struct lr_cgroup_held *held,
 			struct lr_err *err) LR_MUST_CHECK;
 
 /* v1 takes the rules as a default and exceptions (lr_devrules_flatten): devices_v1.c. */
@@ -144,7 +144,7 @@ struct lr_cgroup_plan {
 	int hold; /* closed by whoever has joined: a pipe (lr_systemd_hold) or a lock (claim.c);
 		     LR_NOFD: none */
 	const char *hold_file; /* which file of the first place it is, for writing; NULL: of none */
-	struct lr_cgroup_later later;     /* of create */
+	struct lr_cgroup_batch batch;     /* of create */
 	struct lr_cgroup_target *targets; /* ref.n of them */
 	const struct lr_cgroup_write *writes;
 	size_t n_writes;
@@ -212,7 +212,7 @@ int lr_cgroup_enable(const char *mountpoint, const char *dir, unsigned need,
 		     const char *const *where, struct lr_err *err) LR_MUST_CHECK;
 /* Fills cpuset.cpus and cpuset.mems from the parent, empty ancestors first: cpuset.c. */
 int lr_cgroup_cpuset_fill(const struct lr_cgroup_target *t, const char *dir, bool fresh,
-			  struct lr_cgroup_later *later, struct lr_err *err) LR_MUST_CHECK;
+			  struct lr_cgroup_batch *batch, struct lr_err *err) LR_MUST_CHECK;
 
 /* ---- processes (procs.c) -------------------------------------------------------------------- */
 

@@ -12,14 +12,14 @@
 struct writer {
 	const char *file;
 	int fd;
-	struct lr_cgroup_later *later;
+	struct lr_cgroup_batch *batch;
 	const struct lr_cgroup_held *held;
 };
 
 static void writer_close(struct writer *w)
 {
 	if (!w->held || w->fd != w->held->fd)
-		lr_cgroup_close_later(w->later, w->fd);
+		lr_cgroup_batch_add(w->batch, w->fd);
 	w->fd = LR_NOFD;
 }
 
@@ -206,10 +206,10 @@ static int write_run(struct writer *wr, const struct lr_cgroup_write *v, size_t 
 }
 
 int lr_cgroup_write_all(const struct lr_cgroup_write *v, size_t n, bool rootless,
-			struct lr_cgroup_later *later, const struct lr_cgroup_held *held,
+			struct lr_cgroup_batch *batch, const struct lr_cgroup_held *held,
 			struct lr_err *err)
 {
-	struct writer wr = {.fd = LR_NOFD, .later = later, .held = held};
+	struct writer wr = {.fd = LR_NOFD, .batch = batch, .held = held};
 	int r = 0;
 
 	for (size_t i = 0, run; i < n && r == 0; i += run) {
