@@ -39,7 +39,7 @@ struct found {
 	struct cap_file *f;
 };
 
-static struct cap_file *file_of(const struct lr_tree_node *n)
+static struct cap_file *file_of(const struct lr_treap_node *n)
 {
 	return (struct cap_file *)((uintptr_t)n - offsetof(struct cap_file, order));
 }
@@ -330,7 +330,7 @@ static void refuse_untold(const struct found *x, int code)
  * others, too. */
 #define FEW 32
 
-static int by_file(void *arg, const struct lr_tree_node *a, const struct lr_tree_node *b)
+static int by_file(void *arg, const struct lr_treap_node *a, const struct lr_treap_node *b)
 {
 	const struct found *x = arg;
 	const struct cap_file *f = file_of(a), *g = file_of(b);
@@ -367,7 +367,7 @@ static struct cap_file *known(struct found *x)
 
 	if (!inode || !inode->order)
 		return inode ? same(x, inode->first) : NULL;
-	const struct lr_tree_node *n = lr_tree_find(inode->order, &asked.order, by_file, x);
+	const struct lr_treap_node *n = lr_treap_find(inode->order, &asked.order, by_file, x);
 	struct cap_file *first = n ? file_of(n) : NULL;
 	for (struct cap_file *f = first; f; f = f->same)
 		if (x->fd > 2 || f->fd == x->fd)
@@ -377,7 +377,7 @@ static struct cap_file *known(struct found *x)
 
 static void put_in_order(struct found *x, struct cap_inode *inode, struct cap_file *f)
 {
-	struct lr_tree_node *n = lr_tree_put(&inode->order, &f->order, by_file, x);
+	struct lr_treap_node *n = lr_treap_put(&inode->order, &f->order, by_file, x);
 
 	for (struct cap_file *last = file_of(n); last != f; last = last->same)
 		if (!last->same)

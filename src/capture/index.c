@@ -8,17 +8,17 @@
 #include "src/capture/state.h"
 
 struct entry {
-	struct lr_tree_node node;
+	struct lr_treap_node node;
 	uint64_t of, number;
 	size_t at;
 };
 
-static const struct entry *entry_of(const struct lr_tree_node *n)
+static const struct entry *entry_of(const struct lr_treap_node *n)
 {
 	return (const void *)((const char *)n - offsetof(struct entry, node));
 }
 
-static int by_number(void *arg, const struct lr_tree_node *a, const struct lr_tree_node *b)
+static int by_number(void *arg, const struct lr_treap_node *a, const struct lr_treap_node *b)
 {
 	const struct entry *x = entry_of(a), *y = entry_of(b);
 
@@ -31,7 +31,7 @@ static int by_number(void *arg, const struct lr_tree_node *a, const struct lr_tr
 bool cap_index_find(const struct cap_index *i, uint64_t of, uint64_t number, size_t *ret)
 {
 	const struct entry wanted = {.of = of, .number = number};
-	const struct lr_tree_node *n = lr_tree_find(i->root, &wanted.node, by_number, NULL);
+	const struct lr_treap_node *n = lr_treap_find(i->root, &wanted.node, by_number, NULL);
 
 	if (n && ret)
 		*ret = entry_of(n)->at;
@@ -45,6 +45,6 @@ int cap_index_put(struct cap *c, struct cap_index *i, uint64_t of, uint64_t numb
 	if (!e)
 		return -ENOMEM;
 	*e = (struct entry){.of = of, .number = number, .at = at};
-	lr_tree_put(&i->root, &e->node, by_number, NULL);
+	lr_treap_put(&i->root, &e->node, by_number, NULL);
 	return 0;
 }

@@ -32,13 +32,13 @@ struct asked {
 	int code; /* 0: it could */
 };
 
-static const struct cap_process *process_of(const struct lr_tree_node *n, unsigned kind)
+static const struct cap_process *process_of(const struct lr_treap_node *n, unsigned kind)
 {
 	return (const void *)((const char *)n - offsetof(struct cap_process, order) -
 			      kind * sizeof(*n));
 }
 
-static int by_shared(void *arg, const struct lr_tree_node *a, const struct lr_tree_node *b)
+static int by_shared(void *arg, const struct lr_treap_node *a, const struct lr_treap_node *b)
 {
 	struct asked *x = arg;
 	const pid_t pid = process_of(a, x->kind)->pid, with = process_of(b, x->kind)->pid;
@@ -56,14 +56,14 @@ static void refuse_shared(struct cap *c, struct cap_process *p, unsigned kind)
 {
 	struct asked x = {.kind = kind};
 	const struct cap_process *parent = cap_process_of(c, p->parent), *with = NULL;
-	struct lr_tree_node *n = &p->order[kind];
+	struct lr_treap_node *n = &p->order[kind];
 
 	/* The parent is asked first, as it is to be named: after vfork(2) it waits for this process
 	 * (n_passing). */
 	if (parent && parent != p && !(parent->seed.flags & LR_SEED_ZOMBIE) &&
 	    by_shared(&x, n, &parent->order[kind]) == 0)
 		with = parent;
-	const struct lr_tree_node *was = lr_tree_put(&c->shared[kind], n, by_shared, &x);
+	const struct lr_treap_node *was = lr_treap_put(&c->shared[kind], n, by_shared, &x);
 	if (was != n && !with)
 		with = process_of(was, kind);
 	if (with) {

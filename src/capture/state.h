@@ -9,7 +9,7 @@
 #include <sys/types.h>
 
 #include "src/base/arena.h"
-#include "src/base/tree.h"
+#include "src/base/treap.h"
 #include "src/capture/capture.h"
 #include "src/capture/files.h"
 #include "src/capture/tmpfs.h"
@@ -18,7 +18,7 @@
 
 /* index.c: places in a table, by two numbers. Empty: {0}. */
 struct cap_index {
-	struct lr_tree_node *root;
+	struct lr_treap_node *root;
 };
 
 #define CAP_SHARED                                                                                 \
@@ -75,10 +75,10 @@ struct cap_file {
 	size_t n_watches;
 	struct cap_endpoint *endpoint; /* of a socket that is of no pair */
 	bool deleted;
-	uint64_t size;             /* of one that is deleted, as it was counted */
-	pid_t owner;               /* as we see it; seed.owner_kind says what it is */
-	struct cap_file *next;     /* of the same inode */
-	struct lr_tree_node order; /* in cap_inode.order */
+	uint64_t size;              /* of one that is deleted, as it was counted */
+	pid_t owner;                /* as we see it; seed.owner_kind says what it is */
+	struct cap_file *next;      /* of the same inode */
+	struct lr_treap_node order; /* in cap_inode.order */
 	struct cap_file
 		*same; /* the next that is the same open file; only where there is an order */
 };
@@ -87,8 +87,8 @@ struct cap_file {
 struct cap_inode {
 	struct cap_file *first, *last;
 	size_t n;
-	bool deleted;               /* and counted */
-	struct lr_tree_node *order; /* of these files, by kcmp(2); NULL: there are few, and none */
+	bool deleted;                /* and counted */
+	struct lr_treap_node *order; /* of these files, by kcmp(2); NULL: there are few, and none */
 };
 
 struct cap_watch {
@@ -142,7 +142,7 @@ struct cap_process {
 	struct lr_seed_run *runs;
 	size_t n_runs;
 	bool *inherited; /* of maps.v: the twin has it */
-	struct lr_tree_node order[CAP_SHARED];
+	struct lr_treap_node order[CAP_SHARED];
 };
 
 /* Memory that several mappings, or a descriptor, share. */
@@ -195,9 +195,9 @@ struct cap {
 	uint64_t memory; /* the device of memfds and of shared anonymous memory */
 	struct cap_process *p;
 	size_t n;
-	struct cap_index known;                  /* of p, by pid */
-	struct cap_index members;                /* of p, by a number of a kind (enum cap_member) */
-	struct lr_tree_node *shared[CAP_SHARED]; /* of p, by each of these */
+	struct cap_index known;   /* of p, by pid */
+	struct cap_index members; /* of p, by a number of a kind (enum cap_member) */
+	struct lr_treap_node *shared[CAP_SHARED]; /* of p, by each of these */
 	struct cap_file **files;
 	size_t n_files;
 	struct cap_inode *inodes; /* of files */

@@ -3,21 +3,21 @@
 #include <stddef.h>
 #include <stdlib.h>
 
-#include "src/base/tree.h"
+#include "src/base/treap.h"
 #include "tests/unit/test.h"
 
 struct number {
-	struct lr_tree_node node;
+	struct lr_treap_node node;
 	unsigned value;
 };
 
-static const struct number *number_of(const struct lr_tree_node *n)
+static const struct number *number_of(const struct lr_treap_node *n)
 {
 	return (const void *)((const char *)n - offsetof(struct number, node));
 }
 
 /* arg: how often it is asked. */
-static int by_value(void *arg, const struct lr_tree_node *a, const struct lr_tree_node *b)
+static int by_value(void *arg, const struct lr_treap_node *a, const struct lr_treap_node *b)
 {
 	const unsigned x = number_of(a)->value, y = number_of(b)->value;
 
@@ -25,7 +25,7 @@ static int by_value(void *arg, const struct lr_tree_node *a, const struct lr_tre
 	return x < y ? -1 : x > y;
 }
 
-static size_t depth(const struct lr_tree_node *n)
+static size_t depth(const struct lr_treap_node *n)
 {
 	const size_t left = n ? depth(n->below[0]) : 0, right = n ? depth(n->below[1]) : 0;
 
@@ -35,18 +35,18 @@ static size_t depth(const struct lr_tree_node *n)
 TEST(what_was_put_in_is_found)
 {
 	struct number v[1000] = {0}, again = {.value = 500}, other = {.value = 1};
-	struct lr_tree_node *root = NULL;
+	struct lr_treap_node *root = NULL;
 	size_t asked = 0;
 
-	CHECK(!lr_tree_find(root, &other.node, by_value, &asked));
+	CHECK(!lr_treap_find(root, &other.node, by_value, &asked));
 	for (unsigned i = 0; i < 1000; i++) {
 		v[i].value = i * 7919 % 1000 * 2;
-		CHECK(lr_tree_put(&root, &v[i].node, by_value, &asked) == &v[i].node);
+		CHECK(lr_treap_put(&root, &v[i].node, by_value, &asked) == &v[i].node);
 	}
 	for (unsigned i = 0; i < 1000; i++)
-		CHECK(lr_tree_find(root, &v[i].node, by_value, &asked) == &v[i].node);
-	CHECK(!lr_tree_find(root, &other.node, by_value, &asked));
-	const struct lr_tree_node *was = lr_tree_put(&root, &again.node, by_value, &asked);
+		CHECK(lr_treap_find(root, &v[i].node, by_value, &asked) == &v[i].node);
+	CHECK(!lr_treap_find(root, &other.node, by_value, &asked));
+	const struct lr_treap_node *was = lr_treap_put(&root, &again.node, by_value, &asked);
 	CHECK(was != &again.node && number_of(was)->value == 500);
 }
 
@@ -55,13 +55,13 @@ TEST(nobody_makes_it_deep)
 {
 	const unsigned many = 100000;
 	struct number *v = calloc(many, sizeof(*v));
-	struct lr_tree_node *root = NULL;
+	struct lr_treap_node *root = NULL;
 	size_t asked = 0;
 
 	REQUIRE(v);
 	for (unsigned i = 0; i < many; i++) {
 		v[i].value = i;
-		lr_tree_put(&root, &v[i].node, by_value, &asked);
+		lr_treap_put(&root, &v[i].node, by_value, &asked);
 	}
 	CHECK(depth(root) < 100);
 	CHECK(asked < many * 40);

@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* base: a search tree; see tree.h. */
-#include "src/base/tree.h"
+/* base: a search tree; see treap.h. */
+#include "src/base/treap.h"
 
 #include <string.h>
 #include <sys/auxv.h>
 
 /* Of its address, and of a random number of the kernel's that nobody else knows (splitmix64). */
-static uint64_t chance(const struct lr_tree_node *n)
+static uint64_t chance(const struct lr_treap_node *n)
 {
 	const void *secret = (const void *)getauxval(AT_RANDOM);
 	uint64_t z = 0;
@@ -20,10 +20,10 @@ static uint64_t chance(const struct lr_tree_node *n)
 }
 
 /* Each is heavier than those below it. */
-static struct lr_tree_node *put(struct lr_tree_node **at, struct lr_tree_node *n,
-				lr_tree_order *order, void *arg)
+static struct lr_treap_node *put(struct lr_treap_node **at, struct lr_treap_node *n,
+				 lr_treap_order *order, void *arg)
 {
-	struct lr_tree_node *top = *at;
+	struct lr_treap_node *top = *at;
 
 	if (!top)
 		return *at = n;
@@ -31,8 +31,8 @@ static struct lr_tree_node *put(struct lr_tree_node **at, struct lr_tree_node *n
 	if (!r)
 		return top;
 	const int side = r > 0;
-	struct lr_tree_node *found = put(&top->below[side], n, order, arg);
-	struct lr_tree_node *heavy = top->below[side];
+	struct lr_treap_node *found = put(&top->below[side], n, order, arg);
+	struct lr_treap_node *heavy = top->below[side];
 	if (heavy->weight > top->weight) {
 		top->below[side] = heavy->below[!side];
 		heavy->below[!side] = top;
@@ -41,15 +41,15 @@ static struct lr_tree_node *put(struct lr_tree_node **at, struct lr_tree_node *n
 	return found;
 }
 
-struct lr_tree_node *lr_tree_put(struct lr_tree_node **root, struct lr_tree_node *n,
-				 lr_tree_order *order, void *arg)
+struct lr_treap_node *lr_treap_put(struct lr_treap_node **root, struct lr_treap_node *n,
+				   lr_treap_order *order, void *arg)
 {
-	*n = (struct lr_tree_node){.weight = chance(n)};
+	*n = (struct lr_treap_node){.weight = chance(n)};
 	return put(root, n, order, arg);
 }
 
-struct lr_tree_node *lr_tree_find(struct lr_tree_node *root, const struct lr_tree_node *n,
-				  lr_tree_order *order, void *arg)
+struct lr_treap_node *lr_treap_find(struct lr_treap_node *root, const struct lr_treap_node *n,
+				    lr_treap_order *order, void *arg)
 {
 	for (int r; root; root = root->below[r > 0]) {
 		r = order(arg, n, root);
