@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * cgroup: what is below a container's own cgroup. The runtime makes one there for
- * run.oci.delegate-cgroup alone (that of run.oci.systemd.subgroup is the container's own); nobody
- * else but the container has reason to make any.
+ * cgroup: what is below a container's own cgroup. The runtime makes cgroups there for
+ * run.oci.delegate-cgroup alone. (What it makes for run.oci.systemd.subgroup is the container's own
+ * cgroup.) So the others are the container's doing.
  */
 #define LR_ROOM "cgroup"
 #include <dirent.h>
@@ -11,12 +11,13 @@
 #include "src/cgroup/files.h"
 #include "src/cgroup/internal.h"
 
-/* A directory that is looked at, and the name in it that is the runtime's. */
+/* A directory that is looked at: the container's own cgroup first, then each that the runtime has made
+ * on the way to the delegated one. */
 struct level {
 	char dir[PATH_MAX];
-	size_t place; /* how much of it is the container's own cgroup */
-	const char *rest;
-	size_t name; /* so much of `rest`; 0: none is */
+	size_t place;     /* the length of the container's own cgroup in it */
+	const char *rest; /* of the way, from here on */
+	size_t name; /* the length of its first name, which is the runtime's; 0: there is none */
 };
 
 static bool begin(const struct lr_cgroup_ref *ref, const struct lr_cgroup_place *p,
@@ -34,7 +35,7 @@ static bool begin(const struct lr_cgroup_ref *ref, const struct lr_cgroup_place 
 	return n > 0 && n < (int)sizeof(l->dir);
 }
 
-/* False: that was the last one. */
+/* Goes down by that name. False: there is none. */
 static bool next(struct level *l)
 {
 	size_t n = strlen(l->dir);
@@ -69,7 +70,7 @@ static int list(const struct level *l, const struct lr_cgroup_place *p, lr_cgrou
 		if (n < (int)sizeof(path))
 			tell(arg, p->hierarchy, path);
 	}
-	/* Removed meanwhile, or: */
+	/* ENOENT: it was removed meanwhile. */
 	return errno && errno != ENOENT ? lr_fail(err, errno, "list the cgroup %s", l->dir) : 0;
 }
 

@@ -214,14 +214,15 @@ int lr_cgroup_pids(const struct lr_cgroup_ref *ref, struct lr_arena *arena, pid_
 		   struct lr_err *err) LR_MUST_CHECK;
 
 /*
- * Cgroups right below the container's own, but for what the runtime has made there. `delegate`: its
- * annotation of that name, or NULL. path: from the container's cgroup on ("/sub").
+ * Tells the cgroups right below the container's own, and below those that the runtime has made there
+ * (run.oci.delegate-cgroup: `delegate` is the annotation's value, or NULL), which are left out. path:
+ * from the container's cgroup on ("/sub").
  */
 typedef void lr_cgroup_tell(void *arg, const char *hierarchy, const char *path);
 int lr_cgroup_each_below(const struct lr_cgroup_ref *ref, const char *delegate,
 			 lr_cgroup_tell *tell, void *arg, struct lr_err *err) LR_MUST_CHECK;
-/* A number that is another one once there are more or fewer of them: the kernel counts directories
- * as links, so it takes a stat(2) for each hierarchy. */
+/* A number that changes with how many there are. It is cheap, one stat(2) for each directory that is
+ * looked at: the kernel counts directories as links. */
 uint64_t lr_cgroup_count_below(const struct lr_cgroup_ref *ref, const char *delegate);
 
 /*

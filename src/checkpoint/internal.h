@@ -56,12 +56,12 @@ struct lr_mounted {
 		uint64_t lost;            /* MOUNT_ATTR_* */
 	} * v;
 	size_t n;
-	bool ask; /* the host's mounts would tell more */
+	bool ask; /* once more, with the host's mounts (lr_mounted_found.host): they decide */
 };
 
 /*
- * Pure: what of a container's mounts is not as config.json says, and none of the runtime's, the
- * hooks' or the host's doing. What can't be told is left out.
+ * Pure: what of a container's mounts is not as config.json says, and is neither the runtime's doing,
+ * nor a hook's or the host's. What can't be told is left out.
  */
 int lr_checkpoint_mounted(const struct oci_config *config, const struct lr_mounted_found *f,
 			  struct lr_arena *a, struct lr_mounted *ret,
@@ -71,7 +71,7 @@ int lr_checkpoint_mounted(const struct oci_config *config, const struct lr_mount
 
 struct lr_capture_refuse;
 
-/* What the container has made that is in none of its processes. */
+/* What the container has made beside its processes. */
 struct lr_made {
 	const struct lr_checkpoint_job *job;
 	int mountinfo;    /* LR_NOFD before the first look; the caller's to close */

@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * checkpoint: what a container has made that is in none of its processes, and that no child gets:
- * mounts, and cgroups below its own.
+ * checkpoint: what a container has made beside its processes, and what no child gets: mounts, and
+ * cgroups below its own.
  *
- * All of it is looked at while the container runs. When it is held, two questions are left: whether
- * its mounts have changed since, which the kernel tells who has mountinfo open (poll(2)), and whether
- * there are more cgroups, by the links that a directory has.
+ * All of it is looked at while the container runs. When the container is held, only two questions are
+ * left, so that it is not held for long: have its mounts changed since (poll(2) on mountinfo tells),
+ * and are there more or fewer cgroups (by the links of the directory).
  */
 #define LR_ROOM "checkpoint"
 #include <errno.h>
@@ -91,7 +91,7 @@ static int look_at_mounts(const struct lr_made *x, const struct lr_capture_refus
 	return r;
 }
 
-/* Opened before it is read, so that nothing comes in between. */
+/* Before mounts are looked at, so that poll(2) tells of every change since. */
 static int open_mountinfo(struct lr_made *x, struct lr_err *err)
 {
 	char path[32];
@@ -102,7 +102,7 @@ static int open_mountinfo(struct lr_made *x, struct lr_err *err)
 	return x->mountinfo < 0 ? lr_fail(err, errno, "open %s", path) : 0;
 }
 
-/* It is closed, as it keeps the container's mounts for as long as it is open. */
+/* Closes mountinfo, too: while it is open, it keeps the container's mounts. */
 static bool has_new_mounts(struct lr_made *x)
 {
 	struct pollfd p = {.fd = x->mountinfo, .events = POLLPRI};

@@ -87,7 +87,7 @@ static bool is_type(const struct oci_mount *m, const char *types)
 	return m->type && *m->type && lr_has_word(types, m->type);
 }
 
-/* It changes one that is there (mount/plan.c). */
+/* An entry that changes a mount which is there, and makes none (mount/plan.c). */
 static bool is_change(const struct oci_mount *m)
 {
 	bool none = !m->type || !*m->type || lr_streq(m->type, "none");
@@ -130,7 +130,8 @@ static void expect_mounts(struct work *w)
 	}
 }
 
-/* What the runtime mounts without a line of config.json's; the devices where it can't make them. */
+/* What the runtime may mount without an entry in mounts of config.json. Devices it binds where it can't
+ * make them. */
 static void expect_own(struct work *w)
 {
 	static const char *const own[] = {"/run/notify", "/dev/null",    "/dev/zero", "/dev/full",
@@ -160,7 +161,7 @@ static size_t point_length(const char *point)
 	return lr_has_suffix(point, DELETED) ? n - strlen(DELETED) : n;
 }
 
-/* The first with that point; unmet: that has no line yet. */
+/* The first that is expected at that point; unmet: of those that have no line yet. */
 static struct expected *find(struct work *w, const char *point, bool unmet)
 {
 	size_t n = point_length(point);
@@ -282,13 +283,14 @@ static void make_sets(struct work *w)
 	sort(&w->host_devices);
 }
 
-/* A bind of what it has; and not what is mounted for its group. */
+/* A bind by the container of something that it has: a mount like any other of its own, though it has
+ * the peer group of what was bound. */
 static bool is_copy(const struct work *w, const struct lr_checkpoint_mount *m)
 {
 	return has(&w->masters, m->master) || has(&w->peers, m->peers);
 }
 
-/* As long as nobody has looked there, it is believed to have it. */
+/* As long as the host's mounts are not known, they are believed to have it. */
 static bool host_has(struct work *w, const struct set *s, uint64_t v)
 {
 	w->ret->ask |= !w->f->host;
@@ -313,7 +315,7 @@ static bool may_mount(const struct oci_hook_list *l)
 	return false;
 }
 
-/* They have mounted what they have before the paths were protected. */
+/* Hooks that have run, and have mounted what they have, before the paths were protected. */
 static bool has_hooks(const struct work *w)
 {
 	const struct oci_hooks *h = w->config->hooks;
@@ -428,7 +430,7 @@ static void add_gone(struct work *w)
 							  .point = w->v[i].point});
 }
 
-/* Others may be at that point, or change it. */
+/* Nothing else is expected at that point, and no entry changes what is there. */
 static bool is_alone(const struct work *w, const struct expected *e)
 {
 	const struct oci_mounts *m = &w->config->mounts;

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * resume: the gate, at which processes wait until all of them are made: for an owner of a file that
- * has to be there, and for mappings that a seal would forbid. A seed that has neither has no gate.
+ * resume: the gate, at which processes wait until all of them are made. Two things have to be done
+ * after that: a file's owner can only be set when that process is there (owners.c), and some seals
+ * only when all mappings are made that they forbid. A seed without either has no gate.
  */
 #define LR_ROOM "resume"
 #include <errno.h>

@@ -1,7 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* resume: where processes are. Paths of both directories count from the container's root, so they are
- * opened before any process has one of its own, and by no link: descriptors of the host's are still
- * open, and one that leads to them would lead out of the container (as in CVE-2024-21626). */
+/*
+ * resume: where processes are: their working directories, and roots of their own (chroot(2)). Paths of
+ * both count from the container's root, so all are opened before any process changes its root. No
+ * link is followed: descriptors of the host's are still open, and a link to one of them would lead
+ * out of the container (as in CVE-2024-21626).
+ */
 #define LR_ROOM "resume"
 #include <errno.h>
 #include <sys/stat.h>
@@ -12,7 +15,8 @@
 #include "src/base/str.h"
 #include "src/resume/resuming.h"
 
-/* By ".", as a path alone can be opened by who may not search the directory that it leads to. */
+/* O_PATH asks for no right to the directory itself, so it is opened once more, as ".": that takes the
+ * right to search it, as chdir(2) does. */
 static int open_dir(struct lr_resume *r, const char *path, const char *what, struct lr_err *err)
 {
 	LR_CLEANUP_FD int fd = resume_open_path(path, O_PATH | O_DIRECTORY);
@@ -22,8 +26,8 @@ static int open_dir(struct lr_resume *r, const char *path, const char *what, str
 		       : resume_keep(r, dir, err);
 }
 
-/* config.json's own working directory is one that any process of the container may begin in: it is
- * entered with all rights, as by a program that is started. */
+/* In config.json's own working directory any program of the container may be started, whether or not
+ * its user could go there. So it is opened with all rights. */
 static bool is_beginning(const struct lr_resume *r, const struct lr_seed_fs *fs)
 {
 	return r->opts.cwd && lr_streq(lr_seed_text(r->seed, fs->cwd), r->opts.cwd);

@@ -73,8 +73,7 @@ struct lr_resume_opts {
 	 */
 	int (*lower)(void *arg, struct lr_err *err);
 	int (*raise)(void *arg, struct lr_err *err);
-	/* A directory that any process of the container may begin in, whether or not it could go there by
-	 * itself; NULL: none. */
+	/* config.json's working directory: processes may be in it that could not go there. NULL: none. */
 	const char *cwd;
 	/* Whether a tmpfs of the container's own, which may be changed, was mounted at that path, and
 	 * which (st_dev). NULL: none was. */

@@ -90,10 +90,10 @@ int resume_take_fds(struct lr_resume *r, const struct lr_seed_process *p, struct
 int resume_bind_file(const struct lr_resume *r, const struct lr_seed_endpoint *e, int fd,
 		     struct lr_err *err);
 int resume_listen_as(const struct lr_seed_endpoint *e, int fd, struct lr_err *err);
-/* places.c: opens directories; `beginnings`: what any process of the container may begin in, and that takes all
- * rights; the others before, with those that files are opened with. */
+/* places.c: opens the directories that processes are in. It is called twice: with the rights by which files are
+ * opened, and, for lr_resume_opts.cwd alone (`beginnings`), with all rights. */
 int resume_open_places(struct lr_resume *r, bool beginnings, struct lr_err *err);
-/* The working directory, and the umask. */
+/* Sets this process's working directory, and its umask. */
 int resume_enter_place(const struct lr_resume *r, const struct lr_seed_process *p,
 		       struct lr_err *err);
 /* With no more rights than config.json's process could have, as it takes CAP_SYS_CHROOT. */
@@ -131,13 +131,14 @@ int resume_own_terminal(const struct lr_resume *r, const struct lr_seed_process 
 			struct lr_err *err);
 int resume_front_group(const struct lr_resume *r, uint32_t index, struct lr_err *err);
 void plan_terminal(struct one *x, struct lr_resume_ops *ops);
-/* gate.c. Before anybody is born: finds out whether there is one, and who passes it for what. */
+/* gate.c. Before anybody is born: finds out whether there has to be a gate, and who sets which owner behind it. */
 int resume_prepare_gate(struct lr_resume *r, struct lr_err *err);
 /* By the first process: nobody else may have that pipe. */
 int resume_open_gate(struct lr_resume *r, struct lr_err *err);
 /* The wait, and what this process does after it. */
 void plan_gate(struct one *x, struct lr_resume_ops *ops);
-/* owners.c: who gets the signals of files; which process says so of each (r->setters); and whether this one does. */
+/* owners.c: who gets the signals of files. Whether any file has such an owner; which process is to set it
+ * (r->setters); whether this process sets one; its calls for that. */
 bool resume_has_owners(const struct lr_resume *r);
 int resume_find_setters(struct lr_resume *r, struct lr_err *err);
 bool plan_has_owners(const struct one *x);
