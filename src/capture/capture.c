@@ -57,6 +57,7 @@ static void tell_refusal(void *capture, const char *what)
 	cap_refuse(c, c->p, "%s", what);
 }
 
+/* lr_capture.look */
 static int let_caller_look(struct cap *c, struct lr_err *err)
 {
 	const struct lr_capture_refuse refuse = {tell_refusal, c};

@@ -140,7 +140,7 @@ struct lr_mount_plan {
 	int root;                /* what apply has mounted on "/", or LR_NOFD */
 	const char *context;     /* key of the SELinux option */
 	bool no_fsopen;          /* it was refused: do not try again */
-	bool no_bench;           /* so was that */
+	bool no_bench;           /* the same of bench.c */
 	bool notes_tmpfs;
 };
 
@@ -162,8 +162,7 @@ int lr_mount_idmap_fail(const struct lr_mount_op *op, int r, int tree, struct lr
 
 /* ---- apply.c ------------------------------------------------------------------------------- */
 
-/* The root of the sysfs that the plan has mounted on /sys; the plan's. LR_NOFD: no such thing, or it
- * is not known. */
+/* The same as lr_mount_take_top for /sys, but it stays the plan's. */
 int lr_mount_own_sysfs(const struct lr_mount_plan *plan);
 
 /* ---- dest.c -------------------------------------------------------------------------------- */

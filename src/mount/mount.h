@@ -74,7 +74,7 @@ struct lr_mount_env {
 		       has mounted another one on it (lr_mount_take_root) */
 	int procfd; /* private procfs (src/sys/procfs.h), or LR_NOFD: /proc is used if needed */
 	bool alone; /* nobody else is in the mount namespace */
-	bool bench; /* and it has the host's mounts, which nothing spreads from (bench.c) */
+	bool bench; /* a new mount may be made on a directory of the host's first (bench.c) */
 	const struct lr_mount_cgroup_view *cgroup; /* NULL: a cgroup mount is an error */
 	/* Called before what shows the cgroup or fills memory that is charged to it; may be called
 	 * often. NULL: the caller is where it belongs. */
@@ -107,8 +107,8 @@ int lr_mount_take_root(struct lr_mount_plan *plan);
  * plan's; LR_NOFD: no such thing, or it is not known. */
 int lr_mount_new_tmpfs(const struct lr_mount_plan *plan, const struct lr_mount_env *env,
 		       const char *dest);
-/* The root of the procfs or sysfs (`type`) that apply has mounted on `dest`; the caller's. LR_NOFD:
- * no such thing, or it is not known. */
+/* The root directory of the procfs or sysfs (`type`) that apply has mounted on `dest`, which is the
+ * caller's from now on. LR_NOFD: there is none, or it is not known. */
 int lr_mount_take_top(struct lr_mount_plan *plan, const char *dest, const char *type);
 /* Whether `seen`, which is open at `dest`, is what the plan has mounted there, or else the root's
  * own: a link of the image may have led another mount there. -EPERM. */

@@ -143,8 +143,8 @@ int lr_rootfs_open_null(const struct lr_rootfs_plan *plan, struct lr_rootfs_stat
 int lr_rootfs_attach(const struct lr_rootfs_plan *plan, struct lr_rootfs_state *state,
 		     struct lr_err *err) LR_MUST_CHECK;
 
-/* Whether what is mounted on the host's directories now shows in this process's mount namespace
- * alone. */
+/* Whether a mount that is made on a directory of the host's now shows in this process's mount
+ * namespace alone. */
 bool lr_rootfs_has_bench(const struct lr_rootfs_plan *plan, const struct lr_rootfs_state *state);
 
 /* A close-on-exec O_PATH descriptor of the container's /dev, made if missing. A symbolic link

@@ -1,7 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* cgroup: plans are pure, so v1, v2 and hybrid are tested here whatever this host has. */
+#include <fcntl.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
 #include "libocispec/ocispec.h"
+#include "src/base/fd.h"
 #include "src/cgroup/internal.h"
+#include "tests/unit/deny.h"
 #include "tests/unit/test.h"
 
 static struct lr_arena *arena;
@@ -449,4 +455,48 @@ TEST(device_rules_go_where_the_host_has_them)
 	/* nothing said: closed, but for the default devices */
 	CHECK_INT(plan_json(&v2, NULL), 0);
 	CHECK(plan->n_insns > 0);
+}
+
+static bool is_open(int fd)
+{
+	return fcntl(fd, F_GETFD) >= 0;
+}
+
+/* By one call where numbers lie side by side; but what has a number in between is another thread's. */
+static void check_batch(void)
+{
+	struct lr_cgroup_batch batch = {0};
+	int fds[40];
+
+	for (size_t i = 0; i < LR_ARRAY_SIZE(fds); i++)
+		fds[i] = fcntl(0, F_DUPFD_CLOEXEC, i ? fds[i - 1] + 1 : 100);
+	for (size_t i = 0; i < 6; i++)
+		if (i != 3)
+			lr_cgroup_batch_add(&batch, fds[i]);
+	CHECK(is_open(fds[0]) && is_open(fds[5]));
+	lr_cgroup_batch_close(&batch);
+	for (size_t i = 0; i < 6; i++)
+		CHECK_INT(is_open(fds[i]), i == 3);
+	/* More than it takes. */
+	for (size_t i = 6; i < LR_ARRAY_SIZE(fds); i++)
+		lr_cgroup_batch_add(&batch, fds[i]);
+	lr_cgroup_batch_close(&batch);
+	for (size_t i = 6; i < LR_ARRAY_SIZE(fds); i++)
+		CHECK(!is_open(fds[i]));
+	lr_close(fds[3]);
+	lr_cgroup_batch_add(NULL, LR_NOFD);
+}
+
+TEST(what_is_closed_together_is_nobody_elses)
+{
+	check_batch();
+	pid_t pid = fork();
+	if (pid == 0) {
+		deny(SYS_close_range, ENOSYS);
+		check_batch();
+		_exit(lr_failures ? 1 : 0);
+	}
+	int status = -1;
+	CHECK_INT(waitpid(pid, &status, 0), pid);
+	CHECK_INT(status, 0);
 }
