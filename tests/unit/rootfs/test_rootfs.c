@@ -3,12 +3,14 @@
 #include "tests/unit/rootfs/child.h"
 
 #include <dirent.h>
+#include <linux/magic.h>
 #include <sys/statfs.h>
 #include <sys/statvfs.h>
 #include <sys/sysmacros.h>
 
 #include "src/base/str.h"
 #include "src/rootfs/internal.h"
+#include "src/sys/path.h"
 #include "src/sys/procfs.h"
 
 #define STRV(...)                                                                                  \
@@ -568,6 +570,71 @@ TEST(what_the_kernel_has_is_protected_by_older_calls_too)
 	refused_by = 0;
 }
 
+/* Attached, with what config.json mounts. */
+static bool enter_with_tops(const struct lr_rootfs_plan *plan, struct lr_rootfs_state *s)
+{
+	CHECK_INT(unshare(CLONE_NEWNS), 0);
+	CHECK_INT(lr_rootfs_open_null(plan, s, &err), 0);
+	if (!show("attach", lr_rootfs_attach(plan, s, &err)))
+		return false;
+	mount_tops(s->rootfd);
+	return true;
+}
+
+static size_t count_procfs(void)
+{
+	size_t n = 0;
+
+	for (int fd = 0; fd < LR_FD_LATE; fd++)
+		n += lr_fs_magic(fd) == PROC_SUPER_MAGIC;
+	return n;
+}
+
+static void body_covered_top(void)
+{
+	LR_CLEANUP_ARENA struct lr_arena *arena = lr_arena_new();
+	struct lr_rootfs_state s = LR_ROOTFS_STATE_INIT;
+	struct request q = {
+		.root.path = "rootfs", .masked = STRV("/proc/keys", "/proc"), .has_tops = true};
+
+	make_bundle();
+	const struct lr_rootfs_plan *plan = plan_of(&q, arena);
+	REQUIRE(plan && enter_with_tops(plan, &s));
+	size_t before = count_procfs();
+	CHECK_INT(lr_rootfs_protect(plan, &s, &err), 0);
+	CHECK_INT(count_procfs(), before);
+	lr_rootfs_state_close(&s);
+}
+
+TEST(no_descriptor_leads_below_a_protection)
+{
+	NEED_ROOT();
+	in_child(body_covered_top, 0);
+}
+
+/* As if the module that the directory is of had gone, and come back. */
+static void body_cover_is_gone(void)
+{
+	LR_CLEANUP_ARENA struct lr_arena *arena = lr_arena_new();
+	struct lr_rootfs_state s = LR_ROOTFS_STATE_INIT;
+
+	make_bundle();
+	const struct lr_rootfs_plan *plan = plan_of(&known, arena);
+	REQUIRE(plan && enter_with_tops(plan, &s));
+	LR_CLEANUP_FD int top = openat(s.rootfd, "proc", O_PATH | O_CLOEXEC);
+	struct lr_rootfs_cover c = {.fd = LR_NOFD, .dir = top, .name = "fs"};
+	CHECK_INT(lr_rootfs_cover_put(&c, top, "irq"), -ESTALE);
+	c.name = "gone";
+	CHECK_INT(lr_rootfs_cover_put(&c, top, "irq"), -ESTALE);
+	lr_rootfs_state_close(&s);
+}
+
+TEST(what_is_not_a_cover_any_more_covers_nothing)
+{
+	NEED_ROOT();
+	in_child(body_cover_is_gone, 0);
+}
+
 /* As one who shares the rootfs can do, wherever our mount namespace is. */
 static void rename_proc(const char *name)
 {
@@ -595,10 +662,7 @@ static void body_renamed(void)
 			rename_proc("proc");
 		_exit(lr_failures ? 1 : 0);
 	}
-	CHECK_INT(unshare(CLONE_NEWNS), 0);
-	CHECK_INT(lr_rootfs_open_null(plan, &s, &err), 0);
-	CHECK_INT(lr_rootfs_attach(plan, &s, &err), 0);
-	mount_tops(s.rootfd);
+	REQUIRE(enter_with_tops(plan, &s));
 	s.procfs = openat(s.rootfd, "proc", O_PATH | O_CLOEXEC);
 	CHECK_INT(write(to[1], "", 1), 1);
 	CHECK_INT(wait_for(other), 0);
