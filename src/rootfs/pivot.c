@@ -56,8 +56,10 @@ static int move_root(const struct lr_rootfs_plan *plan, const struct lr_rootfs_s
 int lr_rootfs_pivot(const struct lr_rootfs_plan *plan, const struct lr_rootfs_state *state,
 		    struct lr_err *err)
 {
+	/* That is the root already. The working directory may be below what was covered: mounts are
+	 * made from there. */
 	if (plan->prepared || state->bare >= 0)
-		return 0;
+		return chdir("/") < 0 ? lr_fail(err, errno, "entering %s", plan->path) : 0;
 	if (fchdir(state->rootfd) < 0)
 		return lr_fail(err, errno, "entering %s", plan->path);
 

@@ -15,7 +15,8 @@
  *   lr_rootfs_attach     host mounts stop propagating, the rootfs becomes a mount with a descriptor
  *     (mounts, lr_rootfs_open_dev, devices, lr_rootfs_dev_links, console, createContainer hooks)
  *   lr_rootfs_protect    masked and read-only paths
- *   lr_rootfs_pivot      it becomes "/"; the host's tree is still there, above it
+ *   lr_rootfs_pivot      it becomes "/", and the working directory; the host's tree is still there,
+ *                        above it
  *   lr_rootfs_finish     the host's tree goes; root.readonly, final propagation
  *
  * Most protected paths are names that the kernel has directly in a procfs or sysfs: they are mounted

@@ -549,6 +549,24 @@ $(jq -r .hostname "$BUNDLE/config.json")"
 	assert_eq "$(count free)" 1
 }
 
+@test "lean tree: the program is not below what covers /proc" {
+	local kind
+	sh_cfg 'pwd; ls sys/kernel; cat sys/kernel/hostname; echo x >sys/kernel/hostname; exit 0'
+	# A name that is mounted on from inside, and then all of it.
+	for kind in masked readonly; do
+		cfg --arg k "${kind}Paths" '.linux.maskedPaths = [] | .linux.readonlyPaths = [] | .linux[$k] = ["/proc/fs", "/proc"]'
+		run lean run -b "$BUNDLE" "$ID"
+		assert_eq "${lines[0]}" /
+		assert_hasnt "$output" "$(jq -r .hostname "$BUNDLE/config.json")"
+		assert_hasnt "$output" core_pattern
+	done
+	assert_eq "$(count free)" 1
+	# Nor is a hook of the image's.
+	cfg '.hooks.startContainer = [{"path": "/bin/sh", "args": ["sh", "-c", "[ $PWD = / ] && [ $(readlink /proc/self/cwd) = / ]"]}]
+		| .linux.readonlyPaths = ["/proc/fs"]'
+	run -0 lean run -b "$BUNDLE" "$ID"
+}
+
 @test "lean tree: a destination with a space in it is not two" {
 	mkdir volume
 	echo inside >volume/file
