@@ -16,7 +16,8 @@
  *   links     a destination may have led elsewhere. For each one without a line, one that is not
  *             explained is believed to be it, those that are first in the list first
  *   trees     recursive binds, and cgroup v1, bring more lines, which follow right behind: what is
- *             below that mount, and on a device of the host's, is believed to be part of it
+ *             below that mount, and on a device of the host's, is believed to be part of it. Those of
+ *             a read-only path are copies of what the runtime has mounted there before
  *   hooks     what mounts of theirs there are nobody knows. Those of the last kinds to run have the
  *             protected paths made behind them: only what comes after these counts. With others
  *             nothing can be told
@@ -47,10 +48,11 @@ struct expected {
 	bool readonly; /* one of linux.readonlyPaths */
 	uint64_t want; /* MOUNT_ATTR_* */
 	const struct lr_checkpoint_mount *by;
+	const struct expected *in; /* the tree that it lies in, whose parts may go on behind its */
 	size_t left; /* of the first with that point: lines there that were not looked at yet */
 };
 
-enum kind { STRANGE, PART, EXPLAINED };
+enum kind { STRANGE, PART, COPY, EXPLAINED }; /* COPY: a part of a read-only path */
 
 /* Sorted, as a container, or the host, may have a hundred thousand mounts. */
 struct set {
@@ -66,6 +68,7 @@ struct work {
 	size_t n;
 	unsigned char *kinds;                /* of each line */
 	struct set masters, peers;           /* groups of what is the runtime's for sure */
+	struct set devices;                  /* and what it is on */
 	struct set host_peers, host_devices; /* devices by their hashes */
 	size_t last; /* the number of lines up to the last one that is EXPLAINED */
 	bool no_memory;
@@ -189,20 +192,20 @@ static void explain_one(struct work *w, size_t i, const struct expected **tree)
 	const struct lr_checkpoint_mount *m = &w->f->mounts[i];
 	struct expected *first = find(w, m->point, false);
 	struct expected *e = first ? find(w, m->point, true) : NULL;
-	const bool below = *tree && lr_path_below(m->point, (*tree)->point);
 
+	while (*tree && !lr_path_below(m->point, (*tree)->point))
+		*tree = (*tree)->in;
+	const bool below = *tree;
 	if (first)
 		first->left--;
 	if (e && below && can_wait(w, first))
 		e = NULL;
-	w->kinds[i] = e ? EXPLAINED : below ? PART : STRANGE;
-	/* Its parent's parts may go on behind it. */
-	if (e && e->tree)
-		*tree = e;
-	else if (!below)
-		*tree = NULL;
+	w->kinds[i] = e ? EXPLAINED : !below ? STRANGE : (*tree)->readonly ? COPY : PART;
 	if (!e)
 		return;
+	e->in = *tree;
+	if (e->tree)
+		*tree = e;
 	e->by = m;
 	w->last = i + 1;
 }
@@ -263,13 +266,15 @@ static void make_sets(struct work *w)
 {
 	make_set(w, &w->masters, w->f->n);
 	make_set(w, &w->peers, w->f->n);
+	make_set(w, &w->devices, w->f->n);
 	make_set(w, &w->host_peers, w->f->n_host);
 	make_set(w, &w->host_devices, w->f->n_host);
 	if (w->no_memory)
 		return;
 	for (size_t i = 0; i < w->f->n; i++) {
-		if (w->kinds[i] == STRANGE || (w->kinds[i] == PART && i >= w->last))
+		if (w->kinds[i] == STRANGE || (w->kinds[i] != EXPLAINED && i >= w->last))
 			continue;
+		put(&w->devices, device_of(&w->f->mounts[i]));
 		put(&w->masters, w->f->mounts[i].master);
 		put(&w->peers, w->f->mounts[i].peers);
 	}
@@ -279,6 +284,7 @@ static void make_sets(struct work *w)
 	}
 	sort(&w->masters);
 	sort(&w->peers);
+	sort(&w->devices);
 	sort(&w->host_peers);
 	sort(&w->host_devices);
 }
@@ -370,6 +376,18 @@ static void add(struct work *w, struct lr_mounted_change c)
 	v[w->ret->n++] = c;
 }
 
+/* Of the image's, or one of those that the kernel itself has. */
+static bool may_be_led_elsewhere(const char *point)
+{
+	static const char *const links[] = {"/proc/self", "/proc/thread-self", "/proc/net",
+					    "/proc/mounts"};
+
+	for (size_t i = 0; i < LR_ARRAY_SIZE(links); i++)
+		if (lr_path_below(point, links[i]))
+			return true;
+	return !lr_path_below(point, "/proc") && !lr_path_below(point, "/sys");
+}
+
 /* How many of config.json's have no line; by_links: also paths that links may have led elsewhere, or
  * that the root does not have. */
 static size_t count_unmet(const struct work *w, bool by_links)
@@ -378,8 +396,8 @@ static size_t count_unmet(const struct work *w, bool by_links)
 
 	for (size_t i = 0; i < w->n; i++) {
 		const struct expected *e = &w->v[i];
-		bool image = !lr_path_below(e->point, "/proc") && !lr_path_below(e->point, "/sys");
-		n += !e->by && (e->certain || (by_links && (e->masked || e->readonly) && image));
+		bool led = by_links && (e->masked || e->readonly) && may_be_led_elsewhere(e->point);
+		n += !e->by && (e->certain || led);
 	}
 	return n;
 }
@@ -390,7 +408,7 @@ static size_t count(struct work *w, enum kind kind, size_t lines)
 	size_t n = 0;
 
 	for (size_t i = 0; i < lines; i++)
-		n += w->kinds[i] == kind &&
+		n += (w->kinds[i] == COPY ? PART : w->kinds[i]) == kind &&
 		     (kind == STRANGE ? !is_hosts(w, &w->f->mounts[i])
 				      : !lr_has_word("cgroup cgroup2", w->f->mounts[i].type));
 	return n;
@@ -401,6 +419,8 @@ static bool is_own(struct work *w, size_t i)
 	const struct lr_checkpoint_mount *m = &w->f->mounts[i];
 
 	if (w->kinds[i] == EXPLAINED || is_hosts(w, m))
+		return false;
+	if (w->kinds[i] == COPY && has(&w->devices, device_of(m)))
 		return false;
 	return w->kinds[i] == STRANGE || !host_has(w, &w->host_devices, device_of(m));
 }

@@ -110,6 +110,39 @@ static const struct c {
 	       "14 13 0:60 / /proc/sys/fs/binfmt_misc ro - binfmt_misc b rw\n",
 	 "50 1 0:60 / /proc/sys/fs/binfmt_misc rw - binfmt_misc b rw\n", "", "/"},
 
+	{"one that has what was masked and read-only before", BASE, ADMIN,
+	 SPACE ", \"maskedPaths\": [\"/proc/acpi\"], \"readonlyPaths\": [\"/proc/sys\", \"/proc\"]",
+	 "",
+	 BASE_ "13 11 0:53 / /proc/acpi ro - tmpfs tmpfs ro\n"
+	       "14 11 0:50 /sys /proc/sys ro - proc proc rw\n"
+	       "15 11 0:50 / /proc ro - proc proc rw\n"
+	       "16 15 0:53 / /proc/acpi ro - tmpfs tmpfs ro\n"
+	       "17 15 0:50 /sys /proc/sys ro - proc proc rw\n",
+	 "", "", "/"},
+	{"one whose parts go on behind another tree in it", BASE ", " CGROUP, ADMIN,
+	 SPACE ", \"readonlyPaths\": [\"/sys/firmware\", \"/sys\"]", "",
+	 BASE_ "13 10 0:55 /firmware /sys/firmware ro - sysfs sysfs rw\n"
+	       "14 10 0:55 / /sys ro - sysfs sysfs rw\n"
+	       "15 14 0:52 / /sys/fs/cgroup ro - tmpfs tmpfs rw\n"
+	       "16 15 0:21 /c /sys/fs/cgroup/cpu ro - cgroup cgroup rw\n"
+	       "17 14 0:55 /firmware /sys/firmware ro - sysfs sysfs rw\n",
+	 "30 1 0:21 / /sys/fs/cgroup/cpu rw - cgroup cgroup rw\n", "", "/"},
+	{"and then others", BASE, ADMIN, SPACE ", \"readonlyPaths\": [\"/proc\"]", "",
+	 BASE_ "15 11 0:50 / /proc ro - proc proc rw\n"
+	       "16 15 0:54 / /proc/acpi rw - tmpfs tmpfs rw\n",
+	 "", "own /proc/acpi tmpfs; ", "/"},
+	{"the kernel's own links", BASE, ADMIN,
+	 SPACE ", \"maskedPaths\": [\"/proc/net\", \"/proc/self/fd\"], "
+	       "\"readonlyPaths\": [\"/proc/mounts\", \"/proc/thread-self\"]",
+	 "",
+	 BASE_ "13 11 0:53 / /proc/1/net ro - tmpfs tmpfs ro\n"
+	       "14 11 0:53 / /proc/1/fd ro - tmpfs tmpfs ro\n"
+	       "15 11 0:50 /1/mounts /proc/1/mounts ro - proc proc rw\n"
+	       "16 11 0:50 /1/task/1 /proc/1/task/1 ro - proc proc rw\n" OWN(1),
+	 "", "own /own1 tmpfs; ", "/"},
+	{"what only looks like one", BASE, ADMIN, SPACE ", \"maskedPaths\": [\"/proc/selfish\"]",
+	 "", BASE_ OWN(1), NULL, "own /own1 tmpfs; ", "/"},
+
 	/* What the runtime makes by itself. */
 	{"a terminal, devices, readiness", BASE, ADMIN ", \"terminal\": true",
 	 USER ", \"devices\": [{\"path\": \"/dev/fuse\", \"type\": \"c\", \"major\": 10, "
