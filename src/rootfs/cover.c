@@ -130,6 +130,8 @@ int lr_rootfs_cover_put(struct lr_rootfs_cover *c, int at, const char *name)
 {
 	if (c->used || c->name) {
 		int fd = copy(c);
+		if (fd == -ESTALE) /* there is nothing to copy: the next one is made anew */
+			c->name = NULL;
 		if (fd < 0)
 			return fd;
 		(void)lr_close_late(c->fd);

@@ -677,6 +677,44 @@ TEST(a_procfs_that_is_elsewhere_meanwhile_is_found_out)
 	in_child(body_renamed, 0);
 }
 
+/* As when the module goes whose directory was covered first. */
+static const char *covered_first;
+
+static void body_first_is_gone(void)
+{
+	LR_CLEANUP_ARENA struct lr_arena *arena = lr_arena_new();
+	struct lr_rootfs_state s = LR_ROOTFS_STATE_INIT;
+	struct request q = {.root.path = "rootfs",
+			    .masked = STRV("/sys/firmware", "/proc/irq"),
+			    .has_tops = true};
+
+	make_bundle();
+	const struct lr_rootfs_plan *plan = plan_of(&q, arena);
+	REQUIRE(plan);
+	CHECK_INT(unshare(CLONE_NEWNS), 0);
+	CHECK_INT(lr_rootfs_open_null(plan, &s, &err), 0);
+	CHECK_INT(lr_rootfs_attach(plan, &s, &err), 0);
+	mount_tops(s.rootfd);
+	LR_CLEANUP_FD int proc = openat(s.rootfd, "proc", O_PATH | O_CLOEXEC);
+	s.empty.dir = proc;
+	s.empty.name = covered_first;
+	CHECK_INT(lr_rootfs_protect(plan, &s, &err), 0);
+	for (size_t i = 0; i < q.masked.n; i++) {
+		LR_CLEANUP_FD int at = openat(s.rootfd, q.masked.v[i] + 1, O_PATH | O_CLOEXEC);
+		CHECK_INT(lr_fs_magic(at), TMPFS_MAGIC);
+	}
+	lr_rootfs_state_close(&s);
+}
+
+TEST(a_cover_whose_place_is_gone_is_made_anew)
+{
+	NEED_ROOT();
+	covered_first = "no-such-module";
+	in_child(body_first_is_gone, 0);
+	covered_first = "fs"; /* there again, and not covered */
+	in_child(body_first_is_gone, 0);
+}
+
 /* Without a slash in front they count from the root, as with runc and crun. */
 static void body_relative(void)
 {
