@@ -180,6 +180,8 @@ int lr_lifecycle_checkpoint(const struct lr_runtime *rt, const char *id,
 
 	/* A manager that goes away must not end criu's work in the middle. */
 	signal(SIGPIPE, SIG_IGN);
+	/* Nor a limit on the size of files: writing says what is wrong, and half a seed is removed. */
+	signal(SIGXFSZ, SIG_IGN);
 	int r = lr_checkpoint_check(o, err);
 	if (r >= 0)
 		r = lr_checkpoint_engine(o->engine, &engine, err);

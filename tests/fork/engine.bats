@@ -644,7 +644,7 @@ while True:
 	start_counter
 	seed "$ID"
 	cp -a "$IMG" img2
-	run bash -c 'trap "" XFSZ; ulimit -f 4; exec "$@"' - "$LEAN_RUNTIME" --root "$ROOT" checkpoint --engine fork --image-path "$IMG" "$ID"
+	run bash -c 'ulimit -f 4; exec "$@"' - "$LEAN_RUNTIME" --root "$ROOT" checkpoint --engine fork --image-path "$IMG" "$ID"
 	assert_eq "$status" 1
 	assert_has "$output" "write the seed's pages: file too large"
 	diff -r "$IMG" img2
