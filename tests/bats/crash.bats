@@ -112,9 +112,10 @@ crash() { # VERB ROUNDS
 	local n
 	command -v strace >/dev/null || skip "strace is not installed"
 	cfg '.process.args = ["/bin/true"]'
-	# As it is written first: killed before it is changed for the first time.
-	run strace -o /dev/null -e trace=pwrite64 -e inject=pwrite64:signal=KILL \
+	# As it is written first: killed before anybody is born, and the record told of it.
+	run strace -o /dev/null -e trace=clone3 -e inject=clone3:signal=KILL \
 		"$LEAN_RUNTIME" --root "$ROOT" create -b "$BUNDLE" "$ID" </dev/null
+	assert_eq "$status" 137
 	cp "$ROOT/$ID/record" record
 	rt delete --force "$ID"
 	# One of its two copies is enough.

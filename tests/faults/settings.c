@@ -32,7 +32,7 @@ struct owner { /* the kernel's f_owner_ex */
 };
 
 static const char text[] = "sealed";
-static int sealed, own[2], childs[2];
+static int sealed, own[2], of_child[2];
 static pid_t child_of;
 static long locked;
 
@@ -71,7 +71,7 @@ void make_settings(void)
 	sealed = (int)syscall(SYS_memfd_create, "sealed", MFD_CLOEXEC | MFD_ALLOW_SEALING);
 	if (write(sealed, text, sizeof(text)) != sizeof(text) ||
 	    fcntl(sealed, F_ADD_SEALS, SEALS) < 0 || pipe2(own, O_CLOEXEC) < 0 ||
-	    pipe2(childs, O_CLOEXEC) < 0)
+	    pipe2(of_child, O_CLOEXEC) < 0)
 		exit(1);
 	sigemptyset(&set);
 	sigaddset(&set, signal_of_own());
@@ -107,7 +107,7 @@ const char *wrong_of_child(void)
 void settings_know_child(pid_t pid)
 {
 	child_of = pid;
-	be_owned(childs[0], pid, SIGURG); /* which it ignores */
+	be_owned(of_child[0], pid, SIGURG); /* which it ignores */
 }
 
 static const char *wrong_owner(void)
@@ -117,8 +117,8 @@ static const char *wrong_owner(void)
 	siginfo_t info = {0};
 	sigset_t set;
 
-	if (fcntl(childs[0], F_GETOWN_EX, &o) < 0 || o.type != 1 || o.pid != child_of ||
-	    fcntl(childs[0], F_GETSIG) != SIGURG)
+	if (fcntl(of_child[0], F_GETOWN_EX, &o) < 0 || o.type != 1 || o.pid != child_of ||
+	    fcntl(of_child[0], F_GETSIG) != SIGURG)
 		return "the owner of a pipe is another";
 	sigemptyset(&set);
 	sigaddset(&set, signal_of_own());
@@ -142,7 +142,7 @@ const char *wrong_settings(void)
 	close(sealed);
 	for (int i = 0; i < 2; i++) {
 		close(own[i]);
-		close(childs[i]);
+		close(of_child[i]);
 	}
 	return why;
 }
