@@ -267,10 +267,10 @@ static void refuse_spaces(struct cap *c, const struct cap_process *p, pid_t tid,
 		if (tid == of && !s->own)
 			continue;
 		const char *its = space_of(c, tid, s->name);
+		/* As long as no child was made in it, it has no name. */
+		const bool nameless = !its && errno == ENOENT && s->own && !lr_proc_dies(tid);
 		const char *like = space_of(c, of, s->own ? s->own : s->name);
-		/* Where no child was made yet, there is none to be told. */
-		const bool none = !its && like && s->own && !lr_proc_dies(tid);
-		if (none || (its && like && !lr_streq(its, like)))
+		if (like && (nameless || (its && !lr_streq(its, like))))
 			cap_refuse(c, p, "%sa %s namespace %s",
 				   tid == p->pid ? "" : "a thread with ", s->own ? s->own : s->name,
 				   s->own ? "for its children" : "of its own");
