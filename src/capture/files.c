@@ -162,8 +162,8 @@ static void look_socket(struct found *x)
 	}
 	x->f->seed.kind = LR_SEED_SOCKET;
 	x->f->seed.args[1] = (uint64_t)type;
-	struct cap_unix told = {0};
-	(void)cap_unix_look(x->c, x->st.st_ino, &told);
+	struct cap_socket told = {0};
+	(void)cap_socket_told(x->c, CAP_UNIX, x->st.st_ino, &told);
 	x->f->peer = told.peer;
 	x->f->shut = told.shut;
 	/* poll(2) says of it what it says of one whose other end is gone: that has to be told apart here. */

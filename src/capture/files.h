@@ -13,9 +13,8 @@
 /* A descriptor of ours for the same open file, or a negative errno. */
 int cap_borrow(pid_t pid, int fd);
 
-/* What the network namespace of a process says of all its Unix sockets, by inode. The kernel looks through all of them
- * for one, too, so it is asked once. */
-struct cap_unix {
+/* What the network namespace of a process says of one of its sockets. */
+struct cap_socket {
 	uint32_t inode;
 	uint32_t
 		backlog; /* of one that listens: how many may wait to be accepted; UINT32_MAX: it is not told */
@@ -23,31 +22,23 @@ struct cap_unix {
 		peer; /* the inode of its other end; 0: it has none, or a name, or it can't be known */
 	uint8_t shut;     /* bit 0: it reads no more; bit 1: it writes no more */
 	bool unconnected; /* it never had another end */
+	bool is_signed;   /* it takes only what is signed (TCP_MD5SIG) */
 };
-struct cap_unixes {
-	struct cap_unix *v;
+
+/* The kinds that it lists: all Unix sockets; of TCP those that listen, and only whether they are signed. */
+enum cap_kind { CAP_UNIX, CAP_TCP4, CAP_TCP6, CAP_KINDS };
+
+/* All of a kind, by inode. To be told of one, the kernel has to be asked for all (TCP), or looks through all (Unix). */
+struct cap_sockets {
+	struct cap_socket *v;
 	size_t n;
 	unsigned asked; /* how often */
 };
-int cap_unix_list(struct lr_arena *a, pid_t pid, struct cap_unixes *ret); /* or a negative errno */
-const struct cap_unix *cap_unix_find(const struct cap_unixes *l, uint64_t inode);
 
-/* All TCP sockets of a domain that listen there, by inode: the kernel can't be asked for one of them. */
-struct cap_listener {
-	uint32_t inode;
-	bool is_signed; /* it takes only what is signed (TCP_MD5SIG) */
-};
-struct cap_listeners {
-	struct cap_listener *v;
-	size_t n;
-	unsigned asked;
-};
-/* Again, if one is not there: while they run, it may be younger. But no more often, as it may also be of another
- * namespace, as others after it. */
-#define CAP_LISTS 8U
-int cap_tcp_list(struct lr_arena *a, pid_t pid, uint32_t domain,
-		 struct cap_listeners *ret); /* or a negative errno */
-const struct cap_listener *cap_tcp_find(const struct cap_listeners *l, uint64_t inode);
+/* The kernel is asked anew if it is not in the list, some times at most. Returns a negative errno; -ENOENT: the
+ * namespace has none with that inode. */
+int cap_socket_find(struct lr_arena *a, pid_t pid, enum cap_kind kind, struct cap_sockets *all,
+		    uint64_t inode, struct cap_socket *ret);
 
 /* Whether it has sockets with a policy of IPsec of their own (IP_XFRM_POLICY): the kernel counts them, and does not
  * tell which they are. Or a negative errno. */
@@ -62,8 +53,8 @@ struct cap_endpoint;
 /* sockets.c: a socket that is of no pair, by a descriptor of ours. Returns why it can't be carried, or
  * NULL. */
 const char *cap_endpoint_look(struct cap *c, struct cap_file *f, int fd);
-/* A Unix socket of the container's network namespace; or a negative errno. */
-int cap_unix_look(struct cap *c, uint64_t inode, struct cap_unix *ret);
+/* What is told of a socket of the container's network namespace; as cap_socket_find. */
+int cap_socket_told(struct cap *c, enum cap_kind kind, uint64_t inode, struct cap_socket *ret);
 /* Why one can't be carried that can't be asked. */
 const char *cap_socket_failed(struct cap *c, int code);
 /* Whether the error says that this kernel does not have that option, or such a socket. */

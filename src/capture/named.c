@@ -172,9 +172,9 @@ const char *cap_named_look(struct cap *c, const struct cap_file *f, int fd, stru
 {
 	char path[sizeof(struct sockaddr_un)];
 	struct sockaddr_un name;
-	struct cap_unix told = {0};
+	struct cap_socket told = {0};
 	const char *why = take_name(c, fd, e, &name);
-	int r = why ? 0 : cap_unix_look(c, f->inode, &told);
+	int r = why ? 0 : cap_socket_told(c, CAP_UNIX, f->inode, &told);
 
 	if (why)
 		return why;

@@ -107,7 +107,7 @@ static int ask_once(int fd, const struct nlmsghdr *ask, char *answer)
 	return NLMSG_OK(h, (size_t)n) ? 0 : -EPROTO;
 }
 
-/* ---- all of a kind ---------------------------------------------------------------------------- */
+/* ---- what is told of all sockets of a kind ---------------------------------------------------- */
 
 /* The kernel gives no more at once than there is room for here. */
 #define PART 32768
@@ -115,9 +115,20 @@ static int ask_once(int fd, const struct nlmsghdr *ask, char *answer)
 struct dumping {
 	struct lr_arena *a;
 	size_t fields; /* the size of what each message begins with */
-	int (*add)(struct dumping *x, const struct nlmsghdr *h);
-	void *ret;
+	struct cap_socket (*read)(const struct nlmsghdr *h);
+	struct cap_sockets *ret;
 };
+
+static int add(struct dumping *x, const struct nlmsghdr *h)
+{
+	struct cap_socket *v = lr_grow(x->a, x->ret->v, x->ret->n, sizeof(*v));
+
+	if (!v)
+		return -ENOMEM;
+	x->ret->v = v;
+	v[x->ret->n++] = x->read(h);
+	return 0;
+}
 
 /* -ENOENT: that was the last one. */
 static int add_part(struct dumping *x, const char *part, size_t n)
@@ -129,7 +140,7 @@ static int add_part(struct dumping *x, const char *part, size_t n)
 		if (h->nlmsg_type == NLMSG_DONE || h->nlmsg_type == NLMSG_ERROR)
 			return ended(h);
 		if (h->nlmsg_type == SOCK_DIAG_BY_FAMILY && h->nlmsg_len >= NLMSG_LENGTH(x->fields))
-			r = x->add(x, h);
+			r = add(x, h);
 	}
 	return r;
 }
@@ -151,29 +162,14 @@ static int dump(struct dumping *x, pid_t pid, const struct nlmsghdr *ask)
 	return r == -ENOENT ? 0 : r;
 }
 
-/* The first member of both is the inode. */
-static int by_inode(const void *a, const void *b)
-{
-	const uint32_t x = *(const uint32_t *)a, y = *(const uint32_t *)b;
-
-	return x < y ? -1 : x > y;
-}
-
-/* ---- Unix sockets ----------------------------------------------------------------------------- */
-
-static int add_unix(struct dumping *x, const struct nlmsghdr *h)
+static struct cap_socket read_unix(const struct nlmsghdr *h)
 {
 	const struct unix_diag_msg *m = NLMSG_DATA(h);
 	const uint8_t *shut = attribute(h, UNIX_DIAG_SHUTDOWN, sizeof(*shut));
 	const uint32_t *peer = attribute(h, UNIX_DIAG_PEER, sizeof(*peer));
 	const struct unix_diag_rqlen *queue = attribute(h, UNIX_DIAG_RQLEN, sizeof(*queue));
-	struct cap_unixes *all = x->ret;
 
-	struct cap_unix *v = lr_grow(x->a, all->v, all->n, sizeof(*v));
-	if (!v)
-		return -ENOMEM;
-	all->v = v;
-	v[all->n++] = (struct cap_unix){
+	return (struct cap_socket){
 		.inode = m->udiag_ino,
 		.peer = peer && !attribute(h, UNIX_DIAG_NAME, 0) ? *peer : 0,
 		.shut = shut ? *shut & 3 : 0,
@@ -181,12 +177,11 @@ static int add_unix(struct dumping *x, const struct nlmsghdr *h)
 		/* Of one that listens these two are how many wait, and how many may. */
 		.backlog = queue ? queue->udiag_wqueue : UINT32_MAX,
 	};
-	return 0;
 }
 
-int cap_unix_list(struct lr_arena *a, pid_t pid, struct cap_unixes *ret)
+static int list_unix(struct lr_arena *a, pid_t pid, struct cap_sockets *ret)
 {
-	struct dumping x = {a, sizeof(struct unix_diag_msg), add_unix, ret};
+	struct dumping x = {a, sizeof(struct unix_diag_msg), read_unix, ret};
 	const struct {
 		struct nlmsghdr h;
 		struct unix_diag_req q;
@@ -197,63 +192,83 @@ int cap_unix_list(struct lr_arena *a, pid_t pid, struct cap_unixes *ret)
 		       .udiag_states = UINT32_MAX,
 		       .udiag_show = UDIAG_SHOW_PEER | UDIAG_SHOW_NAME | UDIAG_SHOW_RQLEN}};
 
-	*ret = (struct cap_unixes){.asked = ret->asked + 1};
-	int r = dump(&x, pid, &ask.h);
-	if (ret->n)
-		qsort(ret->v, ret->n, sizeof(*ret->v), by_inode);
-	return r;
+	return dump(&x, pid, &ask.h);
 }
 
-const struct cap_unix *cap_unix_find(const struct cap_unixes *l, uint64_t inode)
-{
-	const struct cap_unix x = {.inode = (uint32_t)inode};
-
-	return l->n ? bsearch(&x, l->v, l->n, sizeof(x), by_inode) : NULL;
-}
-
-/* ---- TCP -------------------------------------------------------------------------------------- */
-
-static int add_listener(struct dumping *x, const struct nlmsghdr *h)
+static struct cap_socket read_listener(const struct nlmsghdr *h)
 {
 	const struct inet_diag_msg *m = NLMSG_DATA(h);
-	struct cap_listeners *all = x->ret;
 
-	struct cap_listener *v = lr_grow(x->a, all->v, all->n, sizeof(*v));
-	if (!v)
-		return -ENOMEM;
-	all->v = v;
-	v[all->n++] = (struct cap_listener){
-		m->idiag_inode, attribute_behind(h, sizeof(*m), INET_DIAG_MD5SIG, 0) != NULL};
-	return 0;
+	return (struct cap_socket){
+		.inode = m->idiag_inode,
+		.is_signed = attribute_behind(h, sizeof(*m), INET_DIAG_MD5SIG, 0) != NULL,
+	};
 }
 
-int cap_tcp_list(struct lr_arena *a, pid_t pid, uint32_t domain, struct cap_listeners *ret)
+static int list_listeners(struct lr_arena *a, pid_t pid, uint8_t domain, struct cap_sockets *ret)
 {
-	struct dumping x = {a, sizeof(struct inet_diag_msg), add_listener, ret};
+	struct dumping x = {a, sizeof(struct inet_diag_msg), read_listener, ret};
 	const struct {
 		struct nlmsghdr h;
 		struct inet_diag_req_v2 q;
 	} ask = {.h = {.nlmsg_len = sizeof(ask),
 		       .nlmsg_type = SOCK_DIAG_BY_FAMILY,
 		       .nlmsg_flags = NLM_F_REQUEST | NLM_F_DUMP},
-		 .q = {.sdiag_family = (uint8_t)domain,
+		 .q = {.sdiag_family = domain,
 		       .sdiag_protocol = IPPROTO_TCP,
 		       .idiag_ext = 1U << (INET_DIAG_INFO - 1), /* or it says nothing of keys */
 		       .idiag_states = 1U << TCP_LISTEN}};
 
-	*ret = (struct cap_listeners){.asked = ret->asked + 1};
-	int r = dump(&x, pid, &ask.h);
+	return dump(&x, pid, &ask.h);
+}
+
+static int by_inode(const void *a, const void *b)
+{
+	const struct cap_socket *x = a, *y = b;
+
+	return x->inode < y->inode ? -1 : x->inode > y->inode;
+}
+
+static int list(struct lr_arena *a, pid_t pid, enum cap_kind kind, struct cap_sockets *ret)
+{
+	*ret = (struct cap_sockets){.asked = ret->asked + 1};
+	int r = kind == CAP_UNIX
+			? list_unix(a, pid, ret)
+			: list_listeners(a, pid, kind == CAP_TCP6 ? AF_INET6 : AF_INET, ret);
 	if (ret->n)
 		qsort(ret->v, ret->n, sizeof(*ret->v), by_inode);
 	return r;
 }
 
-const struct cap_listener *cap_tcp_find(const struct cap_listeners *l, uint64_t inode)
+static const struct cap_socket *find(const struct cap_sockets *all, uint64_t inode)
 {
-	const struct cap_listener x = {.inode = (uint32_t)inode};
+	const struct cap_socket x = {.inode = (uint32_t)inode};
 
-	return l->n ? bsearch(&x, l->v, l->n, sizeof(x), by_inode) : NULL;
+	return all->n ? bsearch(&x, all->v, all->n, sizeof(x), by_inode) : NULL;
 }
+
+/* While they run, one that is not in the list may be younger than it. But it may also be of another namespace, as
+ * others after it, and each list takes its time. */
+#define MOST_LISTS 8U
+
+int cap_socket_find(struct lr_arena *a, pid_t pid, enum cap_kind kind, struct cap_sockets *all,
+		    uint64_t inode, struct cap_socket *ret)
+{
+	const struct cap_socket *told = find(all, inode);
+
+	if (!told && all->asked < MOST_LISTS) {
+		int r = list(a, pid, kind, all);
+		if (r < 0)
+			return r;
+		told = find(all, inode);
+	}
+	if (!told)
+		return -ENOENT;
+	*ret = *told;
+	return 0;
+}
+
+/* ---- TCP -------------------------------------------------------------------------------------- */
 
 int cap_net_congestion(pid_t pid, char ret[LR_SEED_NAME])
 {

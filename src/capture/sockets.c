@@ -49,19 +49,9 @@ const char *cap_socket_failed(struct cap *c, int code)
 	return why ? why : "a socket that can't be looked at, as no memory is left";
 }
 
-int cap_unix_look(struct cap *c, uint64_t inode, struct cap_unix *ret)
+int cap_socket_told(struct cap *c, enum cap_kind kind, uint64_t inode, struct cap_socket *ret)
 {
-	struct cap_unixes *all = &c->unixes;
-	const struct cap_unix *u = cap_unix_find(all, inode);
-	int r = 0;
-
-	if (!u && all->asked < CAP_LISTS)
-		r = cap_unix_list(c->a, c->opts->pid, all);
-	u = u || r < 0 ? u : cap_unix_find(all, inode);
-	if (!u)
-		return r < 0 ? r : -ENOENT;
-	*ret = *u;
-	return 0;
+	return cap_socket_find(c->a, c->opts->pid, kind, &c->sockets[kind], inode, ret);
 }
 
 bool cap_socket_lacks(int code)
@@ -248,15 +238,12 @@ static const char *why_signed(struct cap *c, const struct cap_file *f, int fd,
 		return "a socket that listens to what is signed alone (TCP_AO_ADD_KEY)";
 	if (errno != ENOENT && !cap_socket_lacks(errno))
 		return cap_socket_failed(c, errno);
-	struct cap_listeners *all = &c->listeners[e->seed.domain == AF_INET6];
-	const struct cap_listener *l = cap_tcp_find(all, f->inode);
-	int r = 0;
-	if (!l && all->asked < CAP_LISTS)
-		r = cap_tcp_list(c->a, c->opts->pid, e->seed.domain, all);
-	l = l || r < 0 ? l : cap_tcp_find(all, f->inode);
-	if (!l)
-		return cap_socket_failed(c, r < 0 ? -r : ENOENT);
-	return l->is_signed ? "a socket that listens to what is signed alone (TCP_MD5SIG)" : NULL;
+	struct cap_socket told;
+	int r = cap_socket_told(c, e->seed.domain == AF_INET6 ? CAP_TCP6 : CAP_TCP4, f->inode,
+				&told);
+	if (r < 0)
+		return cap_socket_failed(c, -r);
+	return told.is_signed ? "a socket that listens to what is signed alone (TCP_MD5SIG)" : NULL;
 }
 
 /* There is one, or will be, or was: where there never was any, nobody has hung up. */

@@ -69,7 +69,7 @@ struct cap_file {
 	uint32_t index;
 	bool stdio;
 	uint64_t peer; /* inode of the other end of a pair of sockets */
-	uint8_t shut;  /* what of this one is shut down, as struct cap_unix has it */
+	uint8_t shut;  /* what of this one is shut down, as struct cap_socket has it */
 	pid_t target;  /* of a pidfd, as we see it */
 	struct cap_watch *watches;
 	size_t n_watches;
@@ -232,9 +232,8 @@ struct cap {
 	uint64_t pages_at;            /* end of what was written to the file of pages */
 	uint64_t private_at;          /* where private memory begins in that file */
 	uint64_t zero_pages;
-	char congestion[LR_SEED_NAME];     /* TCP's in its network namespace; "": not known yet */
-	struct cap_listeners listeners[2]; /* of IPv4, and of IPv6 */
-	struct cap_unixes unixes;
+	char congestion[LR_SEED_NAME]; /* TCP's in its network namespace; "": not known yet */
+	struct cap_sockets sockets[CAP_KINDS];
 	uint64_t deleted; /* bytes of files that have no name any more */
 	bool taken;       /* what private memory has is somebody else's (lr_capture.take) */
 	size_t first_run; /* of those that a page may be added to */
