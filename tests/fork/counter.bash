@@ -1,0 +1,27 @@
+# SPDX-License-Identifier: Apache-2.0
+# What the tests share whose container counts (counter.c).
+
+setup() {
+	seeds_setup
+	counter=$(dirname "$LEAN_RUNTIME")/../../tests/fork/fork-counter
+	[ -x "$counter" ] || skip "fork-counter is not built" # not x86-64
+	cp "$counter" "$BUNDLE/rootfs/bin/counter"
+	cfg '.process.args = ["/bin/counter", "/n"]'
+}
+teardown() {
+	common_teardown
+}
+
+start() {
+	rt_bg run --detach --bundle "$BUNDLE" "$ID"
+}
+
+start_counter() {
+	start
+	wait_until eval '[ "$(count)" -gt 20 ]'
+}
+
+# The file stays: a program may have had it open just then.
+begin_anew() {
+	echo 1 >"$N"
+}

@@ -1,0 +1,356 @@
+#!/usr/bin/env bats
+# SPDX-License-Identifier: Apache-2.0
+# Seeds of containers that listen at Unix sockets: their files, names and owners.
+
+load ../lib/helpers.bash
+load seeds.bash
+load servers.bash
+
+# Those of AF_UNIX: type, state, how many may wait, name.
+names() { # ID
+	nsenter -t "$(pid_of "$1")" -n ss -Hxl | awk '{ print $1, $2, $4, $5 }' | sort
+}
+
+# What is at the paths, below the container's root: mode, owner, kind.
+files() { # ID PATH...
+	local path
+	for path in "${@:2}"; do
+		stat -c '%a %u %g %F' "/proc/$(pid_of "$1")/root$path"
+	done
+}
+
+unix() { # ID PATH: asks by that path of the container's
+	ask "$1" "/proc/$(pid_of "$1")/root$2"
+}
+
+@test "unix: a server at paths of its root and of a tmpfs, and at an abstract name, answers there in the child" {
+	python '
+async def main():
+    os.makedirs("/srv/app")
+    os.symlink("/srv/app", "/link")
+    os.chdir("/srv")
+    os.umask(0o117)
+    await serve(asyncio.start_unix_server(answer, "/link/s", backlog=33), asyncio.start_unix_server(answer, "/tmp/s"),
+        asyncio.start_unix_server(answer, "\0name"), asyncio.start_unix_server(answer, "./app/relative"))
+asyncio.run(main())'
+	cfg '.mounts += [{destination: "/tmp", type: "tmpfs", source: "tmpfs"}]'
+	start
+	assert_eq "$(unix "$ID" /srv/app/s)" 1
+	assert_eq "$(ask "$ID" @name)" 2
+	seed "$ID"
+	copy
+	child
+	assert_eq "$(unix "$CHILD" /srv/app/s)" 3
+	assert_eq "$(unix "$CHILD" /tmp/s)" 4
+	assert_eq "$(ask "$CHILD" @name)" 5
+	assert_eq "$(unix "$CHILD" /srv/app/relative)" 6
+	assert_has "$(names "$ID")" "u_str LISTEN 33 /link/s"
+	assert_has "$(names "$ID")" "u_str LISTEN 100 ./app/relative"
+	assert_eq "$(names "$CHILD")" "$(names "$ID")"
+	assert_eq "$(files "$CHILD" /srv/app/s /tmp/s)" "$(files "$ID" /srv/app/s /tmp/s)"
+	assert_has "$(files "$CHILD" /srv/app/s)" "660 0 0 socket"
+	# The parent goes on at its own.
+	assert_eq "$(unix "$ID" /srv/app/s)" 3
+	# Its child's child; what is left of its parent makes way.
+	IMG=$PWD/again
+	seed "$CHILD"
+	rt delete --force "$CHILD"
+	assert_has "$(stat -c %F "$BUNDLE/rootfs/srv/app/s")" socket
+	child
+	assert_eq "$(unix "$CHILD" /srv/app/s)" 7
+}
+
+@test "unix: a threaded server of the library answers by its path, where its directory is" {
+	python '
+import socketserver, threading
+class Answer(socketserver.StreamRequestHandler):
+    def handle(self):
+        global asked
+        self.rfile.readline()
+        asked += 1
+        self.wfile.write(b"%d\n" % asked)
+class Server(socketserver.ThreadingMixIn, socketserver.UnixStreamServer):
+    daemon_threads = True
+os.makedirs("/run/app")
+with Server("/run/app/s", Answer) as s:
+    is_ready(1)
+    s.serve_forever()'
+	start
+	assert_eq "$(unix "$ID" /run/app/s)" 1
+	seed "$ID"
+	copy
+	child
+	assert_eq "$(unix "$CHILD" /run/app/s)" 2
+	rt delete --force "$CHILD"
+	# A root that never had the directory.
+	rm -rf other/rootfs/run/app
+	no_child "$CHILD" "open the directory of the socket /run/app" --with-changes
+}
+
+@test "unix: sequenced packets, a file of somebody else's, and whom peers see: as in the parent" {
+	python '
+os.mkdir("/tmp/all")
+os.chmod("/tmp/all", 0o777)
+s = socket.socket(socket.AF_UNIX, socket.SOCK_SEQPACKET)
+s.setsockopt(socket.SOL_SOCKET, socket.SO_PASSCRED, 1)
+s.bind("/tmp/all/s")
+os.chmod("/tmp/all/s", 0o602)
+os.chown("/tmp/all/s", 5, 6)
+n = open("/n", "w")
+os.setresgid(7, 7, 0)
+os.setresuid(9, 9, 0)
+s.listen(3)
+t = socket.socket(socket.AF_UNIX)
+t.bind("/tmp/all/t")
+t.listen()
+n.write("1\n")
+n.close()
+while True:
+    a, _ = s.accept()
+    if a.recv(100):
+        a.send(b"%d\n" % a.getsockopt(socket.SOL_SOCKET, socket.SO_PASSCRED))'
+	with_caps CAP_SETUID CAP_SETGID CAP_CHOWN
+	cfg '.mounts += [{destination: "/tmp", type: "tmpfs", source: "tmpfs"}]'
+	sees() { # ID PATH [TYPE]
+		python3 -c 'import socket, struct, sys
+s = socket.socket(socket.AF_UNIX, socket.SOCK_SEQPACKET if len(sys.argv) > 2 else socket.SOCK_STREAM)
+s.connect(sys.argv[1])
+print(struct.unpack("iii", s.getsockopt(socket.SOL_SOCKET, socket.SO_PEERCRED, 12))[1:])' "/proc/$(pid_of "$1")/root$2" "${@:3}"
+	}
+	start
+	seed "$ID"
+	child
+	assert_eq "$(ask "$CHILD" "/proc/$(pid_of "$CHILD")/root/tmp/all/s" packets)" 1
+	assert_eq "$(sees "$CHILD" /tmp/all/s packets)" "(9, 7)"
+	assert_eq "$(sees "$CHILD" /tmp/all/t)" "(9, 7)"
+	assert_has "$(names "$CHILD")" "u_seq LISTEN 3 /tmp/all/s"
+	assert_eq "$(names "$CHILD")" "$(names "$ID")"
+	assert_eq "$(files "$CHILD" /tmp/all/s)" "602 5 6 socket"
+	assert_eq "$(files "$CHILD" /tmp/all/t)" "755 9 7 socket"
+	# A process that could not give it away can't in the child.
+	"$SEEDTOOL" forge "$IMG" endpoints 0 file_uid 11
+	cfg '.process.capabilities |= map_values(. - ["CAP_CHOWN"])'
+	for m in permitted effective inheritable ambient bounding; do
+		"$SEEDTOOL" forge "$IMG" creds 0 "$m" 0
+	done
+	new_id CHILD
+	cfg --arg id "$CHILD" '.linux.cgroupsPath = "/" + $id'
+	no_child "$CHILD" "give /tmp/all/s to user 11" CAP_CHOWN
+}
+
+@test "unix: peers see the groups of config.json's process, and not those of who restores" {
+	python '
+s = socket.socket(socket.AF_UNIX)
+s.bind("/s")
+s.listen()
+def groups():
+    with socket.socket(socket.AF_UNIX) as c:
+        c.connect("/s")
+        s.accept()[0].close()
+        return str([g[0] for g in struct.iter_unpack("I", c.getsockopt(socket.SOL_SOCKET, 59, 256))])
+while True:
+    seen = groups()
+    with open("/groups.new", "w") as f:
+        f.write(seen)
+    os.rename("/groups.new", "/groups")
+    is_ready(1)
+    time.sleep(0.01)'
+	with_caps CAP_SETUID CAP_SETGID
+	cfg '.process.user.additionalGids = [55]'
+	start
+	assert_eq "$(cat "$R/groups")" "[55]"
+	seed "$ID"
+	rt delete --force "$ID"
+	rm "$R/groups"
+	: >>"$R/groups.new" # if it was just writing
+	printf '#!/bin/sh\nexec setpriv --groups 4,27 "%s" "$@"\n' "$LEAN_RUNTIME" >grouped
+	chmod +x grouped
+	LEAN_RUNTIME=$PWD/grouped grow "$ID"
+	wait_until test -s "$R/groups"
+	assert_eq "$(cat "$R/groups")" "[55]"
+}
+
+# Who shares the volume is faster than who restores, if that one waits before it gives the file away.
+@test "unix: what somebody puts where a socket was just made is not given away" {
+	command -v strace >/dev/null || skip "strace is not installed"
+	python '
+os.makedirs("/srv")
+s = socket.socket(socket.AF_UNIX)
+s.bind("/srv/s")
+os.chown("/srv/s", 5, 6)
+s.listen()
+is_ready(1)
+while True:
+    time.sleep(1)'
+	with_caps CAP_CHOWN
+	start
+	seed "$ID"
+	rt delete --force "$ID"
+	rm "$R/srv/s"
+	echo secret >"$R/srv/secret"
+	LR_TEST_TAG=$TAG timeout 60 strace -f -o calls -e trace=fchownat -e inject=fchownat:delay_enter=2000000 "$LEAN_RUNTIME" --root "$ROOT" restore --engine fork --detach --image-path "$IMG" --bundle "$BUNDLE" "$ID" </dev/null >/dev/null 2>&1 3>&- &
+	local tracer=$!
+	wait_until test -e "$R/srv/s"
+	wait_until grep -q fchownat calls
+	mv "$R/srv/secret" "$R/srv/s"
+	wait_until grep -q "fchownat.* = " calls
+	kill "$tracer" # it would wait for the container
+	assert_eq "$(stat -c %u:%g "$R/srv/s")" 0:0
+	assert_eq "$(cat "$R/srv/s")" secret
+}
+
+@test "unix: where its file is to be, only a socket that nobody has makes way" {
+	python '
+async def main():
+    os.mkdir("/srv")
+    await serve(asyncio.start_unix_server(answer, "/srv/s"))
+asyncio.run(main())'
+	start
+	seed "$ID"
+	new_id CHILD
+	cfg --arg id "$CHILD" '.linux.cgroupsPath = "/" + $id'
+	# Its parent listens there, and is not disturbed.
+	no_child "$CHILD" "listen at /srv/s, as the seed did: somebody has it" "a root, or a volume, of its own"
+	assert_eq "$(unix "$ID" /srv/s)" 1
+	rt delete --force "$ID"
+	mv "$R/srv/s" "$R/srv/old"
+	echo mine >"$R/srv/s"
+	no_child "$CHILD" "listen at /srv/s, as the seed did: it is no socket here"
+	assert_eq "$(cat "$R/srv/s")" mine
+	rm "$R/srv/s"
+	ln -s old "$R/srv/s"
+	no_child "$CHILD" "it is no socket here"
+	rm "$R/srv/s"
+	mv "$R/srv/old" "$R/srv/s"
+	grow "$CHILD"
+	assert_eq "$(unix "$CHILD" /srv/s)" 1
+}
+
+@test "unix: no link of an image, or name of a forged seed, has a socket's file made elsewhere" {
+	python '
+async def main():
+    os.makedirs("/srv/app")
+    os.symlink("/srv/app", "/link")
+    await serve(asyncio.start_unix_server(answer, "/link/s"))
+asyncio.run(main())'
+	start
+	seed "$ID"
+	rt delete --force "$ID"
+	new_id CHILD
+	cfg --arg id "$CHILD" '.linux.cgroupsPath = "/" + $id'
+	mkdir "$R/elsewhere"
+	ln -sfn /elsewhere "$R/link"
+	no_child "$CHILD" "/link/s, at which the seed listened, is not in /srv/app here"
+	assert_eq "$(ls -A "$R/elsewhere")" ""
+	ln -sfn /srv/app "$R/link"
+	mv "$R/srv/app" "$R/srv/moved"
+	ln -s moved "$R/srv/app"
+	no_child "$CHILD" "open the directory of the socket /srv/app"
+	rm "$R/srv/app"
+	mv "$R/srv/moved" "$R/srv/app"
+	grow "$CHILD"
+	assert_eq "$(unix "$CHILD" /srv/app/s)" 1
+}
+
+@test "unix: an abstract name is one of the network namespace: where that is shared, the second one is told" {
+	python '
+async def main():
+    await serve(asyncio.start_unix_server(answer, "\0lr name"))
+asyncio.run(main())'
+	NETNS=fs$$
+	ip netns add "$NETNS"
+	cfg --arg n "/run/netns/$NETNS" '.linux.namespaces |= map(if .type == "network" then .path = $n else . end)'
+	start
+	seed "$ID"
+	new_id CHILD
+	cfg --arg id "$CHILD" '.linux.cgroupsPath = "/" + $id'
+	no_child "$CHILD" "listen at @lr name, as the seed did" "address already in use" linux.namespaces
+	assert_eq "$(ask "$ID" "@lr name")" 1
+	rt delete --force "$ID"
+	grow "$CHILD"
+	assert_eq "$(ask "$CHILD" "@lr name")" 1
+}
+
+# access FILE KIND: somebody else may read and write there, and the group may not.
+access() {
+	python3 -c 'import os, struct, sys
+entries = [(1, 6, 2**32 - 1), (2, 6, 77), (4, 0, 2**32 - 1), (16, 6, 2**32 - 1), (32, 0, 2**32 - 1)]
+os.setxattr(sys.argv[1], "system.posix_acl_" + sys.argv[2], struct.pack("I", 2) + b"".join(struct.pack("HHI", *e) for e in entries))' "$@" 2>access.err || skip "no access lists here: $(tail -n 1 access.err)"
+}
+
+# The mode of such a file says what the list allows at most: with it alone, the group would be let in.
+@test "unix: who may connect by an access list is not forgotten: it is refused by name, and a child's socket gets none" {
+	python '
+async def main():
+    os.mkdir("/srv")
+    os.umask(0o117)
+    await serve(asyncio.start_unix_server(answer, "/srv/s"))
+asyncio.run(main())'
+	start
+	seed "$ID"
+	access "$R/srv/s" access
+	run ! rt checkpoint --engine fork --image-path "$PWD/none" "$ID"
+	assert_has "$output" "a socket that listens, and whose file has an access list"
+	assert_eq "$(status_of)" running
+	rt delete --force "$ID"
+	rm "$R/srv/s"
+	access "$R/srv" default
+	no_child "$ID" "what is made in /srv would get an access list of its own"
+	[ ! -e "$R/srv/s" ]
+	python3 -c 'import os, sys; os.removexattr(sys.argv[1], "system.posix_acl_default")' "$R/srv"
+	grow "$ID"
+	assert_eq "$(files "$ID" /srv/s)" "660 0 0 socket"
+}
+
+# As systemd hands one to a service.
+@test "unix: a Unix socket that comes from outside is refused by name" {
+	cfg '.process.args = ["/bin/sleep", "1000"] | .linux.namespaces |= map(select(.type != "network"))'
+	LR_TEST_TAG=$TAG python3 -c 'import os, socket, sys
+s = socket.socket(socket.AF_UNIX)
+s.bind("outside")
+s.listen()
+os.dup2(s.fileno(), 3)
+os.execv(sys.argv[1], sys.argv[1:])' "$LEAN_RUNTIME" --root "$ROOT" run --detach --preserve-fds 1 --bundle "$BUNDLE" "$ID" </dev/null >began 2>&1 || fail "$(cat began)"
+	[ -S outside ]
+	run ! rt checkpoint --engine fork --image-path "$IMG" "$ID"
+	assert_has "$output" "descriptor 3: a socket that listens, and whose file is outside"
+	assert_eq "$(status_of)" running
+}
+
+@test "unix: a Unix socket whose file is gone, or is another's, is refused by name" {
+	python '
+def listens(path):
+    s = socket.socket(socket.AF_UNIX)
+    s.bind(path)
+    s.listen()
+    return s
+os.mkdir("/d")
+os.chdir("/d")
+all = [listens("/gone"), listens("/renamed"), listens("../up")]
+os.unlink("/gone")
+os.rename("/renamed", "/again")
+s = listens("/sec")
+s.setsockopt(socket.SOL_SOCKET, 34, 1)
+t = listens("/rights")
+try:
+    t.setsockopt(socket.SOL_SOCKET, 83, 0)
+    open("/passrights", "w")
+except OSError:
+    t.close() # before Linux 6.16
+is_ready(1)
+while True:
+    time.sleep(1)'
+	start
+	run ! rt checkpoint --engine fork --image-path "$IMG" "$ID"
+	assert_has "$output" "whose file is deleted"
+	assert_has "$output" "whose file has another name now"
+	assert_has "$output" "whose name leads elsewhere now"
+	assert_has "$output" "with SO_PASSSEC"
+	if [ -e "$R/passrights" ]; then
+		assert_has "$output" "that takes no descriptors (SO_PASSRIGHTS)"
+		assert_has "$output" "cannot carry 5 of"
+	else
+		assert_has "$output" "cannot carry 4 of"
+	fi
+	assert_eq "$(status_of)" running
+}
