@@ -311,14 +311,14 @@ static int on_key(void *ctx, const unsigned char *bytes, size_t len)
 	    (uintptr_t)text >= (uintptr_t)r->src->text + r->src->len) {
 		text = lr_strndup(r->scratch, text, len);
 		if (!text)
-			return stop(r, fail(r, ENOMEM, "out of memory"));
+			return stop(r, fail(r, ENOMEM, lr_strerror(ENOMEM)));
 	}
 	l->key = (struct name){text, len};
 	rc = r->handler->key(r->arg, text, len, r->err);
 	if (rc < 0)
 		return stop(r, rc);
 	if (rc != LR_JSON_KEY_CHECKED && remember_key(r, l->key) < 0)
-		return stop(r, fail(r, ENOMEM, "out of memory"));
+		return stop(r, fail(r, ENOMEM, lr_strerror(ENOMEM)));
 	return 1;
 }
 
@@ -441,39 +441,39 @@ static int check_text(const struct lr_json_source *src, struct lr_err *err)
 	return 0;
 }
 
+static int parse(struct reader *r, struct lr_json_memory *m)
+{
+	const struct lr_json_source *src = r->src;
+	yajl_alloc_funcs funcs = {lr_json_malloc, lr_json_realloc, lr_json_free, m};
+	yajl_handle parser = yajl_alloc(&callbacks, &funcs, r); /* freed with the arena */
+
+	yajl_config(parser, yajl_dont_validate_strings, 1); /* check_text did */
+	yajl_status status = yajl_parse(parser, (const unsigned char *)src->text, src->len);
+	size_t offset = yajl_get_bytes_consumed(parser);
+	if (status == yajl_status_ok) {
+		status = yajl_complete_parse(parser);
+		offset = src->len;
+	}
+	if (status == yajl_status_client_canceled)
+		return r->rc;
+	return status == yajl_status_ok ? 0 : yajl_failure(r, parser, offset);
+}
+
 int lr_json_read(const struct lr_json_source *src, const struct lr_json_handler *handler, void *arg,
 		 struct lr_arena *scratch, struct lr_err *err)
 {
 	struct reader r = {
 		.src = src, .handler = handler, .arg = arg, .scratch = scratch, .err = err};
-	const unsigned char *text = (const unsigned char *)src->text;
-	yajl_alloc_funcs funcs = {lr_json_malloc, lr_json_realloc, lr_json_free, scratch};
-	yajl_handle parser;
-	yajl_status status;
-	size_t offset;
+	struct lr_json_memory m = {.arena = scratch, .leave = true};
 	int rc = check_text(src, err);
 
 	if (rc < 0)
 		return rc;
 	if (src->len == 0)
 		return syntax_error(src, 0, "the text is empty", err);
-	parser = yajl_alloc(&callbacks, &funcs, &r);
-	if (!parser)
-		return lr_err_set(err, ENOMEM, src->what, false, "out of memory");
-	yajl_config(parser, yajl_dont_validate_strings, 1); /* check_text did */
-
-	status = yajl_parse(parser, text, src->len);
-	offset = yajl_get_bytes_consumed(parser);
-	if (status == yajl_status_ok) {
-		status = yajl_complete_parse(parser);
-		offset = src->len;
-	}
-	if (status == yajl_status_client_canceled)
-		rc = r.rc;
-	else if (status != yajl_status_ok)
-		rc = yajl_failure(&r, parser, offset);
-	yajl_free(parser);
-	return rc;
+	if (setjmp(m.left))
+		return lr_err_set(err, ENOMEM, src->what, false, "%s", lr_strerror(ENOMEM));
+	return parse(&r, &m);
 }
 
 /* ---- numbers --------------------------------------------------------------------------- */
@@ -533,7 +533,7 @@ int lr_json_int_of(const char *text, size_t len, int64_t min, int64_t max, int64
 /* ---- writer ---------------------------------------------------------------------------- */
 
 struct lr_json_writer {
-	struct lr_arena *arena;
+	struct lr_json_memory memory;
 	yajl_gen gen;
 	char *text;
 	size_t len, cap;
@@ -556,7 +556,7 @@ static void gen_print(void *ctx, const char *s, size_t len)
 
 		while (cap - w->len <= len && cap <= SIZE_MAX / 2)
 			cap *= 2;
-		grown = cap - w->len > len ? lr_alloc(w->arena, cap) : NULL;
+		grown = cap - w->len > len ? lr_alloc(w->memory.arena, cap) : NULL;
 		if (!grown) {
 			w->failed = true;
 			return;
@@ -569,17 +569,28 @@ static void gen_print(void *ctx, const char *s, size_t len)
 	w->len += len;
 }
 
+static yajl_gen make_gen(struct lr_json_memory *m)
+{
+	yajl_alloc_funcs funcs = {lr_json_malloc, lr_json_realloc, lr_json_free, m};
+
+	if (setjmp(m->left))
+		return NULL;
+	m->leave = true;
+	yajl_gen gen = yajl_gen_alloc(&funcs);
+	m->leave = false; /* what is written goes by gen_print */
+	return gen;
+}
+
 struct lr_json_writer *lr_json_writer_new(struct lr_arena *a, bool indent)
 {
 	struct lr_json_writer *w = lr_new(a, struct lr_json_writer);
-	yajl_alloc_funcs funcs = {lr_json_malloc, lr_json_realloc, lr_json_free, a};
 
 	if (!w)
 		return NULL;
-	w->arena = a;
+	w->memory.arena = a;
 	w->cap = 512;
 	w->text = lr_alloc(a, w->cap);
-	w->gen = w->text ? yajl_gen_alloc(&funcs) : NULL;
+	w->gen = w->text ? make_gen(&w->memory) : NULL;
 	if (!w->gen)
 		return NULL;
 	yajl_gen_config(w->gen, yajl_gen_print_callback, gen_print, w);
@@ -705,7 +716,7 @@ static char *repair_utf8(struct lr_arena *a, const char *s, size_t len, size_t *
 static void gen_string(struct lr_json_writer *w, const char *s, size_t len)
 {
 	if (utf8_check(s, len) < len) {
-		s = repair_utf8(w->arena, s, len, &len);
+		s = repair_utf8(w->memory.arena, s, len, &len);
 		if (!s) {
 			w->failed = true;
 			return;

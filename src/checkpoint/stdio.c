@@ -149,7 +149,7 @@ int lr_checkpoint_stdio_decode(const char *text, size_t len, struct lr_arena *a,
 			       struct lr_checkpoint_stdio *ret, struct lr_err *err)
 {
 	static const struct lr_json_handler handler = {read_value, read_key, read_end};
-	const struct lr_json_source src = {.text = text, .len = len, .what = LR_CHECKPOINT_STDIO};
+	const struct lr_json_source src = {.text = text, .len = len, .what = "descriptors"};
 	struct lr_checkpoint_stdio s = {0};
 	struct reading reading = {.ret = &s};
 

@@ -4,7 +4,11 @@
 
 #include <errno.h>
 #include <inttypes.h>
+#include <stdlib.h>
+#include <sys/resource.h>
+#include <sys/wait.h>
 #include <time.h>
+#include <unistd.h>
 
 #include "tests/unit/test.h"
 
@@ -449,4 +453,45 @@ TEST(writer_misuse)
 	for (int i = 0; i < LR_JSON_DEPTH; i++)
 		lr_json_list_close(w);
 	CHECK(lr_json_finish(w, NULL) != NULL);
+}
+
+/* An arena has so much left, and then gets nothing more: neither does anybody else in this process. */
+static struct lr_arena *last_bytes(size_t left)
+{
+	const struct rlimit none = {0, 0};
+	struct lr_arena *first = lr_arena_new(), *a = lr_arena_new();
+	const size_t chunk = 32768;
+
+	(void)first; /* the program's first one has more */
+	CHECK(a && lr_alloc(a, chunk - left) != NULL);
+	CHECK(setrlimit(RLIMIT_AS, &none) == 0);
+	for (size_t size = 16 * chunk; size >= chunk; size /= 2)
+		for (void *volatile p = a; p;)
+			p = malloc(size);
+	return a;
+}
+
+/* yajl looks at nothing that it is given. */
+TEST(without_memory_it_fails_and_does_not_crash)
+{
+	static const char text[] = "{\"a\": \"\\u00e9 and more\", \"b\": [1, 2.5, null]}";
+	const struct lr_json_source src = {.text = text, .len = sizeof(text) - 1, .what = "test"};
+	int failed = 0, read = 0;
+
+	for (size_t left = 0; left < 8192; left += 128) {
+		int status;
+		pid_t pid = fork();
+		if (pid == 0) {
+			struct trace t = {0};
+			struct lr_arena *a = last_bytes(left);
+			bool writes = lr_json_writer_new(a, true) != NULL;
+			int rc = lr_json_read(&src, &tracer, &t, a, &err);
+			_exit(rc == -ENOMEM ? 1 : rc == 0 && writes ? 2 : 3);
+		}
+		CHECK(pid > 0 && waitpid(pid, &status, 0) == pid);
+		CHECK(WIFEXITED(status));
+		failed += WEXITSTATUS(status) == 1;
+		read += WEXITSTATUS(status) == 2;
+	}
+	CHECK(failed > 0 && read > 0);
 }
