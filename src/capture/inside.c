@@ -108,7 +108,7 @@ static bool may_ask(struct cap *c, const struct cap_thread *t)
 	unsigned i = 0;
 	int found;
 
-	if (!t->filtered)
+	if (!t->seccomp)
 		return true;
 	for (; (found = lr_trace_filter(t->tid, i, f.code, LR_ARRAY_SIZE(f.code))) > 0; i++) {
 		f.n = (size_t)found;

@@ -190,7 +190,10 @@ static int read_thread(struct cap *c, struct cap_process *p, struct cap_thread *
 		r = cap_read_all(c->a, path, &text, &size, err);
 	if (r < 0)
 		return r;
-	t->filtered = number(text, "Seccomp", 10) != 0;
+	const char *features = field(text, "x86_Thread_features");
+	t->shadow_stack = features && lr_has_prefix(features, "shstk");
+	t->seccomp = (uint32_t)number(text, "Seccomp", 10);
+	t->filters = (uint32_t)number(text, "Seccomp_filters", 10);
 	t->seed.tid = innermost(text, "NSpid");
 	numbers(text, "Uid", t->cred.uids);
 	numbers(text, "Gid", t->cred.gids);
@@ -212,6 +215,33 @@ static int read_thread(struct cap *c, struct cap_process *p, struct cap_thread *
 	return 0;
 }
 
+static void refuse_thread(struct cap *c, const struct cap_process *p, const struct cap_thread *t)
+{
+	const uint32_t known = c->opts->known_filter ? 1 : 0;
+	const char *who = t == p->threads ? "" : "a thread with ";
+
+	if (t->seccomp == 1)
+		cap_refuse(c, p, "%sstrict mode of seccomp(2)", who);
+	if (t->filters > known)
+		cap_refuse(c, p, "%sfilters of seccomp(2): %u that its bundle does not have", who,
+			   t->filters - known);
+	if (t->shadow_stack)
+		cap_refuse(c, p, "%sa shadow stack", who);
+}
+
+/* Each thread has these for itself. What its leader has, too, is told with that. */
+static void refuse_threads(struct cap *c, const struct cap_process *p)
+{
+	const struct cap_thread *first = p->threads;
+
+	for (size_t i = 0; i < p->n_threads; i++) {
+		const struct cap_thread *t = &p->threads[i];
+		if (!i || t->seccomp != first->seccomp || t->filters != first->filters ||
+		    t->shadow_stack != first->shadow_stack)
+			refuse_thread(c, p, t);
+	}
+}
+
 /* What the status tells that can't be carried. */
 static void refuse_status(struct cap *c, const struct cap_process *p, const char *text)
 {
@@ -223,14 +253,6 @@ static void refuse_status(struct cap *c, const struct cap_process *p, const char
 		/* Who has copied the seed before, and was killed, takes its frozen copies along soon. */
 		c->n_passing += lr_proc_dies((pid_t)tracer);
 	}
-	if (number(text, "Seccomp", 10) == 1)
-		cap_refuse(c, p, "strict mode of seccomp(2)");
-	if (number(text, "Seccomp_filters", 10) > (c->opts->known_filter ? 1 : 0))
-		cap_refuse(c, p, "filters of seccomp(2): %llu that its bundle does not have",
-			   number(text, "Seccomp_filters", 10) - (c->opts->known_filter ? 1 : 0));
-	const char *features = field(text, "x86_Thread_features");
-	if (features && lr_has_prefix(features, "shstk"))
-		cap_refuse(c, p, "a shadow stack");
 	if (p->seed.flags & LR_SEED_ZOMBIE && p->n_threads > 1)
 		cap_refuse(c, p, "its leader has ended, and other threads have not");
 }
@@ -315,6 +337,7 @@ int cap_proc_look(struct cap *c, struct cap_process *p, struct lr_err *err)
 	if (r < 0 && err && err->code == ENOENT)
 		r = 0;
 	refuse_status(c, p, text);
+	refuse_threads(c, p);
 	refuse_relations(c, p);
 	cap_shares_refuse(c, p);
 	return r;

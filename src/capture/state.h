@@ -31,9 +31,10 @@ struct cap_restart {
 };
 
 struct cap_thread {
-	pid_t tid;                  /* as we see it */
-	struct cap_restart again;   /* before it was held */
-	bool held, filtered;        /* filtered: by seccomp(2) */
+	pid_t tid;                /* as we see it */
+	struct cap_restart again; /* before it was held */
+	bool held, shadow_stack;
+	uint32_t seccomp, filters;  /* its mode, and how many filters it has */
 	struct lr_seed_thread seed; /* ranges and references are filled in at the end */
 	void *xsave;
 	size_t xsave_size;

@@ -1,0 +1,83 @@
+#!/usr/bin/env bats
+# SPDX-License-Identifier: Apache-2.0
+# checkpoint with --engine=fork: what one thread has, and others have not; and what a program does after it was
+# looked at, and before it is held.
+
+load ../lib/helpers.bash
+load seeds.bash
+
+setup() {
+	seeds_setup
+	local apart
+	apart=$(dirname "$LEAN_RUNTIME")/../../tests/fork/fork-apart
+	[ -x "$apart" ] || skip "fork-apart is not built" # not x86-64
+	cp "$apart" "$R/bin/apart"
+	cfg '.process.capabilities |= map_values(. + ["CAP_SYS_ADMIN", "CAP_SETPCAP"]) | .hostname = "began"'
+}
+teardown() {
+	common_teardown
+}
+
+# program KIND [late]
+program() {
+	rt delete --force "$ID" || true
+	rm -rf "$IMG" "$R/go" "$R/done" "$R/err"
+	cfg --arg a "$*" '.process.args = ["/bin/apart"] + ($a | split(" "))'
+	start
+}
+
+# done_by KIND: it has done so.
+done_by() {
+	wait_until test -e "$R/done"
+	[ ! -e "$R/err" ] || fail "$1: $(cat "$R/err")"
+}
+
+# seed_meanwhile [STRACE-OPTION...]: when it was looked at, and the first of its threads is about to be held, the
+# program does what it waits for. What is said is in said.
+seed_meanwhile() {
+	rm -f calls
+	LR_TEST_TAG=$TAG timeout 60 strace -o calls "$@" -e inject=ptrace:signal=STOP:when=1 "$LEAN_RUNTIME" --root "$ROOT" \
+		checkpoint --engine fork --image-path "$IMG" "$ID" </dev/null >said 2>&1 3>&- &
+	wait_until eval 'grep -q "stopped by SIGSTOP" calls'
+	touch "$R/go"
+	done_by "$*"
+	kill -CONT "$(pgrep -f "^$LEAN_RUNTIME --root $ROOT checkpoint")"
+	wait $!
+}
+
+# is_refused KIND WHY
+is_refused() {
+	program "$1"
+	done_by "$1"
+	run -1 seed "$ID"
+	assert_has "$output" "$2"
+	assert_eq "$(ls -A "$IMG")" ""
+	moves
+}
+
+# is_refused_late KIND WHY
+is_refused_late() {
+	program "$1" late
+	code=0
+	seed_meanwhile -e trace=ptrace || code=$?
+	assert_eq "$code" 1
+	assert_has "$(cat said)" "$2"
+	assert_eq "$(ls -A "$IMG")" ""
+	moves
+}
+
+@test "apart: a thread that alone has a filter, or strict mode, is refused by name" {
+	is_refused filter "(apart): a thread with filters of seccomp(2): 1 that its bundle does not have"
+	is_refused strict "(apart): a thread with strict mode of seccomp(2)"
+	cfg '.linux.seccomp = {defaultAction: "SCMP_ACT_ALLOW", syscalls: [{names: ["mknod"], action: "SCMP_ACT_ERRNO"}]}'
+	is_refused filter "(apart): a thread with filters of seccomp(2): 1 that its bundle does not have"
+	# One that all of them have.
+	program none
+	done_by none
+	seed "$ID"
+}
+
+@test "apart: a thread that loads a filter when it was looked at, before it is held, is refused" {
+	command -v strace >/dev/null || skip "strace is not installed"
+	is_refused_late filter "(apart): a thread with filters of seccomp(2): 1 that its bundle does not have"
+}

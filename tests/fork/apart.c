@@ -1,0 +1,136 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * apart KIND [late]: a program with two threads, of which one does something, at once or when there is a file
+ * /go; then there is a file /done. Its first thread tells in /n how often it went round, and what went wrong in
+ * /err. Static, for a container with nothing else in it.
+ *
+ *	none		nothing
+ *	filter		loads a filter of seccomp(2), for itself
+ *	strict		goes into strict mode
+ *	clock		may not read the processor's clock any more
+ *	net		goes into a network namespace of its own, and stays there
+ *	gives-up	the same, and gives up all capabilities then
+ *	seal		seals memory
+ *	queue, posix	makes a message queue of System V, or of POSIX
+ *	name		sets the host name
+ */
+#include <errno.h>
+#include <fcntl.h>
+#include <linux/capability.h>
+#include <linux/filter.h>
+#include <linux/seccomp.h>
+#include <pthread.h>
+#include <sched.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <sys/msg.h>
+#include <sys/prctl.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+
+#ifndef SYS_mseal
+#define SYS_mseal 462
+#endif
+
+static const char *kind;
+static int never[2];
+static volatile int result = -1; /* errno, or 0, when it has done so */
+
+static void put(const char *path, const char *text)
+{
+	int fd = open(path, O_WRONLY | O_CREAT | O_TRUNC, 0666);
+
+	if (fd >= 0 && write(fd, text, strlen(text)) < 0)
+		_exit(3);
+	close(fd);
+}
+
+static int load_filter(void)
+{
+	struct sock_filter allow = BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ALLOW);
+	const struct sock_fprog prog = {1, &allow};
+
+	prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0);
+	return prctl(PR_SET_SECCOMP, SECCOMP_MODE_FILTER, &prog);
+}
+
+static int give_up(void)
+{
+	struct __user_cap_header_struct head = {.version = _LINUX_CAPABILITY_VERSION_3};
+	const struct __user_cap_data_struct none[2] = {0};
+
+	for (unsigned cap = 0; prctl(PR_CAPBSET_READ, cap, 0, 0, 0) >= 0; cap++)
+		if (prctl(PR_CAPBSET_DROP, cap, 0, 0, 0) < 0)
+			return -1;
+	return (int)syscall(SYS_capset, &head, none);
+}
+
+static int seal(void)
+{
+	void *p = mmap(NULL, 4096, PROT_READ, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+
+	return (int)syscall(SYS_mseal, p, 4096, 0);
+}
+
+/* Its name stays, and a descriptor of it would be refused by itself. */
+static int make_posix_queue(void)
+{
+	int fd = (int)syscall(SYS_mq_open, "queue", O_RDONLY | O_CREAT, 0600, NULL);
+
+	return fd < 0 ? fd : close(fd);
+}
+
+static int act(void)
+{
+	if (strcmp(kind, "filter") == 0)
+		return load_filter();
+	if (strcmp(kind, "strict") == 0)
+		return prctl(PR_SET_SECCOMP, SECCOMP_MODE_STRICT);
+	if (strcmp(kind, "clock") == 0)
+		return prctl(PR_SET_TSC, PR_TSC_SIGSEGV);
+	if (strcmp(kind, "net") == 0)
+		return unshare(CLONE_NEWNET);
+	if (strcmp(kind, "gives-up") == 0)
+		return unshare(CLONE_NEWNET) < 0 ? -1 : give_up();
+	if (strcmp(kind, "seal") == 0)
+		return seal();
+	if (strcmp(kind, "queue") == 0)
+		return msgget(7, IPC_CREAT | 0600);
+	if (strcmp(kind, "posix") == 0)
+		return make_posix_queue();
+	if (strcmp(kind, "name") == 0)
+		return sethostname("changed", 7);
+	return 0;
+}
+
+/* In strict mode nothing else is left to it than to read, and to write. */
+static void *work(void *late)
+{
+	char c;
+
+	while (late && access("/go", F_OK) < 0)
+		usleep(5000);
+	result = act() < 0 ? errno : 0;
+	(void)!read(never[0], &c, 1);
+	return NULL;
+}
+
+int main(int argc, char **argv)
+{
+	char text[16];
+	pthread_t t;
+
+	kind = argc > 1 ? argv[1] : "none";
+	if (pipe(never) < 0 || pthread_create(&t, NULL, work, argc > 2 ? argv[2] : NULL) != 0)
+		return 1;
+	for (unsigned n = 1;; n++) {
+		if (result > 0)
+			put("/err", strerror(result));
+		if (result >= 0)
+			put("/done", "");
+		snprintf(text, sizeof(text), "%u\n", n);
+		put("/n", text);
+		usleep(5000);
+	}
+}
