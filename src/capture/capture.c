@@ -378,7 +378,9 @@ int lr_capture(const struct lr_capture *opts, struct lr_capture_stats *stats, ch
 	bool copied = false;
 	LR_CLEANUP_ARENA struct lr_arena *a = lr_arena_new();
 	struct cap_paths paths = {.a = a};
-	struct cap begin = {.opts = opts, .pages_at = LR_SEED_PAGE, .paths = &paths};
+	struct cap_before before = {0};
+	struct cap begin = {
+		.opts = opts, .pages_at = LR_SEED_PAGE, .before = &before, .paths = &paths};
 
 	LR_CLEANUP_FD int pidfd = lr_pidfd_open(opts->pid, 0);
 	if (pidfd < 0)

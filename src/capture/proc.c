@@ -3,6 +3,7 @@
 #define LR_ROOM "capture"
 #include <errno.h>
 #include <fcntl.h>
+#include <linux/capability.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -257,58 +258,89 @@ static void refuse_status(struct cap *c, const struct cap_process *p, const char
 		cap_refuse(c, p, "its leader has ended, and other threads have not");
 }
 
+enum { CGROUP, IPC, MNT, NET, PID, TIME, USER, UTS, CHILDREN_PID, CHILDREN_TIME, SPACES };
+
+_Static_assert(SPACES == CAP_SPACES, "room for each");
+
 /* As /proc/PID/ns calls them. A child made next may be in others (unshare(2) with CLONE_NEWPID). */
-static const struct space {
-	const char *name, *own; /* what is the process's own, if these are its children's */
+static const struct {
+	const char *name;
+	unsigned like; /* it is compared with this one; if that is another, it is for children */
 } spaces[] = {
-	{"cgroup", NULL},
-	{"ipc", NULL},
-	{"mnt", NULL},
-	{"net", NULL},
-	{"pid", NULL},
-	{"time", NULL},
-	{"user", NULL},
-	{"uts", NULL},
-	{"pid_for_children", "pid"},
-	{"time_for_children", "time"},
+	[CGROUP] = {"cgroup", CGROUP},
+	[IPC] = {"ipc", IPC},
+	[MNT] = {"mnt", MNT},
+	[NET] = {"net", NET},
+	[PID] = {"pid", PID},
+	[TIME] = {"time", TIME},
+	[USER] = {"user", USER},
+	[UTS] = {"uts", UTS},
+	[CHILDREN_PID] = {"pid_for_children", PID},
+	[CHILDREN_TIME] = {"time_for_children", TIME},
 };
 
-static const char *space_of(struct cap *c, pid_t tid, const char *name)
+/* NULL: there is no such one, or nobody who has it. "": as long as no child was made in it, it has no name. */
+static const char *space_of(struct cap *c, pid_t tid, unsigned i)
 {
 	char path[48];
 
-	snprintf(path, sizeof(path), "/proc/%d/ns/%s", tid, name);
-	return cap_read_link(c->a, path);
+	snprintf(path, sizeof(path), "/proc/%d/ns/%s", tid, spaces[i].name);
+	const char *its = cap_read_link(c->a, path);
+	return its || errno != ENOENT || spaces[i].like == i || lr_proc_dies(tid) ? its : "";
 }
 
-/* tid: a process, or one of its threads; `of`: whom it has to be like. */
-static void refuse_spaces(struct cap *c, const struct cap_process *p, pid_t tid, pid_t of)
+static void read_spaces(struct cap *c, pid_t tid, const char *ret[CAP_SPACES])
 {
-	for (size_t i = 0; i < LR_ARRAY_SIZE(spaces); i++) {
-		const struct space *s = &spaces[i];
-		if (tid == of && !s->own)
-			continue;
-		const char *its = space_of(c, tid, s->name);
-		/* As long as no child was made in it, it has no name. */
-		const bool nameless = !its && errno == ENOENT && s->own && !lr_proc_dies(tid);
-		const char *like = space_of(c, of, s->own ? s->own : s->name);
-		if (like && (nameless || (its && !lr_streq(its, like))))
-			cap_refuse(c, p, "%sa %s namespace %s",
-				   tid == p->pid ? "" : "a thread with ", s->own ? s->own : s->name,
-				   s->own ? "for its children" : "of its own");
+	for (unsigned i = 0; i < SPACES; i++)
+		ret[i] = space_of(c, tid, i);
+}
+
+static void refuse_spaces(struct cap *c, const struct cap_process *p, const char *who,
+			  const char *const its[CAP_SPACES], const char *const like[CAP_SPACES])
+{
+	for (unsigned i = 0; i < SPACES; i++) {
+		const unsigned k = spaces[i].like;
+		if (its[i] && like[k] && !lr_streq(its[i], like[k]))
+			cap_refuse(c, p, "%sa %s namespace %s", who, spaces[k].name,
+				   i == k ? "of its own" : "for its children");
 	}
 }
 
-/* Threads are looked at while they run, as that takes longer than all the rest that is asked of them: who goes
- * elsewhere after that loses it. */
+/*
+ * To another namespace than its process has. That takes CAP_SYS_ADMIN, which a program that is executed may
+ * also get out of these sets. No thread gets it by a user namespace of its own: the kernel makes none for
+ * who has other threads, lets nobody who has them into one (unshare(2), setns(2): EINVAL), and makes no thread in
+ * another one than its maker's (clone(2)). A process that goes to one is told by its leader.
+ */
+static bool may_leave(const struct cap_thread *t)
+{
+	return (t->cred.permitted | t->cred.inheritable | t->cred.bounding) &
+	       UINT64_C(1) << CAP_SYS_ADMIN;
+}
+
+/*
+ * Threads are looked at while they run, as that takes longer than all the rest that is asked of them; and when all
+ * are held only where one may have gone elsewhere since. What was seen of their rights while they ran
+ * counts then, too: it may have given them up by now.
+ */
 static void refuse_relations(struct cap *c, const struct cap_process *p)
 {
+	const char *its[CAP_SPACES], *of_thread[CAP_SPACES];
+
 	if (p->seed.flags & LR_SEED_ZOMBIE)
 		return;
-	refuse_spaces(c, p, p->pid, c->p->pid);
-	for (size_t i = 0; i < p->n_threads && !c->holds; i++)
-		if (p->threads[i].tid != p->pid)
-			refuse_spaces(c, p, p->threads[i].tid, p->pid);
+	read_spaces(c, p->pid, its);
+	if (p == c->p)
+		memcpy(c->spaces, its, sizeof(its));
+	refuse_spaces(c, p, "", its, c->spaces);
+	for (size_t i = 0; i < p->n_threads; i++)
+		c->before->may_leave = c->before->may_leave || may_leave(&p->threads[i]);
+	for (size_t i = 0; i < p->n_threads && (!c->holds || c->before->may_leave); i++) {
+		if (p->threads[i].tid == p->pid)
+			continue;
+		read_spaces(c, p->threads[i].tid, of_thread);
+		refuse_spaces(c, p, "a thread with ", of_thread, its);
+	}
 }
 
 int cap_proc_look(struct cap *c, struct cap_process *p, struct lr_err *err)
@@ -330,12 +362,12 @@ int cap_proc_look(struct cap *c, struct cap_process *p, struct lr_err *err)
 	p->locks = number(text, "VmLck", 10) > 0;
 	p->caught = number(text, "SigCgt", 16) | number(text, "SigIgn", 16);
 	/* A process's status is that of its leader. */
-	for (size_t i = 0; r >= 0 && i < p->n_threads; i++)
+	for (size_t i = 0; r >= 0 && i < p->n_threads; i++) {
 		r = read_thread(c, p, &p->threads[i], p->threads[i].tid == p->pid ? text : NULL,
 				err);
-	/* A thread that has ended meanwhile is found out when the rest is held. */
-	if (r < 0 && err && err->code == ENOENT)
-		r = 0;
+		/* A thread that has ended meanwhile is found out when the rest is held. */
+		r = r == -ENOENT ? 0 : r;
+	}
 	refuse_status(c, p, text);
 	refuse_threads(c, p);
 	refuse_relations(c, p);

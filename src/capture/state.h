@@ -189,6 +189,13 @@ struct cap_terminal {
 	struct lr_seed_terminal seed;
 };
 
+#define CAP_SPACES 10 /* namespaces that a thread has */
+
+/* What a look at processes that run leaves for the one when all are held. */
+struct cap_before {
+	bool may_leave; /* one of their threads may go to another namespace, or might have then */
+};
+
 struct cap {
 	const struct lr_capture *opts;
 	struct lr_arena *a;
@@ -213,10 +220,12 @@ struct cap {
 	struct cap_tmpfs *tmpfs;
 	size_t n_tmpfs;
 	struct cap_map uids, gids;
+	const char *spaces[CAP_SPACES]; /* the root's, by which all others are (proc.c) */
 	struct cap_stranger *strangers; /* that are held, and left out */
 	size_t n_strangers;
 	struct cap_terminal terminal;
-	struct cap_paths *paths;      /* of what is watched; the caller's, who tries again */
+	struct cap_before *before;    /* the caller's, who tries again */
+	struct cap_paths *paths;      /* of what is watched; the caller's, too */
 	uint64_t watch_numbers;       /* the highest of each inotify, together */
 	struct cap_backing *backings; /* write.c */
 	size_t n_backings;

@@ -81,3 +81,20 @@ is_refused_late() {
 	command -v strace >/dev/null || skip "strace is not installed"
 	is_refused_late filter "(apart): a thread with filters of seccomp(2): 1 that its bundle does not have"
 }
+
+@test "apart: one that goes to another namespace then, and stays there, is refused, also if it gives up all rights" {
+	command -v strace >/dev/null || skip "strace is not installed"
+	is_refused_late net "(apart): a thread with a net namespace of its own"
+	is_refused_late gives-up "(apart): a thread with a net namespace of its own"
+}
+
+@test "apart: for who may not leave its namespaces nothing is looked at once more, and those who stay become seeds" {
+	command -v strace >/dev/null || skip "strace is not installed"
+	program none late
+	seed_meanwhile -e trace=ptrace,readlink,readlinkat
+	assert_eq "$(grep -c '/ns/net"' calls)" 4
+	cfg '.process.capabilities |= map_values(. - ["CAP_SYS_ADMIN"])'
+	program none late
+	seed_meanwhile -e trace=ptrace,readlink,readlinkat
+	assert_eq "$(grep -c '/ns/net"' calls)" 3
+}
