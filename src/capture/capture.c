@@ -260,6 +260,8 @@ static int capture(struct cap *c, struct lr_capture_stats *stats, bool *copied, 
 	if (r >= 0)
 		r = look(c, "maps", err);
 	if (r >= 0)
+		r = cap_spaces_refuse(c, err);
+	if (r >= 0)
 		r = refused(c, err);
 	if (r >= 0)
 		r = take(c, err);
@@ -371,14 +373,30 @@ static int settle(int r, const struct lr_err *err)
 	return r == -EAGAIN && err && err->code == ENOTSUP ? -ENOTSUP : r;
 }
 
+static int look_and_capture(const struct cap *begin, struct lr_capture_stats *stats,
+			    char **refusals, struct lr_err *err)
+{
+	uint64_t began = now();
+	bool copied = false;
+	int r = 0;
+
+	for (unsigned i = 0; try_again(i, r, began); i++)
+		r = look_once(begin, refusals, err);
+	if (r < 0 || begin->opts->refusals_only)
+		return settle(r, err);
+	began = now();
+	for (unsigned i = 0; !copied && try_again(i, r, began); i++)
+		r = capture_once(begin, stats, &copied, refusals, err);
+	return settle(r, err);
+}
+
 int lr_capture(const struct lr_capture *opts, struct lr_capture_stats *stats, char **refusals,
 	       struct lr_err *err)
 {
 	struct lr_capture_stats ignored;
-	bool copied = false;
 	LR_CLEANUP_ARENA struct lr_arena *a = lr_arena_new();
 	struct cap_paths paths = {.a = a};
-	struct cap_before before = {0};
+	struct cap_before before = {.system_v = {LR_NOFD, LR_NOFD, LR_NOFD}, .posix = LR_NOFD};
 	struct cap begin = {
 		.opts = opts, .pages_at = LR_SEED_PAGE, .before = &before, .paths = &paths};
 
@@ -387,15 +405,8 @@ int lr_capture(const struct lr_capture *opts, struct lr_capture_stats *stats, ch
 		return lr_fail(err, -pidfd, "look at process %d", opts->pid);
 	begin.pidfd = pidfd;
 	int r = cap_objects_begin(&begin, err);
-	if (r < 0)
-		return r;
-	uint64_t began = now();
-	for (unsigned i = 0; try_again(i, r, began); i++)
-		r = look_once(&begin, refusals, err);
-	if (r < 0 || opts->refusals_only)
-		return settle(r, err);
-	began = now();
-	for (unsigned i = 0; !copied && try_again(i, r, began); i++)
-		r = capture_once(&begin, stats ? stats : &ignored, &copied, refusals, err);
-	return settle(r, err);
+	if (r >= 0)
+		r = look_and_capture(&begin, stats ? stats : &ignored, refusals, err);
+	cap_spaces_close(&before);
+	return r;
 }

@@ -136,11 +136,18 @@ static bool is_special(const struct cap_vma *v)
 	return lr_streq(v->name, "[vdso]") || lr_has_prefix(v->name, "[vvar");
 }
 
+const char *cap_maps_flagged(const struct cap_vma *v)
+{
+	if (is_special(v))
+		return NULL;
+	return v->refused ? v->refused : v->flags & LR_SEED_SEALED ? "sealed memory" : NULL;
+}
+
 void cap_maps_refuse(struct cap *c, const struct cap_process *p)
 {
 	for (size_t i = 0; i < p->maps.n; i++) {
 		const struct cap_vma *v = &p->maps.v[i];
-		const char *why = v->refused;
+		const char *why = cap_maps_flagged(v);
 		if (is_special(v))
 			continue;
 		if (!why && (lr_streq(v->name, "anon_inode:[lean-seed]") ||
@@ -160,8 +167,6 @@ void cap_maps_refuse(struct cap *c, const struct cap_process *p)
 		if (!why && v->inode && lr_has_suffix(v->name, " (deleted)") &&
 		    !cap_is_shared_memory(c, v) && !cap_tmpfs_has(c, makedev(v->major, v->minor)))
 			why = "a deleted file that is mapped";
-		if (!why && v->flags & LR_SEED_SEALED)
-			why = "sealed memory";
 		if (why)
 			cap_refuse(c, p, "%s at %llx (%s)", why, (unsigned long long)v->start,
 				   *v->name ? v->name : "anonymous");

@@ -174,6 +174,11 @@ static int match(struct cap *c, struct cap_process *p, struct lr_err *err)
 		if (k == twin.n || twin.v[k].start > v->start)
 			continue;
 		p->inherited[i] = true;
+		/* It still ran when its own flags were read. */
+		const char *why = cap_maps_flagged(&twin.v[k]);
+		if (why)
+			return lr_refuse(err, ENOTSUP, "process %d has %s at %llx", p->pid, why,
+					 (unsigned long long)twin.v[k].start);
 		/* A fork has none of its parent's locks. */
 		v->flags = twin.v[k].flags | (v->flags & (LR_SEED_LOCKED | LR_SEED_LOCKONFAULT));
 		v->may_write = twin.v[k].may_write;

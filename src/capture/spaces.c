@@ -16,55 +16,93 @@
 #include "src/capture/state.h"
 #include "src/sys/syscalls.h"
 
-/* What /proc/sysvipc has of the namespace that opens it: a headline, and a line each. */
-static int refuse_system_v(struct cap *c, struct lr_err *err)
-{
-	static const char *const kinds[][2] = {
-		{"msg", "message queues"}, {"sem", "sets of semaphores"}, {"shm", "shared memory"}};
-	char path[32], *text;
-	size_t size;
+static const char *const system_v[][2] = {
+	{"msg", "message queues"}, {"sem", "sets of semaphores"}, {"shm", "shared memory"}};
 
-	for (size_t i = 0; i < LR_ARRAY_SIZE(kinds); i++) {
-		unsigned long lines = 0;
-		snprintf(path, sizeof(path), "/proc/sysvipc/%s", kinds[i][0]);
+_Static_assert(LR_ARRAY_SIZE(system_v) == LR_ARRAY_SIZE(((struct cap_before *)0)->system_v),
+	       "a file of each");
+
+void cap_spaces_close(struct cap_before *b)
+{
+	for (size_t i = 0; i < LR_ARRAY_SIZE(b->system_v); i++)
+		b->system_v[i] = lr_close(b->system_v[i]);
+	b->posix = lr_close(b->posix);
+}
+
+/* What a file of /proc/sysvipc has is that of the namespace which opened it. */
+static int open_system_v(struct cap_before *b, struct lr_err *err)
+{
+	char path[32];
+
+	for (size_t i = 0; i < LR_ARRAY_SIZE(system_v); i++) {
+		snprintf(path, sizeof(path), "/proc/sysvipc/%s", system_v[i][0]);
+		b->system_v[i] = lr_open(path, O_RDONLY | O_CLOEXEC);
 		/* A kernel without them has no such file. */
-		int r = cap_read_all(c->a, path, &text, &size, err);
-		if (r == -ENOENT)
-			continue;
-		if (r < 0)
-			return r;
-		for (const char *at = text; (at = strchr(at, '\n')); at++)
-			lines++;
-		if (lines > 1)
-			cap_refuse(c, c->p, "%s of System V: %lu", kinds[i][1], lines - 1);
+		if (b->system_v[i] < 0 && errno != ENOENT)
+			return lr_fail(err, errno, "open %s", path);
 	}
 	return 0;
 }
 
 /* A mount of our own shows those of the namespace that makes it. */
-static int refuse_posix(struct cap *c, struct lr_err *err)
+static int open_posix(struct cap_before *b, struct lr_err *err)
 {
 	LR_CLEANUP_FD int fs = lr_fsopen("mqueue", FSOPEN_CLOEXEC);
 	int r = fs < 0 ? fs : lr_fsconfig(fs, FSCONFIG_CMD_CREATE, NULL, NULL, 0);
-	LR_CLEANUP_FD int at = r < 0 ? r : lr_fsmount(fs, FSMOUNT_CLOEXEC, 0);
 
 	/* A kernel without them. */
 	if (fs == -ENODEV)
 		return 0;
-	LR_CLEANUP_DIR DIR *d = at < 0 ? NULL : lr_opendir_at(at, ".");
+	b->posix = r < 0 ? r : lr_fsmount(fs, FSMOUNT_CLOEXEC, 0);
+	return b->posix < 0 ? lr_fail(err, -b->posix, "look for POSIX message queues") : 0;
+}
+
+static int open_queues(struct cap *c, struct lr_err *err)
+{
+	cap_spaces_close(c->before);
+	int r = open_system_v(c->before, err);
+	return r < 0 ? r : open_posix(c->before, err);
+}
+
+/* A headline, and a line each. */
+static int refuse_system_v(struct cap *c, int fd, const char *what, struct lr_err *err)
+{
+	unsigned long lines = 0;
+	char text[4096];
+	ssize_t n;
+
+	for (off_t at = 0; (n = pread(fd, text, sizeof(text), at)) > 0; at += n)
+		for (ssize_t i = 0; i < n; i++)
+			lines += text[i] == '\n';
+	if (n < 0)
+		return lr_fail(err, errno, "look for %s of System V", what);
+	if (lines > 1)
+		cap_refuse(c, c->p, "%s of System V: %lu", what, lines - 1);
+	return 0;
+}
+
+static int refuse_posix(struct cap *c, int at, struct lr_err *err)
+{
+	LR_CLEANUP_DIR DIR *d = lr_opendir_at(at, ".");
+
 	if (!d)
-		return lr_fail(err, at < 0 ? -at : errno, "look for POSIX message queues");
+		return lr_fail(err, errno, "look for POSIX message queues");
 	for (struct dirent *e; errno = 0, (e = readdir(d));)
 		if (e->d_name[0] != '.')
 			cap_refuse(c, c->p, "a POSIX message queue (/%s)", e->d_name);
 	return errno ? lr_fail(err, errno, "look for POSIX message queues") : 0;
 }
 
-static int look_at_ipc(struct cap *c, struct lr_err *err)
+/* By what was opened in their namespace, without going there again. */
+static int look_at_queues(struct cap *c, struct lr_err *err)
 {
-	int r = refuse_system_v(c, err);
+	const struct cap_before *b = c->before;
+	int r = 0;
 
-	return r < 0 ? r : refuse_posix(c, err);
+	for (size_t i = 0; r >= 0 && i < LR_ARRAY_SIZE(system_v); i++)
+		if (b->system_v[i] >= 0)
+			r = refuse_system_v(c, b->system_v[i], system_v[i][1], err);
+	return r < 0 || b->posix < 0 ? r : refuse_posix(c, b->posix, err);
 }
 
 static int look_at_names(struct cap *c, struct lr_err *err)
@@ -103,8 +141,10 @@ static int visit(struct cap *c, const char *name, int type,
 int cap_spaces_refuse(struct cap *c, struct lr_err *err)
 {
 	const struct lr_capture *o = c->opts;
-	int r = o->own_ipc ? visit(c, "ipc", CLONE_NEWIPC, look_at_ipc, err) : 0;
+	int r = o->own_ipc && !c->holds ? visit(c, "ipc", CLONE_NEWIPC, open_queues, err) : 0;
 
+	if (r >= 0 && o->own_ipc)
+		r = look_at_queues(c, err);
 	if (r >= 0 && (o->hostname || o->domainname))
 		r = visit(c, "uts", CLONE_NEWUTS, look_at_names, err);
 	return r;

@@ -194,6 +194,7 @@ struct cap_terminal {
 /* What a look at processes that run leaves for the one when all are held. */
 struct cap_before {
 	bool may_leave; /* one of their threads may go to another namespace, or might have then */
+	int system_v[3], posix; /* where queues of their ipc namespace are (spaces.c); or LR_NOFD */
 };
 
 struct cap {
@@ -289,8 +290,9 @@ bool cap_would_wait(struct cap *c, bool tell);
 /* Where they are left out: before the processes are looked at, as this takes a while. cap_tree_let_go lets them go, too. */
 int cap_strangers_hold(struct cap *c, struct lr_err *err);
 void cap_strangers_let_go(struct cap *c);
-/* spaces.c: names and queues of the container's own namespaces. Before it is held. */
+/* spaces.c: names and queues of the container's own namespaces. Before it is held, and then once more. */
 int cap_spaces_refuse(struct cap *c, struct lr_err *err);
+void cap_spaces_close(struct cap_before *b);
 /* policy.c: from which nodes their memory comes. Before they are held. */
 int cap_policy_refuse(struct cap *c, struct lr_err *err);
 uint64_t cap_ticks(void); /* since boot, as /proc has them */
@@ -301,6 +303,8 @@ int cap_maps_read(struct lr_arena *a, pid_t pid, const char *file, struct cap_ma
 /* What is mapped there, for reading; below 0: errno says why. */
 int cap_open_mapping(pid_t pid, const struct cap_vma *v);
 void cap_maps_refuse(struct cap *c, const struct cap_process *p);
+/* Why its flags, by smaps, can't be carried; or NULL. */
+const char *cap_maps_flagged(const struct cap_vma *v);
 
 /* proc.c: what /proc tells of a process and its threads. */
 int cap_proc_look(struct cap *c, struct cap_process *p, struct lr_err *err);

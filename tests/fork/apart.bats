@@ -98,3 +98,20 @@ is_refused_late() {
 	seed_meanwhile -e trace=ptrace,readlink,readlinkat
 	assert_eq "$(grep -c '/ns/net"' calls)" 3
 }
+
+@test "apart: memory that is sealed then is refused" {
+	command -v strace >/dev/null || skip "strace is not installed"
+	program seal
+	wait_until test -e "$R/done"
+	[ ! -e "$R/err" ] || skip "no mseal(2) here: $(cat "$R/err")"
+	run -1 seed "$ID"
+	assert_has "$output" "sealed memory at"
+	is_refused_late seal "sealed memory at"
+}
+
+@test "apart: queues that are made then, and a name that is changed, are refused" {
+	command -v strace >/dev/null || skip "strace is not installed"
+	is_refused_late queue "message queues of System V: 1"
+	is_refused_late posix "a POSIX message queue (/queue)"
+	is_refused_late name "a host name that it changed (changed)"
+}
