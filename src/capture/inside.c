@@ -153,9 +153,9 @@ static int know_twin(struct cap_process *p, const struct lr_trace_call *fork, st
 /* ---- each thread ----------------------------------------------------------------------------- */
 
 struct of_thread {
-	struct lr_trace_call *alt, *tid, *death, *securebits, *mce, *flusher;
+	struct lr_trace_call *alt, *tid, *death, *securebits, *mce, *flusher, *clock;
 	struct lr_trace_call *speculation[LR_SEED_SPECULATIONS];
-	size_t alt_at, tid_at, death_at;
+	size_t alt_at, tid_at, death_at, clock_at;
 };
 
 static struct of_thread ask_thread(struct asking *q)
@@ -171,6 +171,8 @@ static struct of_thread ask_thread(struct asking *q)
 	t.securebits = ask(q, SYS_prctl, PR_GET_SECUREBITS, 0, 0, 0);
 	t.mce = ask(q, SYS_prctl, PR_MCE_KILL_GET, 0, 0, 0);
 	t.flusher = ask(q, SYS_prctl, PR_GET_IO_FLUSHER, 0, 0, 0);
+	t.clock = ask(q, SYS_prctl, PR_GET_TSC, 0, 0, 0);
+	t.clock_at = answer(q, t.clock, 1, 8);
 	for (unsigned i = 0; i < LR_SEED_SPECULATIONS; i++)
 		t.speculation[i] = ask(q, SYS_prctl, PR_GET_SPECULATION_CTRL, i, 0, 0);
 	return t;
@@ -211,6 +213,12 @@ static int read_thread(struct cap *c, const struct cap_process *p, const struct 
 		t->seed.speculation |= switched(i, a->speculation[i]->ret) << (8 * i);
 	if (a->flusher->ret == 1)
 		cap_refuse(c, p, "thread %u serves a block device (PR_SET_IO_FLUSHER)",
+			   t->seed.tid);
+	uint32_t clock = PR_TSC_ENABLE;
+	if (a->clock->ret == 0)
+		memcpy(&clock, q->buffer + a->clock_at, sizeof(clock));
+	if (clock != PR_TSC_ENABLE)
+		cap_refuse(c, p, "thread %u may not read the processor's clock (PR_SET_TSC)",
 			   t->seed.tid);
 	return 0;
 }

@@ -77,6 +77,10 @@ is_refused_late() {
 	seed "$ID"
 }
 
+@test "apart: a thread that may not read the processor's clock (PR_SET_TSC) is refused by name" {
+	is_refused clock "may not read the processor's clock (PR_SET_TSC)"
+}
+
 @test "apart: a thread that loads a filter when it was looked at, before it is held, is refused" {
 	command -v strace >/dev/null || skip "strace is not installed"
 	is_refused_late filter "(apart): a thread with filters of seccomp(2): 1 that its bundle does not have"
