@@ -110,6 +110,7 @@ static void close_all(struct cap *c)
 		cap_here_close(&c->objects[i]);
 	}
 	cap_tmpfs_close(c);
+	cap_reached_close(c);
 }
 
 static int take_process(struct cap *c, struct cap_process *p, struct lr_err *err)
@@ -396,9 +397,13 @@ int lr_capture(const struct lr_capture *opts, struct lr_capture_stats *stats, ch
 	struct lr_capture_stats ignored;
 	LR_CLEANUP_ARENA struct lr_arena *a = lr_arena_new();
 	struct cap_paths paths = {.a = a};
+	struct cap_led led = {.a = a};
 	struct cap_before before = {.system_v = {LR_NOFD, LR_NOFD, LR_NOFD}, .posix = LR_NOFD};
-	struct cap begin = {
-		.opts = opts, .pages_at = LR_SEED_PAGE, .before = &before, .paths = &paths};
+	struct cap begin = {.opts = opts,
+			    .pages_at = LR_SEED_PAGE,
+			    .before = &before,
+			    .paths = &paths,
+			    .led = &led};
 
 	LR_CLEANUP_FD int pidfd = lr_pidfd_open(opts->pid, 0);
 	if (pidfd < 0)

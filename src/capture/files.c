@@ -21,7 +21,6 @@
 #include "src/base/str.h"
 #include "src/capture/state.h"
 #include "src/capture/watches.h"
-#include "src/sys/path.h"
 #include "src/sys/syscalls.h"
 #include "src/sys/terminal.h"
 
@@ -171,6 +170,20 @@ static void look_socket(struct found *x)
 		refuse(x, "a Unix socket that neither listens nor is connected");
 }
 
+/* Its path is that of another file in the container's root, or of none. */
+static bool leads_elsewhere(const struct found *x)
+{
+	return !cap_path_leads(x->c, x->link, &x->st, info(x, "mnt_id:", 10));
+}
+
+/* Where its name is gone, others may be there, by which nobody knows it. */
+static void refuse_path(const struct found *x)
+{
+	refuse(x, lr_has_suffix(x->link, " (deleted)")
+			  ? "a file whose name is deleted, and that may have another one"
+			  : "a file that is in none of the container's mounts");
+}
+
 /* Slaves, what leads to one of them (/dev/tty), and masters. */
 static bool is_terminal(dev_t device)
 {
@@ -191,6 +204,8 @@ static void look_device(struct found *x)
 		refuse(x, "a terminal that is not the container's own");
 	else if (major(x->st.st_rdev) != 1 || !(minors & 1U << (minor(x->st.st_rdev) & 31)))
 		refuse(x, "a device");
+	else if (leads_elsewhere(x))
+		refuse(x, "a device that its path does not lead to in the container");
 }
 
 /* What is memory in a child, which then has the mode and the owner that this has: so its processes may
@@ -239,32 +254,14 @@ static void look_deleted(struct found *x)
 	look_memory(x);
 }
 
-/* Whether its path is that of another file in the container's root, or of none. A link that is on the way by now would
- * lead to our root, and not to the container's: there is none in a path of the kernel's. */
-static bool leads_elsewhere(const struct found *x)
-{
-	char path[32];
-	struct stat st;
-
-	snprintf(path, sizeof(path), "/proc/%d/root", x->p->pid);
-	LR_CLEANUP_FD int root = lr_open(path, O_PATH | O_DIRECTORY | O_CLOEXEC);
-	LR_CLEANUP_FD int fd = root < 0 ? root : lr_open_in_nolinks(root, x->link, O_PATH, 0);
-	return fd < 0 || fstat(fd, &st) < 0 || st.st_dev != x->st.st_dev ||
-	       st.st_ino != x->st.st_ino;
-}
-
-/* Its name is gone, and others may be there, by which nobody knows it. */
-static bool has_lost_its_name(const struct found *x)
-{
-	return lr_has_suffix(x->link, " (deleted)") && S_ISREG(x->st.st_mode) && leads_elsewhere(x);
-}
-
 /* The name it was opened by may be gone, and it have another. */
 static void look_tmpfs(struct found *x)
 {
 	const char *path = cap_tmpfs_path(x->c, x->st.st_dev, x->st.st_ino);
 
-	if (path)
+	if (path && S_ISDIR(x->st.st_mode) && leads_elsewhere(x))
+		refuse_path(x);
+	else if (path)
 		x->f->path = (char *)(uintptr_t)path;
 	else if (S_ISREG(x->st.st_mode) && !(x->f->seed.flags & O_PATH))
 		look_memory(x);
@@ -292,8 +289,8 @@ static void look_path(struct found *x)
 		look_device(x);
 	else if (carried)
 		look_tmpfs(x);
-	else if (has_lost_its_name(x))
-		refuse(x, "a file whose name is deleted, and that may have another one");
+	else if (leads_elsewhere(x))
+		refuse_path(x);
 	if (strstr(x->info, "\nlock:"))
 		refuse(x, "a file with locks");
 }

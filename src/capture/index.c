@@ -38,13 +38,19 @@ bool cap_index_find(const struct cap_index *i, uint64_t of, uint64_t number, siz
 	return n;
 }
 
-int cap_index_put(struct cap *c, struct cap_index *i, uint64_t of, uint64_t number, size_t at)
+int cap_index_put_in(struct lr_arena *a, struct cap_index *i, uint64_t of, uint64_t number,
+		     size_t at)
 {
-	struct entry *e = lr_new(c->a, struct entry);
+	struct entry *e = lr_new(a, struct entry);
 
 	if (!e)
 		return -ENOMEM;
 	*e = (struct entry){.of = of, .number = number, .at = at};
 	lr_treap_put(&i->root, &e->node, by_number, NULL);
 	return 0;
+}
+
+int cap_index_put(struct cap *c, struct cap_index *i, uint64_t of, uint64_t number, size_t at)
+{
+	return cap_index_put_in(c->a, i, of, number, at);
 }

@@ -65,10 +65,11 @@ char *cap_read_link(struct lr_arena *a, const char *path)
 	return lr_strdup(a, text);
 }
 
-int cap_stat(const char *path, struct stat *ret)
+int cap_stat_at(int dir, const char *path, struct stat *ret, uint64_t *mount)
 {
 	struct statx x;
-	int r = lr_statx(AT_FDCWD, path, AT_STATX_DONT_SYNC, STATX_BASIC_STATS, &x);
+	int r = lr_statx(dir, path, AT_STATX_DONT_SYNC | (*path ? 0 : AT_EMPTY_PATH),
+			 STATX_BASIC_STATS | STATX_MNT_ID, &x);
 
 	if (r < 0) {
 		errno = -r;
@@ -82,7 +83,15 @@ int cap_stat(const char *path, struct stat *ret)
 			     .st_gid = x.stx_gid,
 			     .st_size = (off_t)x.stx_size,
 			     .st_rdev = makedev(x.stx_rdev_major, x.stx_rdev_minor)};
+	*mount = x.stx_mask & STATX_MNT_ID ? x.stx_mnt_id : 0;
 	return 0;
+}
+
+int cap_stat(const char *path, struct stat *ret)
+{
+	uint64_t mount;
+
+	return cap_stat_at(AT_FDCWD, path, ret, &mount);
 }
 
 int cap_open_again(int fd, int flags)
@@ -372,7 +381,7 @@ int cap_proc_look(struct cap *c, struct cap_process *p, struct lr_err *err)
 	refuse_threads(c, p);
 	refuse_relations(c, p);
 	cap_shares_refuse(c, p);
-	return r;
+	return r < 0 || p->seed.flags & LR_SEED_ZOMBIE ? r : cap_places_look(c, p, err);
 }
 
 static uint64_t nth(char *const *words, size_t n, size_t i)
@@ -451,20 +460,11 @@ static int read_timers(struct cap *c, struct cap_process *p, struct lr_err *err)
 	return 0;
 }
 
-static int read_files(struct cap *c, struct cap_process *p, struct lr_err *err)
+static int read_auxv(struct cap *c, struct cap_process *p, struct lr_err *err)
 {
-	char path[40];
+	char path[40], *auxv;
 
-	snprintf(path, sizeof(path), "/proc/%d/exe", p->twin);
-	p->exe = cap_read_link(c->a, path);
-	snprintf(path, sizeof(path), "/proc/%d/cwd", p->twin);
-	p->cwd = cap_read_link(c->a, path);
-	snprintf(path, sizeof(path), "/proc/%d/root", p->twin);
-	p->root = cap_read_link(c->a, path);
-	if (!p->exe || !p->cwd || !p->root)
-		return lr_fail(err, errno, "read %s", path);
 	snprintf(path, sizeof(path), "/proc/%d/auxv", p->twin);
-	char *auxv;
 	int r = cap_read_all(c->a, path, &auxv, &p->auxv_size, err);
 	p->auxv = auxv;
 	return r;
@@ -520,7 +520,7 @@ int cap_proc_take_twin(struct cap *c, struct cap_process *p, struct lr_err *err)
 
 	int r = read_stat(c, p, p->twin, err);
 	if (r >= 0)
-		r = read_files(c, p, err);
+		r = read_auxv(c, p, err);
 	if (r < 0)
 		return r;
 	snprintf(path, sizeof(path), "/proc/%d/personality", p->twin);

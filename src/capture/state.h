@@ -197,6 +197,18 @@ struct cap_before {
 	int system_v[3], posix; /* where queues of their ipc namespace are (spaces.c); or LR_NOFD */
 };
 
+/* Mapped files that their paths lead to (reached.c), from one attempt to the next: what was looked at while processes
+ * ran is not, while they are held. */
+struct cap_led {
+	struct lr_arena *a;
+	struct cap_led_file {
+		const char *name;
+		uint64_t inode, device;
+	} * v;
+	size_t n;
+	struct cap_index of; /* by inode, and by a hash of the rest */
+};
+
 struct cap {
 	const struct lr_capture *opts;
 	struct lr_arena *a;
@@ -227,12 +239,15 @@ struct cap {
 	struct cap_terminal terminal;
 	struct cap_before *before;    /* the caller's, who tries again */
 	struct cap_paths *paths;      /* of what is watched; the caller's, too */
+	struct cap_led *led;          /* the caller's, too; NULL: none is kept */
 	uint64_t watch_numbers;       /* the highest of each inotify, together */
 	struct cap_backing *backings; /* write.c */
 	size_t n_backings;
-	struct cap_index backing_of;      /* by inode, and by a hash of the rest */
-	char *mounts;                     /* mountinfo of the root */
-	struct cap_index mount_of;        /* where a mount's line begins there */
+	struct cap_index backing_of; /* by inode, and by a hash of the rest */
+	char *mounts;                /* mountinfo of the root */
+	struct cap_index mount_of;   /* where a mount's line begins there */
+	int root;                    /* that paths count from; once root_known. Below 0: none */
+	bool root_known;
 	struct lr_capture_filter *filter; /* that was looked at last */
 	bool filter_allows;
 	bool holds;  /* whom it lists, it holds next */
@@ -254,6 +269,8 @@ struct cap {
 bool cap_index_find(const struct cap_index *i, uint64_t of, uint64_t number, size_t *ret);
 /* Where these numbers have a place, they keep it. 0 or -ENOMEM. */
 int cap_index_put(struct cap *c, struct cap_index *i, uint64_t of, uint64_t number, size_t at);
+int cap_index_put_in(struct lr_arena *a, struct cap_index *i, uint64_t of, uint64_t number,
+		     size_t at);
 
 /* Notes what can't be carried; "process 12 (name): " goes before it. */
 void cap_refuse(struct cap *c, const struct cap_process *p, const char *fmt, ...) LR_PRINTF(3, 4);
@@ -317,6 +334,9 @@ char *cap_read_link(struct lr_arena *a, const char *path);
 /* As stat(2), by what the kernel knows. A file of FUSE may be served by a process that is held by us, or
  * answers nobody. */
 int cap_stat(const char *path, struct stat *ret);
+/* The same below `dir`, or of it ("" for a path); *mount: the number that mountinfo has; 0: an older kernel, before
+ * Linux 5.8. */
+int cap_stat_at(int dir, const char *path, struct stat *ret, uint64_t *mount);
 /*
  * A file of theirs, by what /proc has of it; below 0: errno says why. It never waits: whoever has a
  * lease on a file may be held by us, and the kernel takes that away after 45 seconds only. EAGAIN is
@@ -328,6 +348,14 @@ int cap_open_again(int fd, int flags);
 /* r: of lr_fail. Adds what can be said. */
 int cap_open_failed(int r, struct lr_err *err);
 uint32_t cap_inner_pid(pid_t pid); /* as its own pid namespace has it; 0: it is gone */
+
+/* reached.c: whether the path that the kernel has of it, from the container's root, leads a child there, too. */
+bool cap_path_leads(struct cap *c, const char *path, const struct stat *st, uint64_t mount);
+/* The same of what a process has mapped. */
+bool cap_mapping_leads(struct cap *c, pid_t pid, const struct cap_vma *v);
+/* p->exe, p->cwd, p->root: while it is held, as a mount may be detached after that. */
+int cap_places_look(struct cap *c, struct cap_process *p, struct lr_err *err);
+void cap_reached_close(struct cap *c);
 
 /* shares.c: what a process has together with others, and what a thread has of its own. */
 void cap_shares_refuse(struct cap *c, struct cap_process *p);

@@ -152,6 +152,88 @@ ordinary_user() {
 	assert_eq "$(readlink "/proc/$(pid_of)/root")" "/closed/in"
 }
 
+# detached WHAT REFUSAL...
+detached_is_refused() {
+	start detached "$1"
+	run -1 seed
+	assert_has "$output" "cannot carry $(($# - 1)) of the container's resources"
+	for refusal in "${@:2}"; do
+		assert_has "$output" "(hostile): $refusal"
+	done
+	[ ! -e "$IMG/descriptor" ]
+	rt delete --force "$ID"
+	rm -rf "$IMG" "$R/j" "$R/n"
+}
+
+@test "fork: who is in a mount that is in no namespace, or has a file of it, does not get the container's of that path" {
+	with_caps CAP_SYS_ADMIN CAP_SYS_CHROOT
+	local none="is in none of the container's mounts"
+	detached_is_refused root "a root that $none (/)" "a working directory that $none (/)"
+	detached_is_refused cwd "a working directory that $none (/)"
+	detached_is_refused directory "descriptor 6: a file that $none (/)"
+	detached_is_refused file "descriptor 5: a file that $none (/secret)"
+}
+
+@test "fork: nor does the first process, which has no other mount then" {
+	with_caps CAP_SYS_ADMIN CAP_SYS_CHROOT
+	cfg '.process.args = ["/bin/hostile", "detached", "self"]'
+	rt_bg run --detach --bundle "$BUNDLE" "$ID"
+	wait_until eval '[ -z "$(cat "/proc/$(pid_of)/mountinfo")" ]'
+	run -1 seed
+	assert_has "$output" "a root that is in none of the container's mounts (/)"
+}
+
+@test "fork: nor has who is in a bind of the container's root what is mounted below that" {
+	with_caps CAP_SYS_ADMIN CAP_SYS_CHROOT
+	local none="is in none of the container's mounts"
+	detached_is_refused bind "a root that $none (/)" "a working directory that $none (/)"
+}
+
+@test "fork: nor does who has mapped one" {
+	with_caps CAP_SYS_ADMIN
+	detached_is_refused mapped "a file that is in none of the container's mounts, and is mapped, at "
+}
+
+@test "fork: nor is who is in a directory that is deleted in one that is called so later" {
+	with_caps CAP_SYS_CHROOT
+	detached_is_refused deleted "a root that is deleted (/j (deleted))" "a working directory that is deleted (/j (deleted))"
+}
+
+@test "fork: a file of the host's that was handed in is not the container's of that path, unless it is a volume's there" {
+	mkdir host
+	echo "the host's" >host/f
+	mkdir -p "$R$PWD/host"
+	echo "the container's" >"$R$PWD/host/f"
+	cfg '.process.args = ["/bin/hostile", "reads", "/n"]'
+	run_with_file() {
+		"$LEAN_RUNTIME" --root "$ROOT" run --detach --preserve-fds 1 --bundle "$BUNDLE" "$ID" </dev/null >began 2>&1 3<host/f || fail "$(cat began)"
+		goes_round
+	}
+	run_with_file
+	run -1 seed
+	assert_has "$output" "(hostile): descriptor 3: a file that is in none of the container's mounts ($PWD/host/f)"
+	rt delete --force "$ID"
+	rm -rf "$IMG"
+	cfg --arg d "$PWD/host" '.mounts += [{destination: $d, source: $d, type: "bind", options: ["rbind"]}]'
+	run_with_file
+	seed --stop
+	grow || fail "$(cat grow.out)"
+	assert_eq "$(readlink "/proc/$(pid_of)/fd/3")" "$PWD/host/f"
+	assert_eq "$(stat -Lc %d:%i "/proc/$(pid_of)/fd/3")" "$(stat -c %d:%i host/f)"
+}
+
+@test "fork: who has a root of its own may have files outside of it, also the first process" {
+	mkdir -p "$R/jail"
+	echo outside >"$R/outside"
+	cfg '.process.args = ["/bin/hostile", "jailed", "/jail", "/outside"] | .process.capabilities |= map_values(["CAP_SYS_CHROOT"])'
+	rt_bg run --detach --bundle "$BUNDLE" "$ID"
+	wait_until eval '[ -s "$R/jail/n" ]'
+	seed --stop
+	grow || fail "$(cat grow.out)"
+	assert_eq "$(cat "/proc/$(pid_of)/fd/3")" outside
+	assert_eq "$(readlink "/proc/$(pid_of)/root")" /jail
+}
+
 @test "fork: priorities that its process could not have are refused to a forged seed" {
 	start reads /n
 	seed --stop

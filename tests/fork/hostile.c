@@ -5,7 +5,12 @@
  *
  *	reads FILE	has it open, and writes what it says now to /out
  *	stays DIR	is there, and writes to /out where the kernel says that it is
- *	jailed DIR	has that as its root
+ *	jailed DIR [FILE]
+ *			has that as its root, and a file open
+ *	detached WHAT	has a child with a tmpfs that is in no mount namespace: as its root or cwd, with
+ *			the directory or a file of it open, or mapped; bind: a bind of "/" is its root;
+ *			deleted: its root and cwd are a directory that is gone; self: the first process
+ *			has the tmpfs as its root
  *	code		a thread overwrites what somebody puts at the end of its vDSO by a call that
  *			its filter refuses, and says in /fought that it does
  *	fifo		has a named pipe open whose name is that of shared memory
@@ -38,6 +43,7 @@
 #include <sys/auxv.h>
 #include <sys/fanotify.h>
 #include <sys/inotify.h>
+#include <sys/mman.h>
 #include <sys/mount.h>
 #include <sys/prctl.h>
 #include <sys/socket.h>
@@ -91,10 +97,85 @@ static int stays(const char *path)
 	}
 }
 
-static int jailed(const char *path)
+static int jailed(const char *path, const char *file)
 {
+	if (file && open(file, O_RDONLY) < 0)
+		return 1;
 	if (chroot(path) < 0 || chdir("/") < 0)
 		return 1;
+	for (;;)
+		round_went();
+}
+
+/* ---- detached -------------------------------------------------------------------------------- */
+
+static bool is_in_deleted(void)
+{
+	return mkdir("/j", 0755) == 0 && chdir("/j") == 0 && rmdir("/j") == 0 && chroot(".") == 0;
+}
+
+/* bind: it is the container's root, without what is mounted below that. */
+static bool mount_it(const char *what)
+{
+	if (mkdir("/j", 0755) < 0)
+		return false;
+	return (strcmp(what, "bind") == 0 ? mount("/", "/j", NULL, MS_BIND, NULL)
+					  : mount("t", "/j", "tmpfs", 0, NULL)) == 0;
+}
+
+/* It is the root, the working directory, or neither. */
+static bool go_there(const char *what, int dir)
+{
+	if (fchdir(dir) < 0 || umount2("/j", MNT_DETACH) < 0)
+		return false;
+	for (const char *const *k = (const char *const[]){"root", "self", "bind", NULL}; *k; k++)
+		if (strcmp(what, *k) == 0)
+			return chroot(".") == 0;
+	return strcmp(what, "cwd") == 0 || chdir("/") == 0;
+}
+
+static bool has_detached(const char *what)
+{
+	if (!mount_it(what))
+		return false;
+	int fd = open("/j/secret", O_RDWR | O_CREAT, 0600);
+	int dir = open("/j", O_RDONLY | O_DIRECTORY);
+	if (ftruncate(fd, 4096) < 0 || !go_there(what, dir))
+		return false;
+	if (strcmp(what, "mapped") == 0 &&
+	    mmap(NULL, 4096, PROT_READ, MAP_SHARED, fd, 0) == MAP_FAILED)
+		return false;
+	if (strcmp(what, "file") != 0)
+		close(fd);
+	if (strcmp(what, "directory") != 0)
+		close(dir);
+	return true;
+}
+
+static int detached(const char *what)
+{
+	int ready[2];
+	char byte;
+
+	if (strcmp(what, "self") == 0)
+		for (bool is = has_detached(what);; usleep(10000))
+			if (!is)
+				return 1;
+	if (pipe(ready) < 0)
+		return 1;
+	if (fork() == 0) {
+		const bool is = strcmp(what, "deleted") == 0 ? is_in_deleted() : has_detached(what);
+		if (!is || write(ready[1], "", 1) != 1)
+			_exit(1);
+		close(ready[0]);
+		close(ready[1]);
+		for (;;)
+			pause();
+	}
+	close(ready[1]);
+	if (read(ready[0], &byte, 1) != 1)
+		return 1;
+	close(ready[0]);
 	for (;;)
 		round_went();
 }
@@ -424,7 +505,9 @@ int main(int argc, char **argv)
 	if (strcmp(verb, "stays") == 0)
 		return stays(arg);
 	if (strcmp(verb, "jailed") == 0)
-		return jailed(arg);
+		return jailed(arg, argc > 3 ? argv[3] : NULL);
+	if (strcmp(verb, "detached") == 0)
+		return detached(arg);
 	if (strcmp(verb, "code") == 0)
 		return code();
 	if (strcmp(verb, "fifo") == 0)

@@ -535,6 +535,33 @@ TEST(a_call_that_goes_on_is_known_by_where_it_is)
 }
 
 /* Who reads there may wait for a program that is held. */
+TEST(a_path_leads_to_the_same)
+{
+	char text[] = "36 25 0:5 / /disk rw shared:1 - ext4 /dev/sda rw\n";
+	const struct lr_capture opts = {.pid = getpid()};
+	LR_CLEANUP_ARENA struct lr_arena *a = lr_arena_new();
+	struct cap c = {.opts = &opts, .a = a, .mounts = text};
+	struct stat dir, file, device;
+	uint64_t mount, other;
+
+	CHECK_INT(cap_stat_at(AT_FDCWD, "/proc", &dir, &mount), 0);
+	CHECK_INT(cap_stat_at(AT_FDCWD, "/proc/version", &file, &other), 0);
+	CHECK_INT(cap_stat("/dev/null", &device), 0);
+	/* In one of its mounts the path is true. */
+	CHECK(cap_path_leads(&c, "/elsewhere", &dir, 36));
+	CHECK(!cap_path_leads(&c, "/elsewhere (deleted)", &dir, 36));
+	CHECK(!cap_path_leads(&c, "/elsewhere", &dir, 37));
+	/* Else it is looked up: a directory with its mount, a device by what it is. */
+	CHECK(cap_path_leads(&c, "/proc", &dir, mount));
+	CHECK(!cap_path_leads(&c, "/proc", &dir, mount + 1000000));
+	CHECK(cap_path_leads(&c, "/proc/version", &file, mount + 1000000));
+	CHECK(!cap_path_leads(&c, "/proc/uptime", &file, mount));
+	device.st_ino++;
+	CHECK(cap_path_leads(&c, "/dev/null", &device, mount));
+	CHECK(!cap_path_leads(&c, "/dev/zero", &device, mount));
+	cap_reached_close(&c);
+}
+
 TEST(mounts_that_a_program_answers_for)
 {
 	char text[] = "36 25 0:5 / /disk rw shared:1 - ext4 /dev/sda rw\n"

@@ -1,0 +1,208 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * capture: whether the path that the kernel has of something leads a child to the same.
+ *
+ * Of what is in no mount namespace (detached by umount2(2) or open_tree(2), or left by a namespace that has ended) it
+ * tells the path as if the mount were "/". To come by such a mount takes no right: a child with namespaces of its own
+ * may have made it. Who is locked up in there, or has a file of it, would have the container's of that path.
+ *
+ * Of a mount that the container's mountinfo has, the path is the true one. That costs nothing where the mount is known
+ * anyway. But it is not asked that the mount be one of these: who has changed its root sees only those below that, and
+ * what is handed in from outside may be a volume's. What is nowhere there is looked up by its path, as a child will.
+ */
+#define LR_ROOM "capture"
+#include <errno.h>
+#include <fcntl.h>
+#include <sched.h>
+#include <signal.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <sys/sysmacros.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include "src/base/fd.h"
+#include "src/base/str.h"
+#include "src/capture/state.h"
+#include "src/sys/path.h"
+#include "src/sys/syscalls.h"
+
+#define DELETED " (deleted)"
+
+/* ---- the root that paths count from ------------------------------------------------------------ */
+
+/* setns(2) leads to the root of the namespace. The child's descriptors are ours: `ret` becomes the root. */
+static void open_root_there(int ns, int ret)
+{
+	int r = lr_setns(ns, CLONE_NEWNS);
+	int fd = r < 0 ? r : lr_open("/", O_PATH | O_DIRECTORY | O_CLOEXEC);
+	const bool is = fd >= 0 && dup3(fd, ret, O_CLOEXEC) == ret;
+
+	lr_close(fd);
+	_exit(is ? 0 : 1);
+}
+
+/* Of the whole mount namespace: its first process may have another one. */
+static int root_of_namespace(const struct cap *c)
+{
+	struct clone_args args = {.flags = CLONE_FILES, .exit_signal = SIGCHLD};
+	char path[32];
+	int status = 1;
+
+	snprintf(path, sizeof(path), "/proc/%d/ns/mnt", c->opts->pid);
+	LR_CLEANUP_FD int ns = lr_open(path, O_RDONLY | O_CLOEXEC);
+	int fd = ns < 0 ? ns : lr_open("/", O_PATH | O_DIRECTORY | O_CLOEXEC);
+	pid_t pid = fd < 0 ? -1 : lr_clone3(&args, sizeof(args));
+	if (pid == 0)
+		open_root_there(ns, fd);
+	while (pid > 0 && waitpid(pid, &status, 0) < 0 && errno == EINTR)
+		;
+	return status == 0 ? fd : lr_close(fd);
+}
+
+static bool is_ours(const struct stat *st, uint64_t mount)
+{
+	struct stat own;
+	uint64_t own_mount;
+
+	return cap_stat_at(AT_FDCWD, "/", &own, &own_mount) == 0 && own.st_dev == st->st_dev &&
+	       own.st_ino == st->st_ino && own_mount == mount;
+}
+
+/* The first process's is it in all but a few containers. Where that is ours, paths count from there, too. */
+static int find_root(struct cap *c)
+{
+	char path[32];
+	struct stat st;
+	uint64_t mount;
+
+	snprintf(path, sizeof(path), "/proc/%d/root", c->opts->pid);
+	const char *link = cap_read_link(c->a, path);
+	int fd = link ? lr_open(path, O_PATH | O_DIRECTORY | O_CLOEXEC) : LR_NOFD;
+	if (fd >= 0 && lr_streq(link, "/") && cap_stat_at(fd, "", &st, &mount) == 0 &&
+	    (cap_mount_is_inside(c, (unsigned)mount) || is_ours(&st, mount)))
+		return fd;
+	lr_close(fd);
+	return root_of_namespace(c);
+}
+
+void cap_reached_close(struct cap *c)
+{
+	if (c->root_known)
+		c->root = lr_close(c->root);
+	c->root_known = false;
+}
+
+/* ---- one path ---------------------------------------------------------------------------------- */
+
+/* A directory has to be in the same mount, too: what is mounted below it is not in another one. A device is whatever
+ * file is one of its number: standard input may be the host's /dev/null. */
+static bool is_same(const struct stat *a, uint64_t mount, const struct stat *b, uint64_t other)
+{
+	if (S_ISCHR(a->st_mode) && S_ISCHR(b->st_mode))
+		return a->st_rdev == b->st_rdev;
+	return a->st_dev == b->st_dev && a->st_ino == b->st_ino &&
+	       (!S_ISDIR(a->st_mode) || mount == other);
+}
+
+bool cap_path_leads(struct cap *c, const char *path, const struct stat *st, uint64_t mount)
+{
+	struct stat there;
+	uint64_t its_mount;
+
+	if (!lr_has_suffix(path, DELETED) && cap_mount_is_inside(c, (unsigned)mount))
+		return true;
+	if (!c->root_known)
+		c->root = find_root(c);
+	c->root_known = true;
+	/* A link that is on the way by now would lead to our root, and not to the container's: there is none in a path
+	 * of the kernel's. */
+	LR_CLEANUP_FD int fd =
+		c->root < 0 ? LR_NOFD : lr_open_in_nolinks(c->root, path, O_PATH | O_NOFOLLOW, 0);
+	return fd >= 0 && cap_stat_at(fd, "", &there, &its_mount) == 0 &&
+	       is_same(st, mount, &there, its_mount);
+}
+
+/* ---- mappings ---------------------------------------------------------------------------------- */
+
+/* *hash: of all but the inode. */
+static bool is_known(const struct cap_led *k, const struct cap_led_file *f, uint64_t *hash)
+{
+	size_t i;
+
+	*hash = lr_hash(lr_hash(LR_HASH, &f->device, sizeof(f->device)), f->name, strlen(f->name));
+	if (!k || !cap_index_find(&k->of, f->inode, *hash, &i))
+		return false;
+	return k->v[i].inode == f->inode && k->v[i].device == f->device &&
+	       lr_streq(k->v[i].name, f->name);
+}
+
+/* Without memory it is looked at again. */
+static void note(struct cap_led *k, const struct cap_led_file *f, uint64_t hash)
+{
+	struct cap_led_file *v = k ? lr_grow(k->a, k->v, k->n, sizeof(*v)) : NULL;
+	const char *name = v ? lr_strdup(k->a, f->name) : NULL;
+
+	if (!v)
+		return;
+	k->v = v;
+	if (!name || cap_index_put_in(k->a, &k->of, f->inode, hash, k->n) < 0)
+		return;
+	v[k->n++] = (struct cap_led_file){name, f->inode, f->device};
+}
+
+bool cap_mapping_leads(struct cap *c, pid_t pid, const struct cap_vma *v)
+{
+	const struct cap_led_file f = {v->name, v->inode, makedev(v->major, v->minor)};
+	char path[80];
+	struct stat st;
+	uint64_t mount, hash;
+
+	if (is_known(c->led, &f, &hash))
+		return true;
+	snprintf(path, sizeof(path), "/proc/%d/map_files/%llx-%llx", pid,
+		 (unsigned long long)v->start, (unsigned long long)v->end);
+	/* Who still runs may have unmapped it; else it can't be opened later either. */
+	if (cap_stat_at(AT_FDCWD, path, &st, &mount) < 0)
+		return true;
+	if (!cap_path_leads(c, v->name, &st, mount))
+		return false;
+	note(c->led, &f, hash);
+	return true;
+}
+
+/* ---- where a process is ------------------------------------------------------------------------ */
+
+/* NULL: errno says why. */
+static char *look_at_place(struct cap *c, const struct cap_process *p, const char *name,
+			   const char *what)
+{
+	char path[32];
+	struct stat st;
+	uint64_t mount;
+
+	snprintf(path, sizeof(path), "/proc/%d/%s", p->pid, name);
+	char *link = cap_read_link(c->a, path);
+	if (!link || cap_stat_at(AT_FDCWD, path, &st, &mount) < 0)
+		return NULL;
+	if (!cap_path_leads(c, link, &st, mount))
+		cap_refuse(c, p, "%s that %s (%s)", what,
+			   lr_has_suffix(link, DELETED) ? "is deleted"
+							: "is in none of the container's mounts",
+			   link);
+	return link;
+}
+
+int cap_places_look(struct cap *c, struct cap_process *p, struct lr_err *err)
+{
+	p->exe = look_at_place(c, p, "exe", "a program");
+	if (p->exe)
+		p->cwd = look_at_place(c, p, "cwd", "a working directory");
+	if (p->exe && p->cwd)
+		p->root = look_at_place(c, p, "root", "a root");
+	/* Who is not held may be about to end. */
+	return (p->exe && p->cwd && p->root) || !c->holds
+		       ? 0
+		       : lr_fail(err, errno, "look where process %d is", p->pid);
+}
