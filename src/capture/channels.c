@@ -9,12 +9,14 @@
 #include <string.h>
 #include <sys/ioctl.h>
 #include <sys/socket.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include "src/base/fd.h"
 #include "src/base/str.h"
 #include "src/capture/files.h"
 #include "src/capture/state.h"
+#include "src/seed/socket.h"
 
 /* A pipe's: 0 is read from, 1 is written to. */
 static unsigned end_of_pipe(const struct cap_file *f)
@@ -47,6 +49,45 @@ static struct cap_channel *add(struct cap *c, const struct cap_file *f)
 	return v;
 }
 
+static const struct cap_process *owner(const struct cap *c, pid_t pid)
+{
+	const struct cap_process *p = cap_process_of(c, pid);
+
+	return p ? p : c->p;
+}
+
+/* Of a pair whom both of its ends tell of: who made it. */
+static const char *take_owner(struct cap *c, int fd, unsigned kind, struct lr_seed_channel *to)
+{
+	struct ucred maker = {.uid = UINT32_MAX};
+	socklen_t n = sizeof(maker);
+	struct stat st;
+
+	if (fstat(fd, &st) < 0 ||
+	    (kind == LR_SEED_SOCKET && getsockopt(fd, SOL_SOCKET, SO_PEERCRED, &maker, &n) < 0))
+		return cap_socket_failed(c, errno);
+	/* One that never was connected tells of nobody. */
+	const bool made = maker.uid != UINT32_MAX;
+	to->uid = made ? maker.uid : st.st_uid;
+	to->gid = made ? maker.gid : st.st_gid;
+	to->mode = kind == LR_SEED_PIPE ? st.st_mode & 0777 : 0;
+	return cap_id_inside(c, &c->uids, &to->uid) && cap_id_inside(c, &c->gids, &to->gid)
+		       ? NULL
+		       : "of somebody whom its user namespace does not know";
+}
+
+/* Whose it is, and what was set of that end. */
+static void look_at_end(struct cap *c, const struct cap_file *f, int fd, unsigned end,
+			struct lr_seed_channel *to)
+{
+	const char *why = take_owner(c, fd, f->seed.kind, to);
+
+	if (!why && f->seed.kind == LR_SEED_SOCKET)
+		why = cap_socket_options(c, fd, LR_SEED_OF_PAIR, &to->set[end], to->options[end]);
+	if (why)
+		cap_refuse(c, owner(c, f->pid), "descriptor %d: %s (%s)", f->fd, why, f->path);
+}
+
 static int find_end(struct cap *c, struct cap_file *f, struct lr_err *err)
 {
 	unsigned end = f->seed.kind == LR_SEED_PIPE ? end_of_pipe(f) : 0;
@@ -61,11 +102,13 @@ static int find_end(struct cap *c, struct cap_file *f, struct lr_err *err)
 		f->seed.args[0] = end;
 	ch->seed.ends |= LR_SEED_END(end) | (f->shut & 1 ? LR_SEED_NO_READ(end) : 0) |
 			 (f->shut & 2 ? LR_SEED_NO_WRITE(end) : 0);
+	if (ch->fd[end] >= 0)
+		return 0;
+	ch->fd[end] = cap_borrow(f->pid, f->fd);
 	if (ch->fd[end] < 0)
-		ch->fd[end] = cap_borrow(f->pid, f->fd);
-	return ch->fd[end] < 0 ? lr_fail(err, -ch->fd[end], "get descriptor %d of process %d",
-					 f->fd, f->pid)
-			       : 0;
+		return lr_fail(err, -ch->fd[end], "get descriptor %d of process %d", f->fd, f->pid);
+	look_at_end(c, f, ch->fd[end], end, &ch->seed);
+	return 0;
 }
 
 /* Somebody outside has the other end. */
@@ -79,13 +122,6 @@ static bool leads_outside(const struct cap_channel *ch, unsigned kind)
 	poll(&p, 1, 0);
 	/* Hung up: nobody has. */
 	return kind == LR_SEED_PIPE ? !(p.revents & (POLLHUP | POLLERR)) : !(p.revents & POLLHUP);
-}
-
-static const struct cap_process *owner(const struct cap *c, pid_t pid)
-{
-	const struct cap_process *p = cap_process_of(c, pid);
-
-	return p ? p : c->p;
 }
 
 int cap_channels_find(struct cap *c, struct lr_err *err)
@@ -167,8 +203,14 @@ static int take_socket(struct cap *c, struct cap_channel *ch, unsigned k, uint64
 	if (!data)
 		return lr_fail(err, ENOMEM, "read a socket");
 	struct iovec iov = {data + sizeof(length), (size_t)waiting};
-	/* Without room for descriptors, or they would be ours, too. */
-	struct msghdr m = {.msg_iov = &iov, .msg_iovlen = 1};
+	/* Room for who sent it, which is told first where it is asked for; and none for descriptors, or they would be
+	 * ours, too. */
+	uint8_t sender[CMSG_LEN(sizeof(struct ucred))];
+	const bool told = ch->seed.set[k] & 1U << LR_SEED_PASSCRED;
+	struct msghdr m = {.msg_iov = &iov,
+			   .msg_iovlen = 1,
+			   .msg_control = sender,
+			   .msg_controllen = told ? sizeof(sender) : 0};
 	ssize_t n = recvmsg(ch->fd[k], &m, MSG_PEEK | MSG_DONTWAIT | MSG_CMSG_CLOEXEC);
 	if (n != waiting || m.msg_flags & MSG_CTRUNC) {
 		cap_refuse(c, c->p, "descriptors that wait in a pair of sockets (socket:[%llu])",

@@ -168,6 +168,9 @@ static void look_socket(struct found *x)
 	/* poll(2) says of it what it says of one whose other end is gone: that has to be told apart here. */
 	if (told.unconnected && type != SOCK_DGRAM)
 		refuse(x, "a Unix socket that neither listens nor is connected");
+	const char *why = cap_pair_option(x->c, fd);
+	if (why)
+		refuse(x, why);
 }
 
 /* Its path is that of another file in the container's root, or of none. */

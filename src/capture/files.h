@@ -59,7 +59,15 @@ int cap_socket_told(struct cap *c, enum cap_kind kind, uint64_t inode, struct ca
 const char *cap_socket_failed(struct cap *c, int code);
 /* Whether the error says that this kernel does not have that option, or such a socket. */
 bool cap_socket_lacks(int code);
+/* What was set of one of that domain, or LR_SEED_OF_PAIR, as a seed has it. Returns why it can't be carried, or
+ * NULL. */
+const char *cap_socket_options(struct cap *c, int fd, uint32_t domain, uint32_t *set,
+			       int32_t *options);
+/* Whether it has a filter (SO_ATTACH_FILTER, SO_ATTACH_BPF). */
+bool cap_socket_has_filter(int fd);
 /* named.c: the name of a Unix socket that listens, its file, and how many may wait. The same. */
 const char *cap_named_look(struct cap *c, const struct cap_file *f, int fd, struct cap_endpoint *e);
+/* named.c: what was set of an end of a pair and is not carried; NULL: nothing. */
+const char *cap_pair_option(struct cap *c, int fd);
 
 #endif

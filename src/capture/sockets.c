@@ -12,6 +12,7 @@
 #include <string.h>
 #include <sys/ioctl.h>
 #include <sys/stat.h>
+#include <sys/time.h>
 #include <unistd.h>
 
 #include "src/base/fd.h"
@@ -59,6 +60,14 @@ bool cap_socket_lacks(int code)
 	return code == ENOPROTOOPT || code == EOPNOTSUPP;
 }
 
+bool cap_socket_has_filter(int fd)
+{
+	socklen_t n = 0;
+
+	/* One without its code of old is not shown. */
+	return getsockopt(fd, SOL_SOCKET, SO_GET_FILTER, NULL, &n) < 0 ? errno == EACCES : n > 0;
+}
+
 /* What is not carried, and would be missed. */
 static const char *other_option(struct cap *c, int fd)
 {
@@ -92,15 +101,29 @@ static const char *other_option(struct cap *c, int fd)
 			return others[i].what;
 		}
 	}
-	socklen_t n = 0;
-	/* One without its code of old is not shown. */
-	if (getsockopt(fd, SOL_SOCKET, SO_GET_FILTER, NULL, &n) < 0 ? errno == EACCES : n > 0)
-		return "a socket that listens, with a filter";
-	return NULL;
+	return cap_socket_has_filter(fd) ? "a socket that listens, with a filter" : NULL;
+}
+
+/* 0 or -1 with errno. */
+static int read_option(int fd, const struct lr_seed_option_of *o, int *ret)
+{
+	struct timeval time = {0};
+	socklen_t n = o->is_time ? sizeof(time) : sizeof(*ret);
+
+	*ret = 0;
+	if (getsockopt(fd, o->level, o->name, o->is_time ? (void *)&time : ret, &n) < 0)
+		return -1;
+	/* Not 0, which is for ever; and after weeks nobody counts. */
+	if (o->is_time)
+		*ret = time.tv_sec < INT32_MAX / 1000
+			       ? (int)(time.tv_sec * 1000 + (time.tv_usec + 999) / 1000)
+			       : INT32_MAX;
+	return 0;
 }
 
 /* What its child would not have if it could not be read here. */
-static const char *take_options(struct cap *c, int fd, struct lr_seed_endpoint *e)
+const char *cap_socket_options(struct cap *c, int fd, uint32_t domain, uint32_t *set,
+			       int32_t *options)
 {
 	int locked = 0;
 	socklen_t n = sizeof(locked);
@@ -108,20 +131,18 @@ static const char *take_options(struct cap *c, int fd, struct lr_seed_endpoint *
 	if (getsockopt(fd, SOL_SOCKET, SO_BUF_LOCK, &locked, &n) < 0 && !cap_socket_lacks(errno))
 		return cap_socket_failed(c, errno);
 	for (unsigned i = 0; i < LR_SEED_OPTIONS; i++) {
-		const struct lr_seed_option_of *o = &lr_seed_options[i];
-		int value = 0;
-		n = sizeof(value);
-		if (!lr_seed_option_fits(i, e->domain))
+		int value;
+		if (!lr_seed_option_fits(i, domain))
 			continue;
-		if (getsockopt(fd, o->level, o->name, &value, &n) < 0 && !cap_socket_lacks(errno))
+		if (read_option(fd, &lr_seed_options[i], &value) < 0 && !cap_socket_lacks(errno))
 			return cap_socket_failed(c, errno);
 		/* The kernel's own are not the program's; and it doubles what it is given. */
 		if (i == LR_SEED_SNDBUF || i == LR_SEED_RCVBUF)
 			value = locked & (i == LR_SEED_SNDBUF ? 1 : 2) ? value / 2 : 0;
 		/* A sysctl says what it is at first. */
 		if (value > 0 || i == LR_SEED_V6ONLY) {
-			e->set |= 1U << i;
-			e->options[i] = value;
+			*set |= 1U << i;
+			options[i] = value;
 		}
 	}
 	return NULL;
@@ -344,7 +365,7 @@ const char *cap_endpoint_look(struct cap *c, struct cap_file *f, int fd)
 	if (!why)
 		why = look_at(c, f, fd, e);
 	if (!why)
-		why = take_options(c, fd, &e->seed);
+		why = cap_socket_options(c, fd, e->seed.domain, &e->seed.set, e->seed.options);
 	if (why)
 		return why;
 	f->seed.kind = LR_SEED_ENDPOINT_FILE;

@@ -219,6 +219,11 @@ static int check_mapped(const struct lr_init_plan *p, const struct lr_seed *s, s
 	}
 	for (uint32_t i = 0; r >= 0 && i < lr_seed_count(s, LR_SEED_ENDPOINT); i++)
 		r = check_mapped_endpoint(p, s, i, err);
+	for (uint32_t i = 0; r >= 0 && i < lr_seed_count(s, LR_SEED_CHANNEL); i++) {
+		r = check_user(p, lr_seed_channel(s, i)->uid, err);
+		if (r >= 0)
+			r = check_group(p, lr_seed_channel(s, i)->gid, err);
+	}
 	for (uint32_t i = 0; r >= 0 && i < lr_seed_count(s, LR_SEED_FILE); i++) {
 		const struct lr_seed_file *f = lr_seed_file(s, i);
 		if (f->kind != LR_SEED_MEMFD_FILE || !f->args[0])
@@ -250,6 +255,21 @@ static int check_endpoint(const struct lr_init_process *p, const struct lr_seed 
 		err, EPERM,
 		"endpoint %u of the seed is user %u's and group %u's, which the process may not be",
 		i, e->uid, e->gid);
+	return lr_err_at(err, "process.user");
+}
+
+/* Whom an end of a pair of sockets tells of (SO_PEERCRED), and whose a pipe is. */
+static int check_channel(const struct lr_init_process *p, const struct lr_seed *s, uint32_t i,
+			 struct lr_err *err)
+{
+	const struct lr_seed_channel *c = lr_seed_channel(s, i);
+
+	if (may_own(p, c->uid, c->gid))
+		return 0;
+	lr_refuse(
+		err, EPERM,
+		"channel %u of the seed is user %u's and group %u's, which the process may not be",
+		i, c->uid, c->gid);
 	return lr_err_at(err, "process.user");
 }
 
@@ -349,6 +369,8 @@ int lr_init_seed_check(const struct lr_init_plan *p, const struct lr_seed *seed,
 		r = check_tmpfs(p, seed, err);
 	for (uint32_t i = 0; r >= 0 && i < lr_seed_count(seed, LR_SEED_ENDPOINT); i++)
 		r = check_endpoint(&p->process, seed, i, err);
+	for (uint32_t i = 0; r >= 0 && i < lr_seed_count(seed, LR_SEED_CHANNEL); i++)
+		r = check_channel(&p->process, seed, i, err);
 	for (uint32_t i = 0; r >= 0 && i < lr_seed_count(seed, LR_SEED_FILE); i++)
 		r = check_memory(&p->process, seed, i, err);
 	return r < 0 ? r : lr_init_seed_check_creds(&p->process, seed, err);

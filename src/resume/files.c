@@ -222,21 +222,64 @@ static int shut_socket(const struct lr_seed_channel *c, struct ends *e, struct l
 	return 0;
 }
 
-static int open_channel(const struct lr_resume *r, uint32_t i, uint32_t kind, uint64_t type,
-			struct ends *e, struct lr_err *err)
+static int open_pipe(const struct lr_resume *r, const struct lr_seed_channel *c, struct ends *e,
+		     struct lr_err *err)
 {
-	const struct lr_seed_channel *c = lr_seed_channel(r->seed, i);
-	bool pipe = kind == LR_SEED_PIPE;
+	return pipe2(e->fd, O_CLOEXEC) < 0 ? lr_fail(err, errno, "make a pipe")
+					   : fill_pipe(r, c, e, err);
+}
+
+struct making {
+	int type, *fd;
+};
+
+static int make_pair(void *arg)
+{
+	const struct making *x = arg;
+
+	return socketpair(AF_UNIX, x->type | SOCK_CLOEXEC, 0, x->fd) < 0 ? -errno : 0;
+}
+
+static int set_ends(const struct lr_seed_channel *c, const struct ends *e, uint32_t which,
+		    struct lr_err *err)
+{
+	int rc = 0;
+
+	for (unsigned k = 0; rc >= 0 && k < 2; k++)
+		rc = resume_set_options(e->fd[k], c->set[k] & which, c->options[k],
+					"a pair of sockets", err);
+	return rc;
+}
+
+/* Without these it may have no room. */
+#define BEFORE_IT_IS_FILLED (1U << LR_SEED_SNDBUF | 1U << LR_SEED_RCVBUF)
+
+/* What waits to be read has to say nothing of who sends it here (SO_PASSCRED). */
+static int open_pair(const struct lr_resume *r, const struct lr_seed_channel *c, uint64_t type,
+		     struct ends *e, struct lr_err *err)
+{
+	struct making x = {(int)type, e->fd};
+	int rc = resume_act_as(c->uid, c->gid, make_pair, &x);
+
+	if (rc < 0)
+		return lr_fail(err, -rc, "make a pair of sockets as user %u", c->uid);
+	rc = set_ends(c, e, BEFORE_IT_IS_FILLED, err);
+	if (rc >= 0)
+		rc = fill_socket(r, c, e, err);
+	if (rc >= 0)
+		rc = set_ends(c, e, ~BEFORE_IT_IS_FILLED, err);
+	return rc < 0 ? rc : shut_socket(c, e, err);
+}
+
+static int open_channel(const struct lr_resume *r, const struct lr_seed_file *f, struct ends *e,
+			struct lr_err *err)
+{
+	const struct lr_seed_channel *c = lr_seed_channel(r->seed, f->channel);
 
 	if (e->fd[0] >= 0 || e->fd[1] >= 0)
 		return 0;
-	if (pipe ? pipe2(e->fd, O_CLOEXEC) < 0
-		 : socketpair(AF_UNIX, (int)type | SOCK_CLOEXEC, 0, e->fd) < 0)
-		return lr_fail(err, errno, "make a %s", pipe ? "pipe" : "pair of sockets");
-	if (pipe)
-		return fill_pipe(r, c, e, err);
-	int rc = fill_socket(r, c, e, err);
-	return rc < 0 ? rc : shut_socket(c, e, err);
+	return f->kind == LR_SEED_PIPE ? open_pipe(r, c, e, err)
+				       : open_pair(r, c, f->args[1], e, err);
 }
 
 /* An end that two files share is opened for both of them. */
@@ -255,8 +298,7 @@ static int open_one(struct lr_resume *r, uint32_t i, struct ends *ends, struct l
 {
 	const struct lr_seed_file *f = lr_seed_file(r->seed, i);
 	bool channel = f->channel != LR_SEED_NONE;
-	int rc = channel ? open_channel(r, f->channel, f->kind, f->args[1], &ends[f->channel], err)
-			 : 0;
+	int rc = channel ? open_channel(r, f, &ends[f->channel], err) : 0;
 
 	r->files[i] = LR_NOFD;
 	if (rc < 0 || f->kind == LR_SEED_PIDFD)
@@ -273,7 +315,19 @@ static int open_one(struct lr_resume *r, uint32_t i, struct ends *ends, struct l
 	return r->files[i];
 }
 
-int resume_open_files(struct lr_resume *r, struct lr_err *err)
+typedef bool some_files(const struct lr_seed_file *f);
+
+static bool is_pair(const struct lr_seed_file *f)
+{
+	return f->kind == LR_SEED_SOCKET;
+}
+
+static bool is_no_pair(const struct lr_seed_file *f)
+{
+	return !is_pair(f);
+}
+
+static int open_some(struct lr_resume *r, some_files *wanted, struct lr_err *err)
 {
 	uint32_t n = lr_seed_count(r->seed, LR_SEED_CHANNEL);
 	struct ends *ends = lr_new_n(r->a, n + 1, struct ends);
@@ -282,12 +336,47 @@ int resume_open_files(struct lr_resume *r, struct lr_err *err)
 	for (uint32_t i = 0; rc >= 0 && i < n; i++)
 		ends[i] = (struct ends){{LR_NOFD, LR_NOFD}};
 	for (uint32_t i = 0; rc >= 0 && i < lr_seed_count(r->seed, LR_SEED_FILE); i++)
-		rc = open_one(r, i, ends, err);
+		if (wanted(lr_seed_file(r->seed, i)))
+			rc = open_one(r, i, ends, err);
 	/* An end that nobody had is closed, as it was. */
 	for (uint32_t i = 0; ends && i < n; i++)
 		for (int k = 0; k < 2; k++)
 			ends[i].fd[k] = lr_close(ends[i].fd[k]);
 	return rc < 0 ? rc : 0;
+}
+
+int resume_open_files(struct lr_resume *r, struct lr_err *err)
+{
+	return open_some(r, is_no_pair, err);
+}
+
+int resume_open_pairs(struct lr_resume *r, struct lr_err *err)
+{
+	return open_some(r, is_pair, err);
+}
+
+/* Whose it is, and its mode, say who may open it again (/proc/self/fd). */
+static int own_pipe(const struct lr_seed_channel *c, int fd, struct lr_err *err)
+{
+	struct stat st;
+
+	if (fstat(fd, &st) < 0 ||
+	    ((st.st_uid != c->uid || st.st_gid != c->gid) && fchown(fd, c->uid, c->gid) < 0) ||
+	    ((st.st_mode & 0777) != c->mode && fchmod(fd, c->mode) < 0))
+		return lr_fail(err, errno, "give a pipe to user %u", c->uid);
+	return 0;
+}
+
+int resume_own_pipes(const struct lr_resume *r, struct lr_err *err)
+{
+	int rc = 0;
+
+	for (uint32_t i = 0; rc >= 0 && i < lr_seed_count(r->seed, LR_SEED_FILE); i++) {
+		const struct lr_seed_file *f = lr_seed_file(r->seed, i);
+		if (f->kind == LR_SEED_PIPE && !(f->flags & O_PATH))
+			rc = own_pipe(lr_seed_channel(r->seed, f->channel), r->files[i], err);
+	}
+	return rc;
 }
 
 /* NULL: the process has none of that number. They are in order. */

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * resume: Unix sockets get their names again, with the rights by which files are opened; they listen when
- * there are all rights, as who it was: that is whom their peers see (SO_PEERCRED).
+ * there are all rights, as who it was: that is whom their peers see (SO_PEERCRED). So are pairs made.
  *
  * A seed may name any file, and what is there may be an image's, or another container's, whose volume it
  * is. So the directory is opened without links; the name, in which there may be some, has to lead
@@ -215,7 +215,7 @@ int resume_bind_file(const struct lr_resume *r, const struct lr_seed_endpoint *e
 	return fchdir(here) < 0 && rc >= 0 ? lr_fail(err, errno, "go back") : rc;
 }
 
-/* ---- as whom it listens ----------------------------------------------------------------------- */
+/* ---- as whom it is done ----------------------------------------------------------------------- */
 
 /* The kernel makes a process visible, or not, when its ids change. */
 static int take_ids(uint32_t uid, uint32_t gid)
@@ -232,15 +232,33 @@ static int take_ids(uint32_t uid, uint32_t gid)
 	return prctl(PR_SET_DUMPABLE, dumpable == 1, 0, 0, 0) < 0 ? -errno : 0;
 }
 
+int resume_act_as(uint32_t uid, uint32_t gid, int (*act)(void *arg), void *arg)
+{
+	const uint32_t own_uid = geteuid(), own_gid = getegid();
+	const bool other = own_uid != uid || own_gid != gid;
+	int rc = other ? take_ids(uid, gid) : 0;
+
+	if (rc >= 0)
+		rc = act(arg);
+	int back = other ? take_ids(own_uid, own_gid) : 0;
+	return rc < 0 ? rc : back;
+}
+
+struct listening {
+	int fd, backlog;
+};
+
+static int start_listening(void *arg)
+{
+	const struct listening *x = arg;
+
+	return listen(x->fd, x->backlog) < 0 ? -errno : 0;
+}
+
 int resume_listen_as(const struct lr_seed_endpoint *e, int fd, struct lr_err *err)
 {
-	const uint32_t uid = geteuid(), gid = getegid();
-	const bool other = uid != e->uid || gid != e->gid;
-	int rc = other ? take_ids(e->uid, e->gid) : 0;
+	struct listening x = {fd, (int)e->backlog};
+	int rc = resume_act_as(e->uid, e->gid, start_listening, &x);
 
-	if (rc >= 0 && listen(fd, (int)e->backlog) < 0)
-		rc = -errno;
-	int back = other ? take_ids(uid, gid) : 0;
-	rc = rc < 0 ? rc : back;
 	return rc < 0 ? lr_fail(err, -rc, "listen as user %u", e->uid) : 0;
 }

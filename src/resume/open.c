@@ -149,6 +149,10 @@ static int open_all(struct lr_resume *r, struct lr_err *err)
 	if (rc >= 0 && r->opts.raise)
 		rc = r->opts.raise(r->opts.arg, err);
 	if (rc >= 0)
+		rc = resume_open_pairs(r, err);
+	if (rc >= 0)
+		rc = resume_own_pipes(r, err);
+	if (rc >= 0)
 		rc = resume_open_places(r, true, err);
 	if (rc >= 0)
 		rc = resume_own_objects(r, err);

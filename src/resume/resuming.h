@@ -84,11 +84,16 @@ int resume_open_again(const struct lr_resume *r, int fd, uint32_t flags);
  * others. Returns what lr_err_hint does. */
 int resume_hint_changed(const struct lr_resume *r, struct lr_err *err);
 /* files.c */
-int resume_open_files(struct lr_resume *r, struct lr_err *err);
+int resume_open_files(struct lr_resume *r, struct lr_err *err); /* all but pairs of sockets */
+/* With all rights again: pairs of sockets as who made them, as their ends tell of that one; whose pipes are. */
+int resume_open_pairs(struct lr_resume *r, struct lr_err *err);
+int resume_own_pipes(const struct lr_resume *r, struct lr_err *err);
 int resume_take_fds(struct lr_resume *r, const struct lr_seed_process *p, struct lr_err *err);
 /* named.c: gives a Unix socket its file; has it listen, as who it was. */
 int resume_bind_file(const struct lr_resume *r, const struct lr_seed_endpoint *e, int fd,
 		     struct lr_err *err);
+/* act(arg) with these effective ids, when there are all rights; 0 or a negative errno. */
+int resume_act_as(uint32_t uid, uint32_t gid, int (*act)(void *arg), void *arg);
 int resume_listen_as(const struct lr_seed_endpoint *e, int fd, struct lr_err *err);
 /* places.c: opens the directories that processes are in. It is called twice: with the rights by which files are
  * opened, and, for lr_resume_opts.cwd alone (`beginnings`), with all rights. */
@@ -102,6 +107,9 @@ void plan_root(struct one *x, struct lr_resume_ops *ops);
 int resume_watch_files(const struct lr_resume *r, struct lr_err *err);
 /* sockets.c: one that is of no pair; and when there are all rights again, whose they are. */
 int resume_open_endpoint(struct lr_resume *r, const struct lr_seed_file *f, struct lr_err *err);
+/* Those that are in `set`. text: of what, for messages. */
+int resume_set_options(int fd, uint32_t set, const int32_t *options, const char *text,
+		       struct lr_err *err);
 int resume_own_endpoints(const struct lr_resume *r, struct lr_err *err);
 /* objects.c: shared memory and mapped files. */
 int resume_open_objects(struct lr_resume *r, struct lr_err *err);

@@ -9,6 +9,7 @@
 #include <string.h>
 #include <sys/socket.h>
 #include <sys/stat.h>
+#include <sys/time.h>
 #include <unistd.h>
 
 #include "src/base/fd.h"
@@ -22,19 +23,29 @@ static const struct lr_seed_endpoint *endpoint_of(const struct lr_resume *r,
 	return lr_seed_endpoint(r->seed, f->args[0]);
 }
 
-static int set_options(int fd, const struct lr_seed_endpoint *e, bool after, const char *text,
+/* 0 or -1 with errno. */
+static int set_option(int fd, const struct lr_seed_option_of *o, int value)
+{
+	const struct timeval time = {value / 1000, value % 1000 * 1000L};
+
+	return setsockopt(fd, o->level, o->name, o->is_time ? (const void *)&time : &value,
+			  o->is_time ? sizeof(time) : sizeof(value));
+}
+
+int resume_set_options(int fd, uint32_t set, const int32_t *options, const char *text,
 		       struct lr_err *err)
 {
 	for (unsigned i = 0; i < LR_SEED_OPTIONS; i++) {
 		const struct lr_seed_option_of *o = &lr_seed_options[i];
-		const int value = e->options[i];
-		if (e->set & 1U << i && o->after == after &&
-		    setsockopt(fd, o->level, o->name, &value, sizeof(value)) < 0)
+		if (set & 1U << i && set_option(fd, o, options[i]) < 0)
 			return lr_fail(err, errno, "set an option (%d of level %d) of %s", o->name,
 				       o->level, text);
 	}
 	return 0;
 }
+
+/* Before it listens there is no queue for it. */
+#define WHEN_IT_LISTENS (1U << LR_SEED_FASTOPEN)
 
 /* Accepted sockets inherit it, so one that listens has to have it, too. */
 static int set_congestion(int fd, const struct lr_seed_endpoint *e, const char *text,
@@ -90,7 +101,7 @@ static int cannot_listen(int code, const char *text, struct lr_err *err)
 static int listen_again(struct lr_resume *r, const struct lr_seed_endpoint *e, int fd,
 			const char *text, struct lr_err *err)
 {
-	int rc = set_options(fd, e, false, text, err);
+	int rc = resume_set_options(fd, e->set & ~WHEN_IT_LISTENS, e->options, text, err);
 
 	if (rc >= 0)
 		rc = set_congestion(fd, e, text, err);
@@ -105,14 +116,14 @@ static int listen_again(struct lr_resume *r, const struct lr_seed_endpoint *e, i
 		return 0;
 	if (listen(fd, (int)e->backlog) < 0)
 		return cannot_listen(errno, text, err);
-	return set_options(fd, e, true, text, err);
+	return resume_set_options(fd, e->set & WHEN_IT_LISTENS, e->options, text, err);
 }
 
 /* It reads as one whose other end is gone, and can't be written to. */
 static int close_again(const struct lr_seed_endpoint *e, int fd, const char *text,
 		       struct lr_err *err)
 {
-	int rc = set_options(fd, e, false, text, err);
+	int rc = resume_set_options(fd, e->set & ~WHEN_IT_LISTENS, e->options, text, err);
 
 	/* The kernel does it, and says that there never was a connection. */
 	return rc < 0 || shutdown(fd, SHUT_RDWR) == 0 || errno == ENOTCONN

@@ -12,6 +12,7 @@
 
 #include "src/base/fd.h"
 #include "src/base/str.h"
+#include "src/seed/socket.h"
 
 #define BAD SEED_BAD
 
@@ -347,6 +348,18 @@ static bool messages_fit(const uint8_t *at, uint64_t n)
 	return n == 0;
 }
 
+/* The owner of a pipe, with a mode without bits that would lend anybody anything; who made a pair, and what was set
+ * of its ends. */
+static bool channel_fits(const struct lr_seed_channel *c, uint32_t kind)
+{
+	if (c->uid == UINT32_MAX || c->gid == UINT32_MAX)
+		return false;
+	if (kind == LR_SEED_PIPE)
+		return c->mode <= 0777 && !c->set[0] && !c->set[1];
+	return !c->mode && lr_seed_options_fit(LR_SEED_OF_PAIR, c->set[0], c->options[0]) &&
+	       lr_seed_options_fit(LR_SEED_OF_PAIR, c->set[1], c->options[1]);
+}
+
 static int check_channels(const struct lr_seed *s, struct lr_err *err)
 {
 	const uint32_t open = LR_SEED_END(0) | LR_SEED_END(1);
@@ -360,9 +373,13 @@ static int check_channels(const struct lr_seed *s, struct lr_err *err)
 		if (f->channel != LR_SEED_NONE && lr_seed_channel(s, f->channel)->ends &
 							  ~(f->kind == LR_SEED_PIPE ? open : known))
 			return BAD("channels", f->channel, "has unknown ends");
-		if (f->kind != LR_SEED_SOCKET)
+		if (f->channel == LR_SEED_NONE)
 			continue;
 		const struct lr_seed_channel *c = lr_seed_channel(s, f->channel);
+		if (!channel_fits(c, f->kind))
+			return BAD("channels", f->channel, "is garbled");
+		if (f->kind != LR_SEED_SOCKET)
+			continue;
 		if (c->data[0].length + c->data[1].length > left)
 			return BAD("channels", f->channel, "has more than two ends");
 		left -= c->data[0].length + c->data[1].length;

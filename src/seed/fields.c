@@ -138,6 +138,14 @@ static const struct seed_field channel[] = {
 	X32(channel, ends),
 	{"read0", offsetof(struct lr_seed_channel, data[0]), 1, SEED_BYTES, 0},
 	{"read1", offsetof(struct lr_seed_channel, data[1]), 1, SEED_BYTES, 0},
+	U32(channel, uid),
+	U32(channel, gid),
+	X32(channel, mode),
+	F(channel, SEED_X32, set, 2),
+	{"options0", offsetof(struct lr_seed_channel, options[0]), LR_SEED_OPTIONS_MOST, SEED_I32,
+	 0},
+	{"options1", offsetof(struct lr_seed_channel, options[1]), LR_SEED_OPTIONS_MOST, SEED_I32,
+	 0},
 };
 
 static const struct seed_field watch[] = {
@@ -201,7 +209,7 @@ static const struct seed_field endpoint[] = {
 	BYTES(endpoint, address),
 	U32(endpoint, backlog),
 	X32(endpoint, set),
-	F(endpoint, SEED_I32, options, 16),
+	F(endpoint, SEED_I32, options, LR_SEED_OPTIONS_MOST),
 	U32(endpoint, uid),
 	U32(endpoint, gid),
 	TEXT(endpoint, dir),

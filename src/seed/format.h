@@ -16,7 +16,7 @@
 
 #define LR_SEED_MAGIC       "LEANSEED"
 #define LR_SEED_PAGES_MAGIC "LEANPAGE"
-#define LR_SEED_VERSION     2
+#define LR_SEED_VERSION     3
 #define LR_SEED_PAGE        4096U
 #define LR_SEED_NONE        UINT32_MAX
 /* Five levels of page tables; the kernel says what this machine has. */
@@ -280,6 +280,8 @@ struct lr_seed_fd {
 #define LR_SEED_NO_READ(end)  (4U << 2 * (end))
 #define LR_SEED_NO_WRITE(end) (8U << 2 * (end))
 
+#define LR_SEED_OPTIONS_MOST  20
+
 /*
  * A pipe, or a pair of sockets; `data` is what waits to be read: of a pipe its bytes, of a pair
  * what end 0 and end 1 have yet to read, each message a uint32_t length and that many bytes.
@@ -287,6 +289,12 @@ struct lr_seed_fd {
 struct lr_seed_channel {
 	uint32_t capacity, ends;
 	struct lr_seed_bytes data[2];
+	uint32_t uid, gid; /* of a pipe: its owner; of a pair: who made it (SO_PEERCRED) */
+	uint32_t mode;     /* of a pipe */
+	uint32_t zero;
+	/* Of each end of a pair, as an endpoint has them. */
+	uint32_t set[2];
+	int32_t options[2][LR_SEED_OPTIONS_MOST];
 };
 
 /* Numbers of inotify's watches are come by, one after the other: the highest ones of all inotify files
@@ -418,15 +426,20 @@ enum lr_seed_option {
 	LR_SEED_RCVBUF,
 	LR_SEED_PASSCRED,
 	LR_SEED_FREEBIND,
+	LR_SEED_PASSPIDFD, /* this and what follows: of pairs alone */
+	LR_SEED_PASSSEC,
+	LR_SEED_RCVTIMEO, /* ms */
+	LR_SEED_SNDTIMEO,
 	LR_SEED_OPTIONS
 };
+_Static_assert(LR_SEED_OPTIONS <= LR_SEED_OPTIONS_MOST, "there is room for all");
 
 /* A socket that is of no pair. Files have theirs in the order of this table, one each. */
 struct lr_seed_endpoint {
 	uint32_t state, domain, type, protocol; /* as socket(2) takes them */
 	struct lr_seed_bytes address;           /* as bind(2) takes it */
 	uint32_t backlog, set;                  /* set: bit n: options[n] counts */
-	int32_t options[16];
+	int32_t options[LR_SEED_OPTIONS_MOST];
 	uint32_t uid, gid; /* of the socket; of AF_UNIX: as whom its peers see it */
 	uint32_t dir;      /* of one with a file: where that is, without links; else "" */
 	uint32_t mode;     /* of the file, with owners of its own */
@@ -448,7 +461,7 @@ LR_SEED_FIXED(lr_seed_object, 32);
 LR_SEED_FIXED(lr_seed_backing, 24);
 LR_SEED_FIXED(lr_seed_file, 88);
 LR_SEED_FIXED(lr_seed_fd, 16);
-LR_SEED_FIXED(lr_seed_channel, 40);
+LR_SEED_FIXED(lr_seed_channel, 224);
 LR_SEED_FIXED(lr_seed_watch, 24);
 LR_SEED_FIXED(lr_seed_fs, 16);
 LR_SEED_FIXED(lr_seed_cred, 96);
@@ -460,7 +473,7 @@ LR_SEED_FIXED(lr_seed_tmpfs, 16);
 LR_SEED_FIXED(lr_seed_node, 80);
 LR_SEED_FIXED(lr_seed_changed, 8);
 LR_SEED_FIXED(lr_seed_terminal, 80);
-LR_SEED_FIXED(lr_seed_endpoint, 144);
+LR_SEED_FIXED(lr_seed_endpoint, 160);
 LR_SEED_FIXED(lr_seed_attribute, 8);
 
 #endif

@@ -13,6 +13,10 @@
 #include "src/base/str.h"
 #include "src/seed/check.h"
 
+#ifndef SO_PASSPIDFD
+#define SO_PASSPIDFD 76
+#endif
+
 #define BAD SEED_BAD
 
 static bool is_inet(uint32_t domain)
@@ -30,6 +34,16 @@ static bool is_unix(uint32_t domain)
 	return domain == AF_UNIX;
 }
 
+static bool is_pair(uint32_t domain)
+{
+	return domain == LR_SEED_OF_PAIR;
+}
+
+static bool is_any_unix(uint32_t domain)
+{
+	return is_unix(domain) || is_pair(domain);
+}
+
 const struct lr_seed_option_of lr_seed_options[LR_SEED_OPTIONS] = {
 	[LR_SEED_REUSEADDR] = {SOL_SOCKET, SO_REUSEADDR, is_inet, false},
 	[LR_SEED_REUSEPORT] = {SOL_SOCKET, SO_REUSEPORT, is_inet, false},
@@ -40,18 +54,31 @@ const struct lr_seed_option_of lr_seed_options[LR_SEED_OPTIONS] = {
 	[LR_SEED_KEEPCNT] = {IPPROTO_TCP, TCP_KEEPCNT, is_inet, false},
 	[LR_SEED_NODELAY] = {IPPROTO_TCP, TCP_NODELAY, is_inet, false},
 	[LR_SEED_DEFER_ACCEPT] = {IPPROTO_TCP, TCP_DEFER_ACCEPT, is_inet, false},
-	/* Before that there is no queue for it. */
-	[LR_SEED_FASTOPEN] = {IPPROTO_TCP, TCP_FASTOPEN, is_inet, true},
+	[LR_SEED_FASTOPEN] = {IPPROTO_TCP, TCP_FASTOPEN, is_inet, false},
 	[LR_SEED_USER_TIMEOUT] = {IPPROTO_TCP, TCP_USER_TIMEOUT, is_inet, false},
 	[LR_SEED_SNDBUF] = {SOL_SOCKET, SO_SNDBUF, NULL, false},
 	[LR_SEED_RCVBUF] = {SOL_SOCKET, SO_RCVBUF, NULL, false},
-	[LR_SEED_PASSCRED] = {SOL_SOCKET, SO_PASSCRED, is_unix, false},
+	[LR_SEED_PASSCRED] = {SOL_SOCKET, SO_PASSCRED, is_any_unix, false},
 	[LR_SEED_FREEBIND] = {IPPROTO_IP, IP_FREEBIND, is_inet, false},
+	[LR_SEED_PASSPIDFD] = {SOL_SOCKET, SO_PASSPIDFD, is_pair, false},
+	[LR_SEED_PASSSEC] = {SOL_SOCKET, SO_PASSSEC, is_pair, false},
+	[LR_SEED_RCVTIMEO] = {SOL_SOCKET, SO_RCVTIMEO, is_pair, true},
+	[LR_SEED_SNDTIMEO] = {SOL_SOCKET, SO_SNDTIMEO, is_pair, true},
 };
 
 bool lr_seed_option_fits(enum lr_seed_option o, uint32_t domain)
 {
 	return !lr_seed_options[o].fits || lr_seed_options[o].fits(domain);
+}
+
+bool lr_seed_options_fit(uint32_t domain, uint32_t set, const int32_t *options)
+{
+	if (set >> LR_SEED_OPTIONS)
+		return false;
+	for (unsigned i = 0; i < LR_SEED_OPTIONS; i++)
+		if (set & 1U << i && (!lr_seed_option_fits(i, domain) || options[i] < 0))
+			return false;
+	return true;
 }
 
 void lr_seed_address_text(const void *address, uint64_t length, char ret[LR_SEED_ADDRESS_TEXT])
@@ -196,16 +223,6 @@ static bool address_fits(const struct lr_seed *s, const struct lr_seed_endpoint 
 	return is_unix(e->domain) ? unix_address_fits(s, e) : inet_address_fits(s, e);
 }
 
-static bool options_fit(const struct lr_seed_endpoint *e)
-{
-	if (e->set >> LR_SEED_OPTIONS)
-		return false;
-	for (unsigned i = 0; i < LR_SEED_OPTIONS; i++)
-		if (e->set & 1U << i && (!lr_seed_option_fits(i, e->domain) || e->options[i] < 0))
-			return false;
-	return true;
-}
-
 /* What may be asked of a kernel, and told to who reads errors. */
 static bool congestion_fits(const struct lr_seed_endpoint *e)
 {
@@ -227,7 +244,8 @@ static int check_endpoint(const struct lr_seed *s, uint32_t i, struct lr_err *er
 		return BAD("endpoints", i, "is of an unknown kind");
 	if (!address_fits(s, e))
 		return BAD("endpoints", i, "has an address that is none");
-	if (e->backlog > INT32_MAX || !options_fit(e) || !congestion_fits(e))
+	if (e->backlog > INT32_MAX || !lr_seed_options_fit(e->domain, e->set, e->options) ||
+	    !congestion_fits(e))
 		return BAD("endpoints", i, "is garbled");
 	return 0;
 }

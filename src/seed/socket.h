@@ -11,12 +11,17 @@
 struct lr_seed_option_of {
 	int level, name;
 	bool (*fits)(uint32_t domain); /* NULL: any */
-	bool after;                    /* it is set when the socket listens */
+	bool is_time; /* the kernel has a struct timeval, and a seed milliseconds */
 };
 extern const struct lr_seed_option_of lr_seed_options[LR_SEED_OPTIONS];
 
+/* In place of a domain: an end of a pair of Unix sockets. */
+#define LR_SEED_OF_PAIR UINT32_MAX
+
 /* Whether an option is one of such a socket. */
 bool lr_seed_option_fits(enum lr_seed_option o, uint32_t domain);
+/* Whether all that are `set` are, and have values that a kernel would take. */
+bool lr_seed_options_fit(uint32_t domain, uint32_t set, const int32_t *options);
 
 /* Whether it has a file: its name is a path. */
 static inline bool lr_seed_has_path(const struct lr_seed *s, const struct lr_seed_endpoint *e)

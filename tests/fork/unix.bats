@@ -354,3 +354,111 @@ while True:
 	fi
 	assert_eq "$(status_of)" running
 }
+
+# A program that shows its pairs and its pipe all the time, a line of what is to be the same in a child and one of what is not.
+# What waits at one end was sent when who reads it was already told of senders.
+@test "unix: pairs tell of who made them, pipes are whose they were, and both have what was set of them" {
+	python '
+def as_other(what):
+    os.setegid(7)
+    os.seteuid(9)
+    try:
+        return what()
+    finally:
+        os.seteuid(0)
+        os.setegid(0)
+def get(s, name, size=4):
+    try:
+        return s.getsockopt(socket.SOL_SOCKET, name, size).hex()
+    except OSError as e:
+        return e.errno
+def reopen():
+    try:
+        os.close(os.open("/proc/self/fd/%d" % w, os.O_WRONLY | os.O_NONBLOCK))
+        return "opened"
+    except OSError as e:
+        return e.strerror
+def owner(fd):
+    st = os.fstat(fd)
+    return st.st_uid, st.st_gid, oct(st.st_mode)
+a, b = as_other(socket.socketpair)
+for name, value in ((socket.SO_PASSCRED, 1), (34, 1), (76, 1), (socket.SO_SNDBUF, 70000), (socket.SO_RCVTIMEO, struct.pack("ll", 7, 40000)),
+        (socket.SO_SNDTIMEO, struct.pack("ll", 90000, 0))):
+    try:
+        b.setsockopt(socket.SOL_SOCKET, name, value)
+    except OSError:
+        pass # SO_PASSPIDFD, before Linux 6.5
+c, d = socket.socketpair()
+d.setsockopt(socket.SOL_SOCKET, socket.SO_PASSCRED, 1)
+d.setblocking(False)
+c.send(b"waits")
+c.setsockopt(socket.SOL_SOCKET, socket.SO_SNDBUF, 400000)
+d.setsockopt(socket.SOL_SOCKET, socket.SO_SNDBUF, 400000)
+much = d.send(b"x" * 300000)
+r, w = as_other(os.pipe)
+o, _ = as_other(os.pipe)
+as_other(lambda: os.fchmod(o, 0o644))
+with socket.socket(socket.AF_UNIX) as l:
+    l.bind("/gone")
+    l.listen()
+    with socket.socket(socket.AF_UNIX) as k:
+        k.connect("/gone")
+        gone, _ = l.accept()
+while True:
+    same = [[s.type, s.getblocking(), get(s, socket.SO_PEERCRED, 12)[8:]] + [get(s, n) for n in (socket.SO_PASSCRED, 34, 76, socket.SO_SNDBUF, socket.SO_RCVBUF)]
+        + [get(s, n, 16) for n in (socket.SO_RCVTIMEO, socket.SO_SNDTIMEO)] for s in (a, b, c, d)]
+    same += [owner(r), owner(w), as_other(reopen), owner(o), gone.recv(1, socket.MSG_PEEK), len(c.recv(500000, socket.MSG_PEEK)) == much]
+    data, said, _, _ = d.recvmsg(9, 99, socket.MSG_PEEK)
+    other = [get(a, socket.SO_PEERCRED, 12)[:8], data, struct.unpack("iii", said[0][2])]
+    with open("/shown.new", "w") as f:
+        f.write("%s\n%s\n" % (same, other))
+    os.rename("/shown.new", "/shown")
+    is_ready(1)
+    time.sleep(0.01)'
+	with_caps CAP_SETUID CAP_SETGID
+	shown() { # LINE
+		sed -n "$1p" "$R/shown"
+	}
+	local first
+	start
+	first=$(shown 1)
+	assert_has "$first" "[<SocketKind.SOCK_STREAM: 1>, True, '0900000007000000', '00000000'"
+	assert_has "$first" "(9, 7, '0o10600'), 'opened', (9, 7, '0o10644'), b'', True]"
+	assert_has "$(shown 2)" "b'waits', (1, 0, 0)]"
+	seed "$ID"
+	rt delete --force "$ID"
+	rm "$R/shown"
+	: >>"$R/shown.new" # if it was just writing
+	grow "$ID"
+	wait_until test -s "$R/shown"
+	assert_eq "$(shown 1)" "$first"
+	# Who made a pair is as which process it was made: the first. Who sent what waits is not told.
+	assert_eq "$(shown 2)" "['01000000', b'waits', (0, 65534, 65534)]"
+}
+
+@test "unix: options of a pair that would be missed are refused by name" {
+	python '
+import array
+code = array.array("Q", [6]) # one instruction: return 0
+def pair(name, value):
+    s = socket.socketpair()
+    try:
+        s[1].setsockopt(socket.SOL_SOCKET, name, value)
+    except OSError:
+        return s # SO_PASSRIGHTS, before Linux 6.16
+    if name == 83:
+        open("/passrights", "w")
+    return s
+all = [pair(26, struct.pack("HP", 1, code.buffer_info()[0])), pair(83, 0), pair(44, 1), pair(42, 0)]
+is_ready(1)
+while True:
+    time.sleep(1)'
+	start
+	run ! rt checkpoint --engine fork --image-path "$IMG" "$ID"
+	assert_has "$output" "one of a pair of sockets, with a filter"
+	assert_has "$output" "one of a pair of sockets, with SO_LOCK_FILTER"
+	assert_has "$output" "one of a pair of sockets, with SO_PEEK_OFF"
+	[ ! -e "$R/passrights" ] || assert_has "$output" "one of a pair of sockets, that takes no descriptors (SO_PASSRIGHTS)"
+	assert_eq "$(grep -c "one of a pair" <<<"$output")" "$([ -e "$R/passrights" ] && echo 4 || echo 3)"
+	assert_eq "$(status_of)" running
+}

@@ -154,6 +154,24 @@ TEST(no_socket_is_somebody_elses)
 	lr_arena_free(x.a);
 }
 
+TEST(no_pair_is_somebody_elses)
+{
+	struct asked x;
+
+	REQUIRE(begin(&x));
+	struct lr_seed_channel *c = (struct lr_seed_channel *)lr_seed_channel(&x.seed, 0);
+	c->uid = 7;
+	CHECK_INT(ask(&x), -EPERM);
+	CHECK(strstr(x.err.msg, "channel 0"));
+	x.plan.process.caps.bounding |= SETUID;
+	CHECK_INT(ask(&x), 0);
+	c->gid = 7;
+	CHECK_INT(ask(&x), -EPERM);
+	x.plan.process.caps.bounding |= SETGID;
+	CHECK_INT(ask(&x), 0);
+	lr_arena_free(x.a);
+}
+
 #define MEMORY 6 /* of the sample's files */
 
 TEST(no_memory_is_somebody_elses)
@@ -178,6 +196,7 @@ static void own_all(const struct asked *x, uint32_t uid)
 {
 	for (uint32_t i = 0; i < lr_seed_count(&x->seed, LR_SEED_ENDPOINT); i++)
 		((struct lr_seed_endpoint *)lr_seed_endpoint(&x->seed, i))->uid = uid;
+	((struct lr_seed_channel *)lr_seed_channel(&x->seed, 0))->uid = uid;
 	((struct lr_seed_file *)lr_seed_file(&x->seed, MEMORY))->args[2] = uid;
 }
 

@@ -166,13 +166,15 @@ static void sample_files(struct lr_seed_writer *w)
 {
 	const uint32_t message[] = {4, 0x64636261};
 	struct lr_seed_channel c = {.ends = 3 | LR_SEED_NO_WRITE(1),
-				    .data = {lr_seed_add_bytes(w, message, sizeof(message))}};
+				    .data = {lr_seed_add_bytes(w, message, sizeof(message))},
+				    .set = {1U << LR_SEED_SNDBUF}};
 	struct lr_seed_file f = {.kind = LR_SEED_REGULAR,
 				 .pos = 17,
 				 .path = lr_seed_add_text(w, "/etc/\"quoted\""),
 				 .object = LR_SEED_NONE,
 				 .channel = LR_SEED_NONE};
 
+	c.options[0][LR_SEED_SNDBUF] = 70000;
 	lr_seed_add(w, LR_SEED_CHANNEL, &c);
 	lr_seed_add(w, LR_SEED_FILE, &f);
 	f = (struct lr_seed_file){.kind = LR_SEED_SOCKET, .object = LR_SEED_NONE, .args = {1, 1}};

@@ -360,7 +360,29 @@ TEST(the_rest_that_cannot_be)
 	LIE(channel, CHANNEL, 0, data[0].length, 6, "messages without an end");
 	LIE(channel, CHANNEL, 0, data[1].length, 6, "messages without an end");
 	LIE(channel, CHANNEL, 0, ends, 64, "unknown ends");
-	/* A pipe has none that is shut down. */
+	LIE(channel, CHANNEL, 0, uid, UINT32_MAX, "garbled");
+	LIE(channel, CHANNEL, 0, gid, UINT32_MAX, "garbled");
+	LIE(channel, CHANNEL, 0, mode, 0600, "garbled");
+	LIE(channel, CHANNEL, 0, set[0], 1U << LR_SEED_REUSEADDR, "garbled");
+	LIE(channel, CHANNEL, 0, set[1], 1U << LR_SEED_OPTIONS, "garbled");
+	LIE(channel, CHANNEL, 0, options[0][LR_SEED_SNDBUF], -1, "garbled");
+	LIE(endpoint, ENDPOINT, 1, set, 1U << LR_SEED_PASSPIDFD, "garbled");
+	do { /* A pipe has nothing set, and a mode that lends nobody anything. */
+		SAMPLE s = make();
+		struct lr_err err = {0};
+		REQUIRE(s.bytes);
+		struct lr_seed_channel *c = ENTRY(s, channel, CHANNEL, 0);
+		ENTRY(s, file, FILE, 1)->kind = LR_SEED_PIPE;
+		c->ends = 3;
+		CHECK_INT(reopen(&s, &err), -EPROTO);
+		CHECK_HAS(err.msg, "channels[0] of the seed is garbled");
+		c->set[0] = 0;
+		c->mode = 0666;
+		CHECK_INT(reopen(&s, &err), 0);
+		c->mode = 04755;
+		CHECK_INT(reopen(&s, &err), -EPROTO);
+	} while (0);
+	/* Nor one that is shut down. */
 	LIE(file, FILE, 1, kind, LR_SEED_PIPE, "unknown ends");
 	LIE(file, FILE, 9, args[0], 0, "garbled");
 	LIE(file, FILE, 9, args[0], UINT64_C(1) << 32 | 8, "garbled");
@@ -816,7 +838,7 @@ TEST(other_versions)
 	/* Its entries are shorter than what is read of them. */
 	((struct lr_seed_header *)s.bytes)->version = 1;
 	CHECK_INT(reopen(&s, &err), -ENOTSUP);
-	CHECK_HAS(err.msg, "a seed of version 1; this program knows 2");
+	CHECK_HAS(err.msg, "a seed of version 1; this program knows 3");
 }
 
 TEST(pages_of_another_seed)
