@@ -168,6 +168,10 @@ static void look_socket(struct found *x)
 	/* poll(2) says of it what it says of one whose other end is gone: that has to be told apart here. */
 	if (told.unconnected && type != SOCK_DGRAM)
 		refuse(x, "a Unix socket that neither listens nor is connected");
+	/* A pair has no names, and both of its ends tell of who made it. Where the other end is gone, nothing is left
+	 * of what was connected. */
+	else if (told.named && (told.peer || type == SOCK_DGRAM))
+		refuse(x, "a Unix socket that was accepted, or has a name, and does not listen");
 	const char *why = cap_pair_option(x->c, fd);
 	if (why)
 		refuse(x, why);

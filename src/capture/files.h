@@ -18,9 +18,9 @@ struct cap_socket {
 	uint32_t inode;
 	uint32_t
 		backlog; /* of one that listens: how many may wait to be accepted; UINT32_MAX: it is not told */
-	uint64_t
-		peer; /* the inode of its other end; 0: it has none, or a name, or it can't be known */
+	uint64_t peer;    /* the inode of its other end; 0: it has none, or it can't be known */
 	uint8_t shut;     /* bit 0: it reads no more; bit 1: it writes no more */
+	bool named;       /* it has a name: also one that was accepted, that of who listened */
 	bool unconnected; /* it never had another end */
 	bool is_signed;   /* it takes only what is signed (TCP_MD5SIG) */
 };

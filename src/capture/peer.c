@@ -171,8 +171,9 @@ static struct cap_socket read_unix(const struct nlmsghdr *h)
 
 	return (struct cap_socket){
 		.inode = m->udiag_ino,
-		.peer = peer && !attribute(h, UNIX_DIAG_NAME, 0) ? *peer : 0,
+		.peer = peer ? *peer : 0,
 		.shut = shut ? *shut & 3 : 0,
+		.named = attribute(h, UNIX_DIAG_NAME, 0) != NULL,
 		.unconnected = m->udiag_state == TCP_CLOSE,
 		/* Of one that listens these two are how many wait, and how many may. */
 		.backlog = queue ? queue->udiag_wqueue : UINT32_MAX,

@@ -462,3 +462,31 @@ while True:
 	assert_eq "$(grep -c "one of a pair" <<<"$output")" "$([ -e "$R/passrights" ] && echo 4 || echo 3)"
 	assert_eq "$(status_of)" running
 }
+
+@test "unix: a connection between two of its processes is refused by name, whichever of them comes first" {
+	python '
+def listens(name):
+    s = socket.socket(socket.AF_UNIX)
+    s.bind(name)
+    s.listen()
+    return s
+def connects(name):
+    s = socket.socket(socket.AF_UNIX)
+    s.connect(name)
+    return s
+a, b = listens("\0a"), listens("\0b")
+if os.fork():
+    s = a.accept()
+    c = connects("\0b")
+else:
+    c = connects("\0a")
+    s = b.accept()
+    is_ready(1)
+while True:
+    time.sleep(1)'
+	start
+	run ! rt checkpoint --engine fork --image-path "$IMG" "$ID"
+	assert_eq "$(grep -c "a Unix socket that was accepted, or has a name, and does not listen" <<<"$output")" 2
+	[[ $output != *outside* ]]
+	assert_eq "$(status_of)" running
+}
