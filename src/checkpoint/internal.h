@@ -74,7 +74,8 @@ struct lr_capture_refuse;
 /* What the container has made beside its processes. */
 struct lr_made {
 	const struct lr_checkpoint_job *job;
-	int mountinfo;    /* LR_NOFD before the first look; the caller's to close */
+	/* LR_NOFD before the first look; the caller's to close. space: the mount namespace that is looked at. */
+	int space, mountinfo;
 	uint64_t cgroups; /* lr_cgroup_count_below */
 };
 int lr_made_look(void *made, bool held, const struct lr_capture_refuse *refuse,

@@ -4,8 +4,8 @@
  * cgroups below its own.
  *
  * All of it is looked at while the container runs. When the container is held, only two questions are
- * left, so that it is not held for long: have its mounts changed since (poll(2) on mountinfo tells),
- * and are there more or fewer cgroups (by the links of the directory).
+ * left, so that it is not held for long: have its mounts changed since (poll(2) on mountinfo tells, and
+ * which mount namespace it is), and are there more or fewer cgroups (by the links of the directory).
  */
 #define LR_ROOM "checkpoint"
 #include <errno.h>
@@ -13,6 +13,7 @@
 #include <limits.h>
 #include <poll.h>
 #include <stdio.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include "src/base/fd.h"
@@ -91,23 +92,39 @@ static int look_at_mounts(const struct lr_made *x, const struct lr_capture_refus
 	return r;
 }
 
-/* Before mounts are looked at, so that poll(2) tells of every change since. */
+/* Before mounts are looked at, so that poll(2) tells of every change since. It tells of the namespace that
+ * the process is in by then: if it goes to another one, that is seen by what it was in before. */
 static int open_mountinfo(struct lr_made *x, struct lr_err *err)
 {
 	char path[32];
 
+	snprintf(path, sizeof(path), "/proc/%d/ns/mnt", x->job->pid);
+	lr_close(x->space);
+	x->space = lr_open(path, O_RDONLY | O_CLOEXEC);
+	if (x->space < 0)
+		return lr_fail(err, errno, "open %s", path);
 	snprintf(path, sizeof(path), "/proc/%d/mountinfo", x->job->pid);
 	lr_close(x->mountinfo);
 	x->mountinfo = lr_open(path, O_RDONLY | O_CLOEXEC);
 	return x->mountinfo < 0 ? lr_fail(err, errno, "open %s", path) : 0;
 }
 
-/* Closes mountinfo, too: while it is open, it keeps the container's mounts. */
+static bool is_elsewhere(const struct lr_made *x)
+{
+	struct stat was, is;
+	char path[32];
+
+	snprintf(path, sizeof(path), "/proc/%d/ns/mnt", x->job->pid);
+	return fstat(x->space, &was) < 0 || stat(path, &is) < 0 || was.st_ino != is.st_ino;
+}
+
+/* Closes them, too: while they are open, they keep the container's mounts. */
 static bool has_new_mounts(struct lr_made *x)
 {
 	struct pollfd p = {.fd = x->mountinfo, .events = POLLPRI};
-	bool changed = x->mountinfo < 0 || poll(&p, 1, 0) != 0;
+	bool changed = x->mountinfo < 0 || is_elsewhere(x) || poll(&p, 1, 0) != 0;
 
+	x->space = lr_close(x->space);
 	x->mountinfo = lr_close(x->mountinfo);
 	return changed;
 }
