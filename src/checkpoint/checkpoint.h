@@ -84,6 +84,7 @@ struct lr_checkpoint_job {
 	int lock; /* by it nobody else changes the container; a process that stays longer closes it */
 	bool paused;
 	bool relayed;       /* its terminal was made for a runtime in the foreground */
+	const char *rootfs; /* absolute; NULL: not known */
 	const char *notify; /* the runtime's directory that may be mounted on /run/notify */
 	const struct lr_cgroup_ref *cgroup; /* the container's */
 	const char *delegate; /* the annotation LR_CGROUP_DELEGATE that it has; or NULL */

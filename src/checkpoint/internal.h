@@ -59,6 +59,11 @@ struct lr_mounted {
 	bool ask; /* once more, with the host's mounts (lr_mounted_found.host): they decide */
 };
 
+/* Pure: whether the container can come to CAP_SYS_ADMIN, to mount or to go to other namespaces; whether
+ * something is mounted on its root. */
+bool lr_checkpoint_has_admin(const struct oci_config *c);
+bool lr_checkpoint_mounts_root(const struct oci_mounts *m);
+
 /*
  * Pure: what of a container's mounts is not as config.json says, and is neither the runtime's doing,
  * nor a hook's or the host's. What can't be told is left out.
@@ -80,6 +85,14 @@ struct lr_made {
 };
 int lr_made_look(void *made, bool held, const struct lr_capture_refuse *refuse,
 		 struct lr_err *err); /* lr_capture.look */
+
+/* ---- first.c ------------------------------------------------------------------------------- */
+
+/* Refuses namespaces, or a root, that are not those in which config.json has the first process begin. root: where
+ * that has its own, in its mount namespace. */
+void lr_first_spaces(const struct lr_checkpoint_job *job, const struct lr_capture_refuse *to);
+void lr_first_root(const struct lr_checkpoint_job *job, const char *root,
+		   const struct lr_capture_refuse *to);
 
 /* ---- layer.c ------------------------------------------------------------------------------- */
 

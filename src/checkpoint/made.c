@@ -3,9 +3,10 @@
  * checkpoint: what a container has made beside its processes, and what no child gets: mounts, and
  * cgroups below its own.
  *
- * All of it is looked at while the container runs. When the container is held, only two questions are
+ * All of it is looked at while the container runs. When the container is held, only three questions are
  * left, so that it is not held for long: have its mounts changed since (poll(2) on mountinfo tells, and
- * which mount namespace it is), and are there more or fewer cgroups (by the links of the directory).
+ * which mount namespace it is), is its first process where config.json has it (first.c), and are there
+ * more or fewer cgroups (by the links of the directory).
  */
 #define LR_ROOM "checkpoint"
 #include <errno.h>
@@ -83,6 +84,7 @@ static int look_at_mounts(const struct lr_made *x, const struct lr_capture_refus
 	snprintf(path, sizeof(path), "/proc/%d/root", x->job->pid);
 	if (readlink(path, root, sizeof(root) - 1) < 0)
 		return lr_fail(err, errno, "read %s", path);
+	lr_first_root(x->job, root, to);
 	int r = lr_checkpoint_mounts(x->job->pid, a, &mounts, &f.n, err);
 	f.mounts = mounts;
 	if (r >= 0)
@@ -157,6 +159,7 @@ int lr_made_look(void *made, bool held, const struct lr_capture_refuse *refuse, 
 	int r = held ? 0 : open_mountinfo(x, err);
 
 	x->cgroups = cgroups;
+	lr_first_spaces(x->job, refuse);
 	if (r >= 0 && (!held || has_new_mounts(x)))
 		r = look_at_mounts(x, refuse, err);
 	return r < 0 || !again ? r : look_at_cgroups(x, refuse, err);

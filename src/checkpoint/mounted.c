@@ -353,7 +353,7 @@ static bool cannot_tell(const struct work *w)
 	       (has_hooks(w) && !is_protected_behind_hooks(w));
 }
 
-static bool may_itself(const struct oci_config *c)
+bool lr_checkpoint_has_admin(const struct oci_config *c)
 {
 	const struct oci_capabilities *caps = c->process ? c->process->capabilities : NULL;
 
@@ -503,7 +503,7 @@ static void compare(struct work *w)
 
 	if (cannot_tell(w))
 		return;
-	if (!may_itself(w->config)) {
+	if (!lr_checkpoint_has_admin(w->config)) {
 		if (exact)
 			add_own(w, 0);
 		return;
@@ -517,7 +517,7 @@ static void compare(struct work *w)
 }
 
 /* What is mounted on "/" hides, in mountinfo, what was mounted before. */
-static bool has_root(const struct oci_mounts *m)
+bool lr_checkpoint_mounts_root(const struct oci_mounts *m)
 {
 	for (size_t i = 0; i < m->n; i++)
 		if (m->v[i].destination && !is_change(&m->v[i]) &&
@@ -535,7 +535,7 @@ int lr_checkpoint_mounted(const struct oci_config *config, const struct lr_mount
 	w.kinds = lr_new_n(a, f->n + 1, unsigned char);
 	expect_mounts(&w);
 	expect_own(&w);
-	for (size_t i = 0; i < w.n && has_root(&config->mounts); i++)
+	for (size_t i = 0; i < w.n && lr_checkpoint_mounts_root(&config->mounts); i++)
 		w.v[i].certain = false;
 	if (!w.kinds || w.no_memory)
 		return lr_fail(err, ENOMEM, "look at mounts");

@@ -65,6 +65,7 @@ static int run_engine(const struct lr_existing *c, const struct lr_checkpoint_op
 		.pid = c->record.pid,
 		.lock = c->entry.dir,
 		.paused = c->status == LR_PAUSED,
+		.rootfs = c->record.rootfs,
 		.relayed = c->record.flags & LR_RECORD_RELAYED,
 		.cgroup = &c->cgroup,
 		.delegate = oci_map_get(&c->record.annotations, LR_CGROUP_DELEGATE),

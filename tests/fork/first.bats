@@ -57,6 +57,67 @@ carried() {
 	rt delete --force "$ID"
 }
 
+@test "first: a user namespace of its own is refused by name, also of who may do nothing, and in one of config.json's" {
+	cfg '.process.user = {uid: 1000, gid: 1000} | .process.capabilities = {}'
+	begin 'exec busybox unshare -r /bin/count'
+	refused "a user namespace of its own"
+	begin true
+	carried
+	cfg '.process.user = {uid: 0, gid: 0}'
+	begin 'exec busybox unshare -U /bin/count'
+	refused "a user namespace of its own"
+	# Where its ids would be those of config.json's.
+	chown -R 100000:100000 "$R"
+	cfg '.linux.namespaces += [{type: "user"}] | .linux.uidMappings = [{containerID: 0, hostID: 100000, size: 65536}] | .linux.gidMappings = .linux.uidMappings
+		| .process.user = {uid: 1000, gid: 1000} | .mounts |= map(select(.type != "tmpfs"))'
+	begin 'exec busybox unshare -r /bin/count'
+	refused "a user namespace of its own"
+	begin true
+	carried
+}
+
+@test "first: other namespaces than the host's, or those that it has joined, are refused by name" {
+	privileged
+	without_ns network
+	without_ns ipc
+	without_ns uts
+	cfg 'del(.hostname)'
+	begin 'exec busybox unshare -n -i -u /bin/count'
+	refused "a net namespace of its own" "a ipc namespace of its own" "a uts namespace of its own"
+	begin true
+	carried
+	without_ns network
+	unshare -n sleep 1000 3>&- &
+	HOLDER=$!
+	wait_until eval '[ "$(readlink "/proc/$HOLDER/ns/net")" != "$(readlink /proc/self/ns/net)" ]'
+	cfg --arg p "/proc/$HOLDER/ns/net" '.linux.namespaces += [{type: "network", path: $p}]'
+	begin 'exec busybox unshare -n /bin/count'
+	refused "a net namespace of its own"
+	begin true
+	carried
+	# Config.json makes these, for its child as well.
+	without_ns network
+	cfg '.linux.namespaces += [{type: "network"}, {type: "ipc"}, {type: "uts"}]'
+	begin 'exec busybox unshare -n -i -u -m /bin/count'
+	carried
+}
+
+@test "first: a joined namespace that can't be found any more is in the way of who may have left it, and of nobody else" {
+	touch "$BATS_TEST_TMPDIR/net"
+	unshare -n sleep 1000 3>&- &
+	HOLDER=$!
+	wait_until eval '[ "$(readlink "/proc/$HOLDER/ns/net")" != "$(readlink /proc/self/ns/net)" ]'
+	without_ns network
+	cfg --arg p "/proc/$HOLDER/ns/net" '.linux.namespaces += [{type: "network", path: $p}]'
+	begin true
+	kill "$HOLDER"
+	wait "$HOLDER" || true
+	seed "$ID"
+	moves
+	cfg '.process.capabilities.bounding += ["CAP_SYS_ADMIN"]'
+	refused "a net namespace that can't be compared: look at /proc/$HOLDER/ns/net: no such file or directory"
+}
+
 @test "first: a mount namespace that it goes to between the look and the hold is looked at as well" {
 	command -v strace >/dev/null || skip "strace is not installed"
 	privileged
@@ -74,4 +135,45 @@ carried() {
 	assert_eq "$what" 1
 	assert_has "$(cat late)" "a mount that config.json does not have (tmpfs on /own)"
 	moves
+}
+
+deep() { # DIR
+	mkdir -p "$1/dev"
+	: >"$1/dev/null"
+	cp -a "$R/bin" "$1/bin"
+}
+
+@test "first: a directory of its root that it has made its root (pivot_root) is refused by name, whatever is mounted there" {
+	privileged
+	cp -a "$R/bin" "$R/jail/bin"
+	mkdir "$R"/jail/{proc,dev,sys}
+	jail='mount --make-rprivate / && mount --bind /jail /jail && for d in proc dev sys; do mount --rbind /$d /jail/$d || exit 1; done
+		cd /jail && busybox pivot_root . . && umount -l . && cd /'
+	N=$R/jail/n
+	begin "$jail"
+	refused "a root that is not config.json's (pivot_root(2))"
+	# And a root by chroot(2) in there.
+	deep "$R/jail/deep"
+	N=$R/jail/deep/n
+	begin "$jail && exec busybox chroot /deep /bin/count"
+	run -1 seed "$ID"
+	assert_has "$output" "a root that is not config.json's (pivot_root(2))"
+	rt delete --force "$ID"
+	# That alone leads nobody out.
+	deep "$R/deep"
+	N=$R/deep/n
+	begin 'exec busybox chroot /deep /bin/count'
+	carried
+}
+
+@test "first: a root that a manager has unmounted since, or another one that it is, is config.json's" {
+	privileged
+	mkdir mounted
+	mount --bind "$R" mounted
+	cfg --arg p "$PWD/mounted" '.root.path = $p'
+	begin true
+	seed "$ID"
+	umount -l mounted
+	cfg '.root.path = "rootfs"'
+	carried
 }
