@@ -203,3 +203,10 @@ teardown() {
 	for i in "${pids[@]}"; do wait "$i"; done
 	assert_eq "$(cat "$BATS_TEST_TMPDIR"/o? | grep -c '^out [0-9]$')" 8
 }
+
+@test "ctr run: a privileged container becomes a seed" {
+	lean_only "an engine of its own"
+	[ "$(uname -m)" = x86_64 ] || skip "seeds are for x86-64"
+	crun -d --runc-root "$CD_DIR/runc" --privileged --net-host $IMAGE "$NAME" sleep 1000
+	"$LEAN_RUNTIME" --root "$CD_DIR/runc/default" checkpoint --engine=fork --image-path "$BATS_TEST_TMPDIR/seed" "$NAME"
+}

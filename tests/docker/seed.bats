@@ -72,3 +72,10 @@ privileged() { # RUN-OPTION...
 	privileged -t -v /var/lib/docker --cgroupns host
 	RIGHTS=--cap-add=SYS_ADMIN privileged -t
 }
+
+@test "docker: privileged containers become seeds also where the host's namespaces, or another container's, are theirs" {
+	privileged --network host --ipc host --uts host --cgroupns host
+	dk run -d --name other --ipc shareable bb sleep 1000
+	privileged --network container:other --ipc container:other
+	dk rm -f other
+}

@@ -117,7 +117,7 @@ beyond() { # NUMBER
 
 # What Podman mounts is not taken for the container's own, and what that mounts is.
 privileged() { # RUN-OPTION...
-	pm run -d --cgroup-parent "/$LR_SANDBOX_TAG" --network none --name "$NAME" "${RIGHTS---privileged}" -v "$PWD/data:/data" "$@" bb /data/counter /data/n
+	pm run -d --cgroup-parent "/$LR_SANDBOX_TAG" --network "${NET-none}" --name "$NAME" "${RIGHTS---privileged}" -v "$PWD/data:/data" "$@" bb /data/counter /data/n
 	beyond 5
 	local id
 	id=$(pm inspect -f '{{.ID}}' "$NAME")
@@ -137,4 +137,11 @@ privileged() { # RUN-OPTION...
 	privileged --systemd=always
 	privileged -t
 	RIGHTS=--cap-add=SYS_ADMIN privileged -t --security-opt mask=/proc/loadavg
+}
+
+@test "podman: privileged containers become seeds also where the host's namespaces, or another container's, are theirs" {
+	NET=host privileged --ipc=host --uts=host --cgroupns=host
+	pm run -d --cgroup-parent "/$LR_SANDBOX_TAG" --network none --ipc=shareable --name other bb sleep 1000
+	NET=container:other privileged --ipc=container:other --uts=host
+	pm rm -f -t 0 other
 }
