@@ -75,6 +75,8 @@ static int look(struct cap *c, const char *maps, struct lr_err *err)
 		r = cap_proc_look(c, p, err);
 		if (r >= 0 && !i && cap_would_wait(c, true))
 			return 0;
+		if (r >= 0 && !(p->seed.flags & LR_SEED_ZOMBIE))
+			r = cap_places_look(c, p, err);
 		/* What is refused there is told by the root's name; and files are looked for there. */
 		if (r >= 0 && !i)
 			r = cap_tmpfs_look(c, err);

@@ -381,7 +381,7 @@ int cap_proc_look(struct cap *c, struct cap_process *p, struct lr_err *err)
 	refuse_threads(c, p);
 	refuse_relations(c, p);
 	cap_shares_refuse(c, p);
-	return r < 0 || p->seed.flags & LR_SEED_ZOMBIE ? r : cap_places_look(c, p, err);
+	return r;
 }
 
 static uint64_t nth(char *const *words, size_t n, size_t i)

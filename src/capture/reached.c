@@ -163,9 +163,10 @@ bool cap_mapping_leads(struct cap *c, pid_t pid, const struct cap_vma *v)
 		return true;
 	snprintf(path, sizeof(path), "/proc/%d/map_files/%llx-%llx", pid,
 		 (unsigned long long)v->start, (unsigned long long)v->end);
-	/* Who still runs may have unmapped it; else it can't be opened later either. */
+	/* Who still runs may have unmapped it. Without the right to look there it can't be opened later either, which
+	 * is told then. */
 	if (cap_stat_at(AT_FDCWD, path, &st, &mount) < 0)
-		return true;
+		return !c->holds || errno == EPERM;
 	if (!cap_path_leads(c, v->name, &st, mount))
 		return false;
 	note(c->led, &f, hash);
@@ -201,8 +202,7 @@ int cap_places_look(struct cap *c, struct cap_process *p, struct lr_err *err)
 		p->cwd = look_at_place(c, p, "cwd", "a working directory");
 	if (p->exe && p->cwd)
 		p->root = look_at_place(c, p, "root", "a root");
-	/* Who is not held may be about to end. */
-	return (p->exe && p->cwd && p->root) || !c->holds
+	return p->exe && p->cwd && p->root
 		       ? 0
 		       : lr_fail(err, errno, "look where process %d is", p->pid);
 }

@@ -353,7 +353,8 @@ uint32_t cap_inner_pid(pid_t pid); /* as its own pid namespace has it; 0: it is 
 bool cap_path_leads(struct cap *c, const char *path, const struct stat *st, uint64_t mount);
 /* The same of what a process has mapped. */
 bool cap_mapping_leads(struct cap *c, pid_t pid, const struct cap_vma *v);
-/* p->exe, p->cwd, p->root: while it is held, as a mount may be detached after that. */
+/* p->exe, p->cwd, p->root: while it is held, as a mount may be detached after that. Paths may be looked up, so it has to
+ * be known that nobody would be waited for. */
 int cap_places_look(struct cap *c, struct cap_process *p, struct lr_err *err);
 void cap_reached_close(struct cap *c);
 

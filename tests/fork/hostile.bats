@@ -199,6 +199,12 @@ detached_is_refused() {
 	detached_is_refused deleted "a root that is deleted (/j (deleted))" "a working directory that is deleted (/j (deleted))"
 }
 
+@test "fork: nor is a program of memory the container's of that name" {
+	start detached program
+	run -1 seed
+	assert_has "$output" "a program that is deleted (/memfd:program (deleted))"
+}
+
 @test "fork: a file of the host's that was handed in is not the container's of that path, unless it is a volume's there" {
 	mkdir host
 	echo "the host's" >host/f

@@ -10,7 +10,7 @@
  *	detached WHAT	has a child with a tmpfs that is in no mount namespace: as its root or cwd, with
  *			the directory or a file of it open, or mapped; bind: a bind of "/" is its root;
  *			deleted: its root and cwd are a directory that is gone; self: the first process
- *			has the tmpfs as its root
+ *			has the tmpfs as its root; program: it executes a memfd
  *	code		a thread overwrites what somebody puts at the end of its vDSO by a call that
  *			its filter refuses, and says in /fought that it does
  *	fifo		has a named pipe open whose name is that of shared memory
@@ -46,6 +46,7 @@
 #include <sys/mman.h>
 #include <sys/mount.h>
 #include <sys/prctl.h>
+#include <sys/sendfile.h>
 #include <sys/socket.h>
 #include <sys/stat.h>
 #include <sys/wait.h>
@@ -152,6 +153,31 @@ static bool has_detached(const char *what)
 	return true;
 }
 
+/* As a program that is nowhere but in memory. */
+static bool is_program_of_memory(int ready)
+{
+	char name[] = "hostile", verb[] = "says", number[12];
+	char *words[] = {name, verb, number, NULL}, *none[] = {NULL};
+	int from = open("/bin/hostile", O_RDONLY), to = memfd_create("program", MFD_CLOEXEC);
+	struct stat st;
+
+	if (fstat(from, &st) < 0 || sendfile(to, from, NULL, (size_t)st.st_size) != st.st_size)
+		return false;
+	snprintf(number, sizeof(number), "%d", ready);
+	close(from);
+	return fexecve(to, words, none) == 0;
+}
+
+static int says(int ready)
+{
+	if (write(ready, "", 1) != 1)
+		return 1;
+	for (int fd = 0; fd < 20; fd++)
+		close(fd);
+	for (;;)
+		pause();
+}
+
 static int detached(const char *what)
 {
 	int ready[2];
@@ -164,7 +190,9 @@ static int detached(const char *what)
 	if (pipe(ready) < 0)
 		return 1;
 	if (fork() == 0) {
-		const bool is = strcmp(what, "deleted") == 0 ? is_in_deleted() : has_detached(what);
+		const bool is = strcmp(what, "program") == 0   ? is_program_of_memory(ready[1])
+				: strcmp(what, "deleted") == 0 ? is_in_deleted()
+							       : has_detached(what);
 		if (!is || write(ready[1], "", 1) != 1)
 			_exit(1);
 		close(ready[0]);
@@ -508,6 +536,8 @@ int main(int argc, char **argv)
 		return jailed(arg, argc > 3 ? argv[3] : NULL);
 	if (strcmp(verb, "detached") == 0)
 		return detached(arg);
+	if (strcmp(verb, "says") == 0)
+		return says(atoi(arg));
 	if (strcmp(verb, "code") == 0)
 		return code();
 	if (strcmp(verb, "fifo") == 0)
