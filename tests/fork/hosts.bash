@@ -73,9 +73,10 @@ start() {
 
 # The ticket is all that is printed.
 seed() { # [OPTION...]
-	(umask 077 && rt checkpoint --remote --forkd "$PWD/a" "$@" "$ID" </dev/null >"$TICKET")
-	assert_match "$(cat "$TICKET")" '^lean-seed:1:tls:[0-9a-f]{32}:[A-Za-z0-9_-]{43}@192\.0\.2\.1:7411$'
-	id=$(cut -d: -f4 "$TICKET")
+	# Who waits until it succeeds (wait_until) would not hear of the first two.
+	(umask 077 && rt checkpoint --remote --forkd "$PWD/a" "$@" "$ID" </dev/null >"$TICKET") &&
+		assert_match "$(cat "$TICKET")" '^lean-seed:1:tls:[0-9a-f]{32}:[A-Za-z0-9_-]{43}@192\.0\.2\.1:7411$' &&
+		id=$(cut -d: -f4 "$TICKET")
 }
 
 # On a busy machine.
