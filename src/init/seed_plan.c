@@ -181,17 +181,20 @@ static int check_group(const struct lr_init_plan *p, uint32_t id, struct lr_err 
 	return check_id(p->ns.gids, id, "group", "linux.gidMappings", err);
 }
 
+static int check_both(const struct lr_init_plan *p, uint32_t uid, uint32_t gid, struct lr_err *err)
+{
+	int r = check_user(p, uid, err);
+
+	return r < 0 ? r : check_group(p, gid, err);
+}
+
 static int check_mapped_endpoint(const struct lr_init_plan *p, const struct lr_seed *s, uint32_t i,
 				 struct lr_err *err)
 {
 	const struct lr_seed_endpoint *e = lr_seed_endpoint(s, i);
-	int r = check_user(p, e->uid, err);
+	int r = check_both(p, e->uid, e->gid, err);
 
-	if (r >= 0)
-		r = check_group(p, e->gid, err);
-	if (r >= 0 && lr_seed_has_path(s, e))
-		r = check_user(p, e->file_uid, err);
-	return r >= 0 && lr_seed_has_path(s, e) ? check_group(p, e->file_gid, err) : r;
+	return r >= 0 && lr_seed_has_path(s, e) ? check_both(p, e->file_uid, e->file_gid, err) : r;
 }
 
 /* Ids are those inside. What they stand for outside is the new container's affair. */
@@ -204,33 +207,21 @@ static int check_mapped(const struct lr_init_plan *p, const struct lr_seed *s, s
 	for (uint32_t i = 0; r >= 0 && i < lr_seed_count(s, LR_SEED_CRED); i++) {
 		const struct lr_seed_cred *c = lr_seed_cred(s, i);
 		const uint32_t *groups = lr_seed_data(s, &c->groups);
-		for (int k = 0; r >= 0 && k < 4; k++) {
-			r = check_user(p, c->uids[k], err);
-			if (r >= 0)
-				r = check_group(p, c->gids[k], err);
-		}
+		for (int k = 0; r >= 0 && k < 4; k++)
+			r = check_both(p, c->uids[k], c->gids[k], err);
 		for (uint64_t k = 0; r >= 0 && k < c->groups.length / sizeof(*groups); k++)
 			r = check_group(p, groups[k], err);
 	}
-	for (uint32_t i = 0; r >= 0 && i < lr_seed_count(s, LR_SEED_NODE); i++) {
-		r = check_user(p, lr_seed_node(s, i)->uid, err);
-		if (r >= 0)
-			r = check_group(p, lr_seed_node(s, i)->gid, err);
-	}
+	for (uint32_t i = 0; r >= 0 && i < lr_seed_count(s, LR_SEED_NODE); i++)
+		r = check_both(p, lr_seed_node(s, i)->uid, lr_seed_node(s, i)->gid, err);
 	for (uint32_t i = 0; r >= 0 && i < lr_seed_count(s, LR_SEED_ENDPOINT); i++)
 		r = check_mapped_endpoint(p, s, i, err);
-	for (uint32_t i = 0; r >= 0 && i < lr_seed_count(s, LR_SEED_CHANNEL); i++) {
-		r = check_user(p, lr_seed_channel(s, i)->uid, err);
-		if (r >= 0)
-			r = check_group(p, lr_seed_channel(s, i)->gid, err);
-	}
+	for (uint32_t i = 0; r >= 0 && i < lr_seed_count(s, LR_SEED_CHANNEL); i++)
+		r = check_both(p, lr_seed_channel(s, i)->uid, lr_seed_channel(s, i)->gid, err);
 	for (uint32_t i = 0; r >= 0 && i < lr_seed_count(s, LR_SEED_FILE); i++) {
 		const struct lr_seed_file *f = lr_seed_file(s, i);
-		if (f->kind != LR_SEED_MEMFD_FILE || !f->args[0])
-			continue;
-		r = check_user(p, (uint32_t)f->args[2], err);
-		if (r >= 0)
-			r = check_group(p, (uint32_t)f->args[3], err);
+		if (f->kind == LR_SEED_MEMFD_FILE && f->args[0])
+			r = check_both(p, (uint32_t)f->args[2], (uint32_t)f->args[3], err);
 	}
 	return r;
 }
@@ -243,19 +234,24 @@ static bool may_own(const struct lr_init_process *p, uint32_t uid, uint32_t gid)
 	       (has_group(&p->user, gid) || may & LR_CAPS_BIT(CAP_SETGID));
 }
 
+static int check_owner(const struct lr_init_process *p, const char *what, uint32_t i, uint32_t uid,
+		       uint32_t gid, struct lr_err *err)
+{
+	if (may_own(p, uid, gid))
+		return 0;
+	lr_refuse(err, EPERM,
+		  "%s %u of the seed is user %u's and group %u's, which the process may not be",
+		  what, i, uid, gid);
+	return lr_err_at(err, "process.user");
+}
+
 /* Who may listen beside it, and what a firewall of the network namespace says, goes by its owner. */
 static int check_endpoint(const struct lr_init_process *p, const struct lr_seed *s, uint32_t i,
 			  struct lr_err *err)
 {
 	const struct lr_seed_endpoint *e = lr_seed_endpoint(s, i);
 
-	if (may_own(p, e->uid, e->gid))
-		return 0;
-	lr_refuse(
-		err, EPERM,
-		"endpoint %u of the seed is user %u's and group %u's, which the process may not be",
-		i, e->uid, e->gid);
-	return lr_err_at(err, "process.user");
+	return check_owner(p, "endpoint", i, e->uid, e->gid, err);
 }
 
 /* Whom an end of a pair of sockets tells of (SO_PEERCRED), and whose a pipe is. */
@@ -264,13 +260,7 @@ static int check_channel(const struct lr_init_process *p, const struct lr_seed *
 {
 	const struct lr_seed_channel *c = lr_seed_channel(s, i);
 
-	if (may_own(p, c->uid, c->gid))
-		return 0;
-	lr_refuse(
-		err, EPERM,
-		"channel %u of the seed is user %u's and group %u's, which the process may not be",
-		i, c->uid, c->gid);
-	return lr_err_at(err, "process.user");
+	return check_owner(p, "channel", i, c->uid, c->gid, err);
 }
 
 /* Memory that has a descriptor: who is handed one may believe its owner. */
@@ -279,14 +269,9 @@ static int check_memory(const struct lr_init_process *p, const struct lr_seed *s
 {
 	const struct lr_seed_file *f = lr_seed_file(s, i);
 
-	if (f->kind != LR_SEED_MEMFD_FILE || !f->args[0] ||
-	    may_own(p, (uint32_t)f->args[2], (uint32_t)f->args[3]))
+	if (f->kind != LR_SEED_MEMFD_FILE || !f->args[0])
 		return 0;
-	lr_refuse(
-		err, EPERM,
-		"file %u of the seed is user %llu's and group %llu's, which the process may not be",
-		i, (unsigned long long)f->args[2], (unsigned long long)f->args[3]);
-	return lr_err_at(err, "process.user");
+	return check_owner(p, "file", i, (uint32_t)f->args[2], (uint32_t)f->args[3], err);
 }
 
 /* ---- tmpfs ------------------------------------------------------------------------------------ */
