@@ -8,10 +8,7 @@ load seeds.bash
 
 setup() {
 	seeds_setup
-	local apart
-	apart=$(dirname "$LEAN_RUNTIME")/../../tests/fork/fork-apart
-	[ -x "$apart" ] || skip "fork-apart is not built" # not x86-64
-	cp "$apart" "$R/bin/apart"
+	needs_program apart
 	cfg '.process.capabilities |= map_values(. + ["CAP_SYS_ADMIN", "CAP_SETPCAP"]) | .hostname = "began"'
 }
 teardown() {

@@ -3,9 +3,7 @@
 
 setup() {
 	seeds_setup
-	counter=$(dirname "$LEAN_RUNTIME")/../../tests/fork/fork-counter
-	[ -x "$counter" ] || skip "fork-counter is not built" # not x86-64
-	cp "$counter" "$BUNDLE/rootfs/bin/counter"
+	needs_program counter
 	cfg '.process.args = ["/bin/counter", "/n"]'
 }
 teardown() {

@@ -572,7 +572,7 @@ while True:
 	run rt restore --engine fork --detach --image-path "$IMG" --bundle "$BUNDLE" "$ID"
 	assert_eq "$status" 1
 	assert_has "$output" "/bin/counter"
-	cp "$counter" "$BUNDLE/rootfs/bin/other"
+	cp "$program" "$BUNDLE/rootfs/bin/other"
 	ln -s other "$BUNDLE/rootfs/bin/counter"
 	run rt restore --engine fork --detach --image-path "$IMG" --bundle "$BUNDLE" "$ID"
 	assert_eq "$status" 1

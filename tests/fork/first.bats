@@ -35,16 +35,8 @@ begin() { # SCRIPT
 	wait_until test -s "$N" || fail "it says: $(cat "$R/err")"
 }
 
-refused() { # LINE...
-	local line
-	rm -rf "$IMG"
-	run -1 seed "$ID"
-	for line; do
-		assert_has "$output" "): $line"
-	done
-	assert_has "$output" "cannot carry $# of the container's resources"
-	[ ! -e "$IMG/descriptor" ]
-	moves
+refused_and_deleted() { # LINE...
+	refused "$@"
 	rt delete --force "$ID"
 }
 
@@ -60,18 +52,18 @@ carried() {
 @test "first: a user namespace of its own is refused by name, also of who may do nothing, and in one of config.json's" {
 	cfg '.process.user = {uid: 1000, gid: 1000} | .process.capabilities = {}'
 	begin 'exec busybox unshare -r /bin/count'
-	refused "a user namespace of its own"
+	refused_and_deleted "a user namespace of its own"
 	begin true
 	carried
 	cfg '.process.user = {uid: 0, gid: 0}'
 	begin 'exec busybox unshare -U /bin/count'
-	refused "a user namespace of its own"
+	refused_and_deleted "a user namespace of its own"
 	# Where its ids would be those of config.json's.
 	chown -R 100000:100000 "$R"
 	cfg '.linux.namespaces += [{type: "user"}] | .linux.uidMappings = [{containerID: 0, hostID: 100000, size: 65536}] | .linux.gidMappings = .linux.uidMappings
 		| .process.user = {uid: 1000, gid: 1000} | .mounts |= map(select(.type != "tmpfs"))'
 	begin 'exec busybox unshare -r /bin/count'
-	refused "a user namespace of its own"
+	refused_and_deleted "a user namespace of its own"
 	begin true
 	carried
 }
@@ -83,7 +75,7 @@ carried() {
 	without_ns uts
 	cfg 'del(.hostname)'
 	begin 'exec busybox unshare -n -i -u /bin/count'
-	refused "a net namespace of its own" "a ipc namespace of its own" "a uts namespace of its own"
+	refused_and_deleted "a net namespace of its own" "a ipc namespace of its own" "a uts namespace of its own"
 	begin true
 	carried
 	without_ns network
@@ -92,7 +84,7 @@ carried() {
 	wait_until eval '[ "$(readlink "/proc/$HOLDER/ns/net")" != "$(readlink /proc/self/ns/net)" ]'
 	cfg --arg p "/proc/$HOLDER/ns/net" '.linux.namespaces += [{type: "network", path: $p}]'
 	begin 'exec busybox unshare -n /bin/count'
-	refused "a net namespace of its own"
+	refused_and_deleted "a net namespace of its own"
 	begin true
 	carried
 	# Config.json makes these, for its child as well.
@@ -115,7 +107,7 @@ carried() {
 	seed "$ID"
 	moves
 	cfg '.process.capabilities.bounding += ["CAP_SYS_ADMIN"]'
-	refused "a net namespace that can't be compared: look at /proc/$HOLDER/ns/net: no such file or directory"
+	refused_and_deleted "a net namespace that can't be compared: look at /proc/$HOLDER/ns/net: no such file or directory"
 }
 
 @test "first: a mount namespace that it goes to between the look and the hold is looked at as well" {
@@ -151,7 +143,7 @@ deep() { # DIR
 		cd /jail && busybox pivot_root . . && umount -l . && cd /'
 	N=$R/jail/n
 	begin "$jail"
-	refused "a root that is not config.json's (pivot_root(2))"
+	refused_and_deleted "a root that is not config.json's (pivot_root(2))"
 	# And a root by chroot(2) in there.
 	deep "$R/jail/deep"
 	N=$R/jail/deep/n

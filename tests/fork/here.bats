@@ -10,9 +10,7 @@ setup() {
 	SAID=$BUNDLE/rootfs/out
 	CHILD=$PWD/child # the bundle of a child
 	here=$BATS_TEST_DIRNAME/../..
-	program=$(dirname "$LEAN_RUNTIME")/../../tests/fork/fork-here
-	[ -x "$program" ] || skip "fork-here is not built" # not x86-64
-	cp "$program" "$BUNDLE/rootfs/bin/here"
+	needs_program here
 }
 teardown() {
 	common_teardown

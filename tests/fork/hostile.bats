@@ -7,10 +7,8 @@ load seeds.bash
 
 setup() {
 	seeds_setup
-	hostile=$(dirname "$LEAN_RUNTIME")/../../tests/fork/fork-hostile
-	[ -x "$hostile" ] || skip "fork-hostile is not built" # not x86-64
-	cp "$hostile" "$R/bin/hostile"
-	SEEDTOOL=$(dirname "$hostile")/seedtool
+	needs_program hostile
+	needs_seedtool
 }
 teardown() {
 	common_teardown

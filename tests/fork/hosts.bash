@@ -7,11 +7,9 @@ setup() {
 	THERE=$PWD/there # the bundle of the other host
 	TICKET=$PWD/ticket
 	build=$(dirname "$LEAN_RUNTIME")/../..
-	counter=$build/tests/fork/fork-counter
-	[ -x "$counter" ] || skip "fork-counter is not built" # not x86-64
+	needs_program counter
 	needs_forkd
 	[ -z "${WITH_RDMA-}" ] || pretend_rdma || WITH_RDMA=
-	cp "$counter" "$BUNDLE/rootfs/bin/counter"
 	cfg '.process.args = ["/bin/counter", "/n"]'
 	A=fa$$ B=fb$$
 	ip netns add $A && ip netns add $B || skip "no network namespaces"

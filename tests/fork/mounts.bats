@@ -36,18 +36,6 @@ begin() { # SCRIPT [OPTION...]
 	[ ! -s "$R/err" ] || fail "it says: $(cat "$R/err")"
 }
 
-refused() { # LINE...
-	local line
-	rm -rf "$IMG"
-	run -1 seed "$ID"
-	for line; do
-		assert_has "$output" "): $line"
-	done
-	assert_has "$output" "cannot carry $# of the container's resources"
-	[ ! -e "$IMG/descriptor" ]
-	moves
-}
-
 carried() {
 	seed "$ID"
 	moves

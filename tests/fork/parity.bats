@@ -7,9 +7,7 @@ load seeds.bash
 
 setup() {
 	seeds_setup
-	hostile=$(dirname "$LEAN_RUNTIME")/../../tests/fork/fork-hostile
-	[ -x "$hostile" ] || skip "fork-hostile is not built" # not x86-64
-	cp "$hostile" "$R/bin/hostile"
+	needs_program hostile
 	cfg '.process.args = ["/bin/hostile", "reads", "/n"]'
 }
 teardown() {

@@ -28,6 +28,13 @@ needs_seedtool() {
 	[ -x "$SEEDTOOL" ] || skip "seedtool is not built" # not x86-64
 }
 
+# The container has it as /bin/NAME.
+needs_program() { # NAME: fork-NAME of the build
+	program=$(dirname "$LEAN_RUNTIME")/../../tests/fork/fork-$1
+	[ -x "$program" ] || skip "fork-$1 is not built" # not x86-64
+	cp "$program" "$R/bin/$1"
+}
+
 # Where it is built: beside the library, if the program is of another libc.
 needs_forkd() { # [PROGRAM of the build]
 	local build
@@ -63,6 +70,19 @@ seed() { # ID [OPTION...]
 	local id=$1
 	shift
 	rt_bg checkpoint --engine fork --image-path "$IMG" "$@" "$id"
+}
+
+# The container is no seed, by these and nothing else, and goes on.
+refused() { # LINE...
+	local line
+	rm -rf "$IMG"
+	run -1 seed "$ID"
+	for line; do
+		assert_has "$output" "): $line"
+	done
+	assert_has "$output" "cannot carry $# of the container's resources"
+	[ ! -e "$IMG/descriptor" ]
+	moves
 }
 
 grow() { # ID [OPTION...]

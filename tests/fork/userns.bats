@@ -7,9 +7,7 @@ load seeds.bash
 
 setup() {
 	seeds_setup
-	counter=$(dirname "$LEAN_RUNTIME")/../../tests/fork/fork-counter
-	[ -x "$counter" ] || skip "fork-counter is not built" # not x86-64
-	cp "$counter" "$R/bin/counter"
+	needs_program counter
 	cfg '.process.args = ["/bin/counter", "/n"] | .linux.namespaces += [{type: "user"}]'
 	chmod 755 "$BATS_TEST_TMPDIR"
 	maps 100000
