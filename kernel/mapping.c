@@ -233,6 +233,7 @@ static const struct mmu_interval_notifier_ops view_notifier_ops = {
 struct insertion {
 	struct work_struct work;
 	struct lean_view *view;
+	struct mm_struct *caller;
 	int err;
 };
 
@@ -246,15 +247,24 @@ static int insert_now(struct lean_view *view)
 						   &view_notifier_ops);
 }
 
+/*
+ * Who waits for this holds these locks meanwhile, as lockdep has to be told:
+ * of a fork also the parent's, whose mappings are in the child's list until
+ * they are copied.
+ */
 static void insert_work(struct work_struct *work)
 {
 	struct insertion *insertion = container_of(work, struct insertion, work);
 	struct rw_semaphore __maybe_unused *lock = &insertion->view->mm->mmap_lock;
+	struct rw_semaphore __maybe_unused *own = &insertion->caller->mmap_lock;
 
-	/* Who waits for this holds it meanwhile, as lockdep has to be told. */
-	rwsem_acquire(&lock->dep_map, 0, 1, _THIS_IP_);
+	if (own != lock)
+		rwsem_acquire(&own->dep_map, 0, 1, _THIS_IP_);
+	rwsem_acquire(&lock->dep_map, SINGLE_DEPTH_NESTING, 1, _THIS_IP_);
 	insertion->err = insert_now(insertion->view);
 	rwsem_release(&lock->dep_map, _THIS_IP_);
+	if (own != lock)
+		rwsem_release(&own->dep_map, _THIS_IP_);
 }
 
 /*
@@ -264,7 +274,7 @@ static void insert_work(struct work_struct *work)
  */
 static int insert_notifier(struct lean_view *view)
 {
-	struct insertion insertion = { .view = view };
+	struct insertion insertion = { .view = view, .caller = current->mm };
 	int err = signal_pending(current) ? -EINTR : insert_now(view);
 
 	if (err == -EINTR) {
