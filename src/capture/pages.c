@@ -2,9 +2,11 @@
 /* capture: the contents of private memory, from the twin's to the file of pages. */
 #define LR_ROOM "capture"
 #include <errno.h>
+#include <linux/fs.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/ioctl.h>
 #include <unistd.h>
 
 #include "src/base/fd.h"
@@ -16,6 +18,21 @@
 #define PM_SWAPPED (UINT64_C(1) << 62)
 #define PM_FILE    (UINT64_C(1) << 61)
 #define PM_GUARD   (UINT64_C(1) << 58) /* Linux 6.14 */
+
+#ifndef PAGEMAP_SCAN /* Linux 6.7 */
+struct page_region {
+	uint64_t start, end, categories;
+};
+
+struct pm_scan_arg {
+	uint64_t size, flags, start, end, walk_end, vec, vec_len, max_pages;
+	uint64_t category_inverted, category_mask, category_anyof_mask, return_mask;
+};
+
+#define PAGEMAP_SCAN    _IOWR('f', 16, struct pm_scan_arg)
+#define PAGE_IS_PRESENT (UINT64_C(1) << 3)
+#define PAGE_IS_SWAPPED (UINT64_C(1) << 4)
+#endif
 
 static bool is_zero(const uint8_t *page)
 {
@@ -108,6 +125,25 @@ static int take_pages(struct cap *c, const struct source *s, struct cap_process 
 	return r < 0 ? r : cap_pages_put(c, s->buffer, start, n, file, &p->runs, &p->n_runs, err);
 }
 
+/* Where at `at` or later, below `end`, something may be. */
+static uint64_t next_used(int pagemap, uint64_t at, uint64_t end)
+{
+	struct page_region found = {0};
+	struct pm_scan_arg scan = {
+		.size = sizeof(scan),
+		.start = at,
+		.end = end,
+		.vec = (uintptr_t)&found,
+		.vec_len = 1,
+		.max_pages = 1,
+		.category_anyof_mask = PAGE_IS_PRESENT | PAGE_IS_SWAPPED,
+		.return_mask = PAGE_IS_PRESENT | PAGE_IS_SWAPPED,
+	};
+
+	int n = ioctl(pagemap, PAGEMAP_SCAN, &scan);
+	return n < 0 ? at : n == 0 ? scan.walk_end : found.start;
+}
+
 /* The pages among `map` that are the process's own. */
 static int copy_batch(struct cap *c, const struct source *s, struct cap_process *p,
 		      const struct cap_vma *v, uint64_t start, const uint64_t *map, size_t n,
@@ -134,6 +170,14 @@ static int copy_batch(struct cap *c, const struct source *s, struct cap_process 
 	return r;
 }
 
+static bool is_unused(const uint64_t *map, size_t n)
+{
+	for (size_t i = 0; i < n; i++)
+		if (map[i] & (PM_PRESENT | PM_SWAPPED))
+			return false;
+	return true;
+}
+
 static int copy_vma(struct cap *c, const struct source *s, struct cap_process *p,
 		    const struct cap_vma *v, struct lr_err *err)
 {
@@ -152,6 +196,9 @@ static int copy_vma(struct cap *c, const struct source *s, struct cap_process *p
 		if (r < 0)
 			return r;
 		at += n * LR_SEED_PAGE;
+		/* Programs reserve terabytes. */
+		if (at < v->end && is_unused(map, n))
+			at = next_used(s->pagemap, at, v->end);
 	}
 	return 0;
 }

@@ -1,9 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+#include <errno.h>
 #include <fcntl.h>
+#include <linux/fs.h>
 #include <signal.h>
 #include <stdarg.h>
 #include <stdlib.h>
 #include <sys/inotify.h>
+#include <sys/ioctl.h>
 #include <sys/mman.h>
 #include <sys/stat.h>
 #include <sys/syscall.h>
@@ -185,6 +188,71 @@ TEST(a_process_becomes_a_seed_and_runs_on)
 	CHECK(has_page(memory, pages));
 	close(f.descriptor);
 	close(f.pages);
+}
+
+#ifndef PAGEMAP_SCAN
+#define PAGEMAP_SCAN _IOC(_IOC_READ | _IOC_WRITE, 'f', 16, 96)
+#endif
+#define RESERVED      ((uint8_t *)0x100000000000)
+#define RESERVED_SIZE (UINT64_C(1) << 40)
+
+/* Two pages of all that could be there. */
+static void reserve(void)
+{
+	uint8_t *at =
+		mmap(RESERVED, RESERVED_SIZE, PROT_READ | PROT_WRITE,
+		     MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE | MAP_FIXED_NOREPLACE, -1, 0);
+
+	if (at != RESERVED)
+		_exit(1);
+	at[RESERVED_SIZE / 3] = at[RESERVED_SIZE - 1] = 1;
+}
+
+static unsigned long reads(void)
+{
+	char text[256] = "";
+	LR_CLEANUP_FD int fd = open("/proc/self/io", O_RDONLY);
+	const char *at = read(fd, text, sizeof(text) - 1) > 0 ? strstr(text, "syscr: ") : NULL;
+
+	return at ? strtoul(at + strlen("syscr: "), NULL, 10) : 0;
+}
+
+TEST(what_is_only_reserved_is_not_read_page_by_page)
+{
+	struct lr_err err = {0};
+	struct seed_files f;
+	struct lr_seed s;
+	size_t size = 0, pages = 0, found = 0;
+	const uint64_t first = (uintptr_t)RESERVED, last = first + RESERVED_SIZE - LR_SEED_PAGE;
+	pid_t pid = begin(reserve);
+
+	const unsigned long before = reads();
+	int r = capture(pid, &f, NULL, &err);
+	const unsigned long took = reads() - before;
+	end(pid);
+	if (r == -EBUSY || r == -EPERM)
+		SKIP("may not trace");
+	CHECK_STR(err.msg, "");
+	REQUIRE(r == 0);
+	const void *descriptor = map(f.descriptor, &size);
+	REQUIRE(descriptor && map(f.pages, &pages));
+	REQUIRE(lr_seed_open(descriptor, size, pages, &s, &err) == 0);
+	for (uint32_t i = 0; i < lr_seed_count(&s, LR_SEED_RUN); i++) {
+		const struct lr_seed_run *run = lr_seed_run(&s, i);
+		if (run->start < first || run->start > last)
+			continue;
+		CHECK_INT(run->pages, 1);
+		CHECK(run->start == last ||
+		      run->start == first + RESERVED_SIZE / 3 / LR_SEED_PAGE * LR_SEED_PAGE);
+		found++;
+	}
+	CHECK_INT(found, 2);
+	close(f.descriptor);
+	close(f.pages);
+	LR_CLEANUP_FD int pagemap = open("/proc/self/pagemap", O_RDONLY);
+	if (ioctl(pagemap, PAGEMAP_SCAN, NULL) < 0 && errno == ENOTTY)
+		SKIP("the kernel has no PAGEMAP_SCAN (Linux 6.7)");
+	CHECK(before > 0 && took < 10000);
 }
 
 static void watch(void)
