@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* capture: what only a process itself can ask, by calls made in its held threads. */
 #define LR_ROOM "capture"
+#include <asm/prctl.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <poll.h>
@@ -153,7 +154,7 @@ static int know_twin(struct cap_process *p, const struct lr_trace_call *fork, st
 /* ---- each thread ----------------------------------------------------------------------------- */
 
 struct of_thread {
-	struct lr_trace_call *alt, *tid, *death, *securebits, *mce, *flusher, *clock;
+	struct lr_trace_call *alt, *tid, *death, *securebits, *mce, *flusher, *clock, *cpuid;
 	struct lr_trace_call *speculation[LR_SEED_SPECULATIONS];
 	size_t alt_at, tid_at, death_at, clock_at;
 };
@@ -173,6 +174,7 @@ static struct of_thread ask_thread(struct asking *q)
 	t.flusher = ask(q, SYS_prctl, PR_GET_IO_FLUSHER, 0, 0, 0);
 	t.clock = ask(q, SYS_prctl, PR_GET_TSC, 0, 0, 0);
 	t.clock_at = answer(q, t.clock, 1, 8);
+	t.cpuid = ask(q, SYS_arch_prctl, ARCH_GET_CPUID, 0, 0, 0);
 	for (unsigned i = 0; i < LR_SEED_SPECULATIONS; i++)
 		t.speculation[i] = ask(q, SYS_prctl, PR_GET_SPECULATION_CTRL, i, 0, 0);
 	return t;
@@ -219,6 +221,9 @@ static int read_thread(struct cap *c, const struct cap_process *p, const struct 
 		memcpy(&clock, q->buffer + a->clock_at, sizeof(clock));
 	if (clock != PR_TSC_ENABLE)
 		cap_refuse(c, p, "thread %u may not read the processor's clock (PR_SET_TSC)",
+			   t->seed.tid);
+	if (a->cpuid->ret == 0)
+		cap_refuse(c, p, "thread %u may not ask what the processor is (ARCH_SET_CPUID)",
 			   t->seed.tid);
 	return 0;
 }

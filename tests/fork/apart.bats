@@ -78,6 +78,11 @@ is_refused_late() {
 	is_refused clock "may not read the processor's clock (PR_SET_TSC)"
 }
 
+@test "apart: a thread that may not ask what the processor is (ARCH_SET_CPUID) is refused by name" {
+	grep -q -w cpuid_fault /proc/cpuinfo || skip "the processor lets everybody ask what it is (CPUID)"
+	is_refused cpuid "may not ask what the processor is (ARCH_SET_CPUID)"
+}
+
 @test "apart: a thread that loads a filter when it was looked at, before it is held, is refused" {
 	command -v strace >/dev/null || skip "strace is not installed"
 	is_refused_late filter "(apart): a thread with filters of seccomp(2): 1 that its bundle does not have"

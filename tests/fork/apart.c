@@ -8,12 +8,14 @@
  *	filter		loads a filter of seccomp(2), for itself
  *	strict		goes into strict mode
  *	clock		may not read the processor's clock any more
+ *	cpuid		may not ask what the processor is any more
  *	net		goes into a network namespace of its own, and stays there
  *	gives-up	the same, and gives up all capabilities then
  *	seal		seals memory
  *	queue, posix	makes a message queue of System V, or of POSIX
  *	name		sets the host name
  */
+#include <asm/prctl.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <linux/capability.h>
@@ -89,6 +91,8 @@ static int act(void)
 		return prctl(PR_SET_SECCOMP, SECCOMP_MODE_STRICT);
 	if (strcmp(kind, "clock") == 0)
 		return prctl(PR_SET_TSC, PR_TSC_SIGSEGV);
+	if (strcmp(kind, "cpuid") == 0)
+		return (int)syscall(SYS_arch_prctl, ARCH_SET_CPUID, 0);
 	if (strcmp(kind, "net") == 0)
 		return unshare(CLONE_NEWNET);
 	if (strcmp(kind, "gives-up") == 0)
