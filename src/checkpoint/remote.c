@@ -31,7 +31,8 @@
 #define MFD_ALLOW_SEALING 2U
 #endif
 
-#define AROUND 16 /* pages that come with one that is touched */
+#define AROUND  16    /* pages that come with one that is touched */
+#define SEAL_MS 30000 /* who reads a page that long is stuck */
 
 static int connect_daemon(const struct lr_checkpoint_opts *o, struct lr_err *err)
 {
@@ -64,6 +65,20 @@ int lr_gift_begin(const struct lr_checkpoint_opts *o, struct lr_gift *g, struct 
 	return r < 0 ? r : 0;
 }
 
+/* Whoever reads a page at this instant keeps a file from being sealed, and a reader on a busy machine
+ * for longer than the kernel waits. */
+static int seal(int fd, int seals, struct lr_err *err)
+{
+	const int64_t until = lr_now_ms() + SEAL_MS;
+
+	while (fcntl(fd, F_ADD_SEALS, seals) < 0) {
+		if (errno != EBUSY || lr_now_ms() > until)
+			return lr_fail(err, errno, "seal the seed");
+		lr_sleep_us(10000);
+	}
+	return 0;
+}
+
 int lr_gift_give(void *gift, struct lr_err *err)
 {
 	struct lr_gift *g = gift;
@@ -71,11 +86,12 @@ int lr_gift_give(void *gift, struct lr_err *err)
 	const int size = F_SEAL_SHRINK | F_SEAL_GROW, all = size | F_SEAL_SEAL | F_SEAL_WRITE;
 	const bool later = o->background && g->exported < 0;
 
-	if (fcntl(g->descriptor, F_ADD_SEALS, all) < 0 ||
-	    fcntl(g->pages, F_ADD_SEALS, later ? size : all) < 0)
-		return lr_fail(err, errno, "seal the seed");
+	int r = seal(g->descriptor, all, err);
+	if (r >= 0)
+		r = seal(g->pages, later ? size : all, err);
+	if (r < 0)
+		return r;
 	g->asked = true;
-	int r;
 	if (g->exported >= 0)
 		r = lr_forkctl_add_exported(g->sock, g->descriptor, g->pages, g->exported, o->lease,
 					    o->ticket, err);
@@ -99,9 +115,10 @@ int lr_gift_fill(void *gift, const struct lr_capture_pages *now, bool last,
 	struct lr_wire_range v[LR_WIRE_RANGES];
 	size_t n;
 
-	if (last && fcntl(g->pages, F_ADD_SEALS, F_SEAL_SEAL | F_SEAL_WRITE) < 0)
-		return lr_fail(err, errno, "seal the seed");
-	int r = lr_forkctl_filled(g->sock, now->at, now->pages * LR_WIRE_PAGE, v, &n, err);
+	int r = last ? seal(g->pages, F_SEAL_SEAL | F_SEAL_WRITE, err) : 0;
+	if (r < 0)
+		return r;
+	r = lr_forkctl_filled(g->sock, now->at, now->pages * LR_WIRE_PAGE, v, &n, err);
 	for (size_t i = 0; r >= 0 && i < n && wanted->n < LR_CAPTURE_WANTED; i++)
 		wanted->v[wanted->n++] = (struct lr_capture_pages){v[i].at, v[i].pages};
 	return r;

@@ -10,7 +10,7 @@ load hosts.bash
 slow_seed() { # MS
 	command -v strace >/dev/null || skip "strace is not installed"
 	rm -f "$TICKET" strace.out
-	(umask 077 && LR_TEST_TAG=$TAG exec strace -f -o strace.out -e trace=pwrite64,setsid -e inject=pwrite64:delay_enter="$1"000 \
+	(umask 077 && LR_TEST_TAG=$TAG exec strace -f -o strace.out -e trace=pwrite64,setsid,fcntl -e inject=pwrite64:delay_enter="$1"000 \
 		"$LEAN_RUNTIME" --root "$ROOT" checkpoint --remote --background --forkd "$PWD/a" "$ID" </dev/null >"$TICKET" 2>slow.err 3>&-) &
 	slow=$!
 	waits_long_until grep -q lean-seed: "$TICKET"
@@ -76,6 +76,29 @@ processes() {
 	moves
 	seed --background
 	wait_until eval '[ "$(missing)" = 0 ]'
+	moves
+}
+
+# Pages in a pipe are as pages that somebody reads, and has not read for a while.
+@test "background: who reads a page for long is waited for, and the seed is whole" {
+	python 48
+	start
+	slow_seed 100
+	pages=$(find "/proc/$copying/fd" -lname '/memfd:pages*')
+	python3 -c '
+import os, sys, time
+r, w = os.pipe()
+assert os.splice(os.open(sys.argv[1], os.O_RDONLY), w, 4096) == 4096
+open("reads", "w")
+while not os.path.exists("enough"):
+    time.sleep(0.05)' "$pages" 3>&- &
+	reading=$!
+	wait_until test -e reads
+	waits_long_until grep -q "F_ADD_SEALS.* EBUSY" strace.out
+	touch enough
+	wait "$reading"
+	wait "$slow"
+	rt seed inspect --forkd "$PWD/a" "$id" | jq -e '.state == "held"'
 	moves
 }
 
