@@ -33,11 +33,39 @@ static int refused(const struct cap *c, struct lr_err *err)
 	return c->n_passing == c->n_refusals ? -EAGAIN : -ENOTSUP;
 }
 
+static bool withholds(const struct cap_before *b, pid_t pid)
+{
+	for (size_t i = 0; i < b->n_withhold; i++)
+		if (b->withhold[i] == pid)
+			return true;
+	return false;
+}
+
+static int note_withheld(struct cap_before *b, const struct cap_process *p, struct lr_err *err)
+{
+	size_t i = 0;
+
+	while (i < p->maps.n && !(p->maps.v[i].flags & LR_SEED_DONTFORK))
+		i++;
+	if (i == p->maps.n || withholds(b, p->pid))
+		return 0;
+	pid_t *v = lr_grow(b->a, b->withhold, b->n_withhold, sizeof(*v));
+	if (!v)
+		return lr_fail(err, ENOMEM, "list the mappings of process %d", p->pid);
+	b->withhold = v;
+	v[b->n_withhold++] = p->pid;
+	return 0;
+}
+
 static int look_inside(struct cap *c, struct cap_process *p, const char *maps, struct lr_err *err)
 {
-	/* Other flags are looked up in the twin, which has none of the locks. */
-	int r = cap_maps_read(c->a, p->pid, p->locks ? "smaps" : maps, &p->maps, err);
+	/* Other flags are looked up in the twin, which has none of the locks; and what is withheld from
+	 * forks it has only if it is known (inside.c). */
+	const bool flags = p->locks || withholds(c->before, p->pid);
+	int r = cap_maps_read(c->a, p->pid, flags ? "smaps" : maps, &p->maps, err);
 
+	if (r >= 0)
+		r = note_withheld(c->before, p, err);
 	if (r < 0)
 		return r;
 	cap_maps_refuse(c, p);
@@ -400,7 +428,8 @@ int lr_capture(const struct lr_capture *opts, struct lr_capture_stats *stats, ch
 	LR_CLEANUP_ARENA struct lr_arena *a = lr_arena_new();
 	struct cap_paths paths = {.a = a};
 	struct cap_led led = {.a = a};
-	struct cap_before before = {.system_v = {LR_NOFD, LR_NOFD, LR_NOFD}, .posix = LR_NOFD};
+	struct cap_before before = {
+		.system_v = {LR_NOFD, LR_NOFD, LR_NOFD}, .posix = LR_NOFD, .a = a};
 	struct cap begin = {.opts = opts,
 			    .pages_at = LR_SEED_PAGE,
 			    .before = &before,

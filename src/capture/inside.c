@@ -75,7 +75,8 @@ static size_t answer(struct asking *q, struct lr_trace_call *call, unsigned arg,
 }
 
 /* All that a thread is asked by. */
-static const int asked_by[] = {SYS_brk,          SYS_getitimer,   SYS_mincore,      SYS_prctl,
+static const int asked_by[] = {SYS_arch_prctl,   SYS_brk,         SYS_getitimer,
+			       SYS_madvise,      SYS_mincore,     SYS_prctl,
 			       SYS_rt_sigaction, SYS_sigaltstack, SYS_timer_gettime};
 
 static bool allows(const struct cap *c, const struct lr_capture_filter *f)
@@ -343,6 +344,25 @@ static int read_actions(struct cap *c, const struct asking *q, const struct of_p
 	return 0;
 }
 
+/* Whoever goes on where the process was needs all of its memory: V8 withholds what JavaScript has from
+ * forks, which Node.js makes only to execute another program. */
+static int advise_withheld(struct cap *c, struct cap_process *p, int advice, struct lr_err *err)
+{
+	struct asking q = {0};
+	int r = 0;
+
+	for (size_t i = 0; r >= 0 && i < p->maps.n; i++) {
+		const struct cap_vma *v = &p->maps.v[i];
+		if (v->flags & LR_SEED_DONTFORK)
+			ask(&q, SYS_madvise, v->start, v->end - v->start, (uint64_t)advice, 0);
+		if (q.n && (q.n == LR_TRACE_CALLS || i + 1 == p->maps.n)) {
+			r = call(c, p, &p->threads[0], &q, q.n, err);
+			q.n = 0;
+		}
+	}
+	return r;
+}
+
 /* The leader's, and at their end the fork. */
 static int ask_leader(struct cap *c, struct cap_process *p, struct lr_err *err)
 {
@@ -371,6 +391,16 @@ static int ask_leader(struct cap *c, struct cap_process *p, struct lr_err *err)
 	return read_actions(c, &q, &a, p, err);
 }
 
+static int take_leader(struct cap *c, struct cap_process *p, struct lr_err *err)
+{
+	int r = advise_withheld(c, p, MADV_DOFORK, err);
+
+	if (r >= 0)
+		r = ask_leader(c, p, err);
+	const int back = advise_withheld(c, p, MADV_DONTFORK, r < 0 ? NULL : err);
+	return r < 0 ? r : back;
+}
+
 int cap_inside_take(struct cap *c, struct cap_process *p, struct lr_err *err)
 {
 	int r = 0;
@@ -387,7 +417,7 @@ int cap_inside_take(struct cap *c, struct cap_process *p, struct lr_err *err)
 		if (r >= 0)
 			r = read_thread(c, p, &q, &t, &p->threads[i], err);
 	}
-	return r < 0 ? r : ask_leader(c, p, err);
+	return r < 0 ? r : take_leader(c, p, err);
 }
 
 /* For want of memory: a seed can be made again. */

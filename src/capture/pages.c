@@ -203,7 +203,7 @@ static int copy_vma(struct cap *c, const struct source *s, struct cap_process *p
 	return 0;
 }
 
-/* Which of the mappings a child has, and their flags: of a process that may take its time. */
+/* The flags of mappings: of a process that may take its time. */
 static int match(struct cap *c, struct cap_process *p, struct lr_err *err)
 {
 	struct cap_maps twin;
@@ -211,23 +211,24 @@ static int match(struct cap *c, struct cap_process *p, struct lr_err *err)
 	int r = cap_maps_read(c->a, p->twin, "smaps", &twin, err);
 	if (r < 0)
 		return r;
-	p->inherited = lr_new_n(c->a, p->maps.n, bool);
-	if (!p->inherited && p->maps.n)
-		return lr_fail(err, ENOMEM, "match the mappings of process %d", p->pid);
 	for (size_t i = 0, k = 0; i < p->maps.n; i++) {
 		struct cap_vma *v = &p->maps.v[i];
 		while (k < twin.n && twin.v[k].end <= v->start)
 			k++;
-		if (k == twin.n || twin.v[k].start > v->start)
-			continue;
-		p->inherited[i] = true;
+		if (k == twin.n || twin.v[k].start > v->start) {
+			lr_refuse(err, EBUSY,
+				  "process %d began to withhold memory from its forks at %llx",
+				  p->pid, (unsigned long long)v->start);
+			return lr_err_hint(err, "try again");
+		}
 		/* It still ran when its own flags were read. */
 		const char *why = cap_maps_flagged(&twin.v[k]);
 		if (why)
 			return lr_refuse(err, ENOTSUP, "process %d has %s at %llx", p->pid, why,
 					 (unsigned long long)twin.v[k].start);
 		/* A fork has none of its parent's locks. */
-		v->flags = twin.v[k].flags | (v->flags & (LR_SEED_LOCKED | LR_SEED_LOCKONFAULT));
+		v->flags = twin.v[k].flags |
+			   (v->flags & (LR_SEED_LOCKED | LR_SEED_LOCKONFAULT | LR_SEED_DONTFORK));
 		v->may_write = twin.v[k].may_write;
 	}
 	return 0;
@@ -248,7 +249,7 @@ int cap_pages_copy(struct cap *c, struct cap_process *p, struct lr_err *err)
 	int r = match(c, p, err);
 	for (size_t i = 0; r >= 0 && i < p->maps.n; i++) {
 		const struct cap_vma *v = &p->maps.v[i];
-		if (p->inherited[i] && !v->shared && !lr_has_prefix(v->name, "[v"))
+		if (!v->shared && !lr_has_prefix(v->name, "[v"))
 			r = copy_vma(c, &s, p, v, err);
 	}
 	return r;

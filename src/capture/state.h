@@ -142,7 +142,6 @@ struct cap_process {
 	bool locks;              /* some of its memory is locked (mlock(2)) */
 	struct lr_seed_run *runs;
 	size_t n_runs;
-	bool *inherited; /* of maps.v: the twin has it */
 	struct lr_treap_node order[CAP_SHARED];
 };
 
@@ -195,6 +194,9 @@ struct cap_terminal {
 struct cap_before {
 	bool may_leave; /* one of their threads may go to another namespace, or might have then */
 	int system_v[3], posix; /* where queues of their ipc namespace are (spaces.c); or LR_NOFD */
+	struct lr_arena *a;
+	pid_t *withhold; /* processes that keep memory from their forks (MADV_DONTFORK) */
+	size_t n_withhold;
 };
 
 /* Mapped files that their paths lead to (reached.c), from one attempt to the next: what was looked at while processes

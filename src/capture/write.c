@@ -276,7 +276,7 @@ static int put_mm(struct writing *x, struct cap_process *p)
 	p->mm.exe = lr_seed_add_text(x->w, p->exe);
 	p->mm.vmas.first = lr_seed_next(x->w, LR_SEED_VMA);
 	for (size_t i = 0; i < p->maps.n; i++) {
-		int r = p->inherited[i] ? put_vma(x, p, &p->maps.v[i]) : 0;
+		int r = put_vma(x, p, &p->maps.v[i]);
 		if (r < 0)
 			return r;
 	}
