@@ -17,16 +17,17 @@ teardown() {
 
 # program KIND [late]
 program() {
+	kind=$1
 	rt delete --force "$ID" || true
 	rm -rf "$IMG" "$R/go" "$R/done" "$R/err"
 	cfg --arg a "$*" '.process.args = ["/bin/apart"] + ($a | split(" "))'
 	start
 }
 
-# done_by KIND: it has done so.
-done_by() {
+# It has done what it was told to.
+done_so() {
 	wait_until test -e "$R/done"
-	[ ! -e "$R/err" ] || fail "$1: $(cat "$R/err")"
+	[ ! -e "$R/err" ] || fail "$kind: $(cat "$R/err")"
 }
 
 # seed_meanwhile [STRACE-OPTION...]: when it was looked at, and the first of its threads is about to be held, the
@@ -37,7 +38,7 @@ seed_meanwhile() {
 		checkpoint --engine fork --image-path "$IMG" "$ID" </dev/null >said 2>&1 3>&- &
 	wait_until eval 'grep -q "stopped by SIGSTOP" calls'
 	touch "$R/go"
-	done_by "$*"
+	done_so
 	kill -CONT "$(pgrep -f "^$LEAN_RUNTIME --root $ROOT checkpoint")"
 	wait $!
 }
@@ -45,7 +46,7 @@ seed_meanwhile() {
 # is_refused KIND WHY
 is_refused() {
 	program "$1"
-	done_by "$1"
+	done_so
 	run -1 seed "$ID"
 	assert_has "$output" "$2"
 	assert_eq "$(ls -A "$IMG")" ""
@@ -70,7 +71,7 @@ is_refused_late() {
 	is_refused filter "(apart): a thread with filters of seccomp(2): 1 that its bundle does not have"
 	# One that all of them have.
 	program none
-	done_by none
+	done_so
 	seed "$ID"
 }
 
@@ -94,14 +95,16 @@ is_refused_late() {
 	is_refused_late gives-up "(apart): a thread with a net namespace of its own"
 }
 
-@test "apart: for who may not leave its namespaces nothing is looked at once more, and those who stay become seeds" {
+@test "apart: the namespaces of threads that may not leave them are looked at once, and who stays becomes a seed" {
 	command -v strace >/dev/null || skip "strace is not installed"
 	program none late
 	seed_meanwhile -e trace=ptrace,readlink,readlinkat
+	# Of its process and of the other thread, when they run and when they are held.
 	assert_eq "$(grep -c '/ns/net"' calls)" 4
 	cfg '.process.capabilities |= map_values(. - ["CAP_SYS_ADMIN"])'
 	program none late
 	seed_meanwhile -e trace=ptrace,readlink,readlinkat
+	# Not of the thread, when it is held.
 	assert_eq "$(grep -c '/ns/net"' calls)" 3
 }
 

@@ -129,6 +129,7 @@ carried() {
 	moves
 }
 
+# A directory that a program may have as its root.
 deep() { # DIR
 	mkdir -p "$1/dev"
 	: >"$1/dev/null"
@@ -158,7 +159,7 @@ deep() { # DIR
 	carried
 }
 
-@test "first: a root that a manager has unmounted since, or another one that it is, is config.json's" {
+@test "first: a root that a manager has unmounted since is not refused" {
 	privileged
 	mkdir mounted
 	mount --bind "$R" mounted

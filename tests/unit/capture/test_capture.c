@@ -602,7 +602,6 @@ TEST(a_call_that_goes_on_is_known_by_where_it_is)
 	CHECK(!cap_restart_is(&x, &r));
 }
 
-/* Who reads there may wait for a program that is held. */
 TEST(a_path_leads_to_the_same)
 {
 	char text[] = "36 25 0:5 / /disk rw shared:1 - ext4 /dev/sda rw\n";
@@ -618,8 +617,8 @@ TEST(a_path_leads_to_the_same)
 	/* In one of its mounts the path is true. */
 	CHECK(cap_path_leads(&c, "/elsewhere", &dir, 36));
 	CHECK(!cap_path_leads(&c, "/elsewhere (deleted)", &dir, 36));
-	CHECK(!cap_path_leads(&c, "/elsewhere", &dir, 37));
 	/* Else it is looked up: a directory with its mount, a device by what it is. */
+	CHECK(!cap_path_leads(&c, "/elsewhere", &dir, 37));
 	CHECK(cap_path_leads(&c, "/proc", &dir, mount));
 	CHECK(!cap_path_leads(&c, "/proc", &dir, mount + 1000000));
 	CHECK(cap_path_leads(&c, "/proc/version", &file, mount + 1000000));
@@ -630,6 +629,7 @@ TEST(a_path_leads_to_the_same)
 	cap_reached_close(&c);
 }
 
+/* Who reads there may wait for a program that is held. */
 TEST(mounts_that_a_program_answers_for)
 {
 	char text[] = "36 25 0:5 / /disk rw shared:1 - ext4 /dev/sda rw\n"
