@@ -18,6 +18,13 @@
 #include "src/capture/state.h"
 #include "src/seed/socket.h"
 
+#ifndef SO_LOCK_FILTER
+#define SO_LOCK_FILTER 44
+#endif
+#ifndef SO_PEEK_OFF
+#define SO_PEEK_OFF 42
+#endif
+
 /* A pipe's: 0 is read from, 1 is written to. */
 static unsigned end_of_pipe(const struct cap_file *f)
 {
@@ -49,31 +56,65 @@ static struct cap_channel *add(struct cap *c, const struct cap_file *f)
 	return v;
 }
 
-static const struct cap_process *owner(const struct cap *c, pid_t pid)
+/* Who has left meanwhile is told by the root's name. */
+static const struct cap_process *who_has(const struct cap *c, pid_t pid)
 {
 	const struct cap_process *p = cap_process_of(c, pid);
 
 	return p ? p : c->p;
 }
 
-/* Of a pair whom both of its ends tell of: who made it. */
-static const char *take_owner(struct cap *c, int fd, unsigned kind, struct lr_seed_channel *to)
+/* Returns 0, or -1 with errno; so does the next one. */
+static int take_file_owner(int fd, struct lr_seed_channel *to)
+{
+	struct stat st;
+
+	if (fstat(fd, &st) < 0)
+		return -1;
+	to->uid = st.st_uid;
+	to->gid = st.st_gid;
+	to->mode = st.st_mode & 0777;
+	return 0;
+}
+
+/* Of whom both ends of a pair tell. One that never was connected tells of nobody, and has an owner. */
+static int take_pair_maker(int fd, struct lr_seed_channel *to)
 {
 	struct ucred maker = {.uid = UINT32_MAX};
 	socklen_t n = sizeof(maker);
-	struct stat st;
 
-	if (fstat(fd, &st) < 0 ||
-	    (kind == LR_SEED_SOCKET && getsockopt(fd, SOL_SOCKET, SO_PEERCRED, &maker, &n) < 0))
+	if (take_file_owner(fd, to) < 0 || getsockopt(fd, SOL_SOCKET, SO_PEERCRED, &maker, &n) < 0)
+		return -1;
+	to->mode = 0;
+	if (maker.uid == UINT32_MAX)
+		return 0;
+	to->uid = maker.uid;
+	to->gid = maker.gid;
+	return 0;
+}
+
+static const char *take_owner(struct cap *c, int fd, unsigned kind, struct lr_seed_channel *to)
+{
+	if ((kind == LR_SEED_PIPE ? take_file_owner(fd, to) : take_pair_maker(fd, to)) < 0)
 		return cap_socket_failed(c, errno);
-	/* One that never was connected tells of nobody. */
-	const bool made = maker.uid != UINT32_MAX;
-	to->uid = made ? maker.uid : st.st_uid;
-	to->gid = made ? maker.gid : st.st_gid;
-	to->mode = kind == LR_SEED_PIPE ? st.st_mode & 0777 : 0;
 	return cap_id_inside(c, &c->uids, &to->uid) && cap_id_inside(c, &c->gids, &to->gid)
 		       ? NULL
 		       : "of somebody whom its user namespace does not know";
+}
+
+/* Of an end of a pair. */
+static const char *other_option(struct cap *c, int fd)
+{
+	static const struct cap_other others[] = {
+		{SOL_SOCKET, SO_PASSRIGHTS, 1,
+		 "one of a pair of sockets, that takes no descriptors (SO_PASSRIGHTS)"},
+		{SOL_SOCKET, SO_LOCK_FILTER, 0, "one of a pair of sockets, with SO_LOCK_FILTER"},
+		/* Whoever looks into it would move that, too. */
+		{SOL_SOCKET, SO_PEEK_OFF, -1, "one of a pair of sockets, with SO_PEEK_OFF"},
+	};
+
+	return cap_socket_has_filter(fd) ? "one of a pair of sockets, with a filter"
+					 : cap_socket_other(c, fd, others, LR_ARRAY_SIZE(others));
 }
 
 /* Whose it is, and what was set of that end. */
@@ -83,9 +124,11 @@ static void look_at_end(struct cap *c, const struct cap_file *f, int fd, unsigne
 	const char *why = take_owner(c, fd, f->seed.kind, to);
 
 	if (!why && f->seed.kind == LR_SEED_SOCKET)
+		why = other_option(c, fd);
+	if (!why && f->seed.kind == LR_SEED_SOCKET)
 		why = cap_socket_options(c, fd, LR_SEED_OF_PAIR, &to->set[end], to->options[end]);
 	if (why)
-		cap_refuse(c, owner(c, f->pid), "descriptor %d: %s (%s)", f->fd, why, f->path);
+		cap_refuse(c, who_has(c, f->pid), "descriptor %d: %s (%s)", f->fd, why, f->path);
 }
 
 static int find_end(struct cap *c, struct cap_file *f, struct lr_err *err)
@@ -137,7 +180,7 @@ int cap_channels_find(struct cap *c, struct lr_err *err)
 		const struct cap_file *f = c->files[i];
 		if (f->seed.channel != LR_SEED_NONE &&
 		    leads_outside(&c->channels[f->seed.channel], f->seed.kind))
-			cap_refuse(c, owner(c, f->pid),
+			cap_refuse(c, who_has(c, f->pid),
 				   "descriptor %d: its other end is outside (%s)", f->fd, f->path);
 	}
 	return r;

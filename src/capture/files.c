@@ -172,9 +172,6 @@ static void look_socket(struct found *x)
 	 * of what was connected. */
 	else if (told.named && (told.peer || type == SOCK_DGRAM))
 		refuse(x, "a Unix socket that was accepted, or has a name, and does not listen");
-	const char *why = cap_pair_option(x->c, fd);
-	if (why)
-		refuse(x, why);
 }
 
 /* Its path is that of another file in the container's root, or of none. */

@@ -5,10 +5,15 @@
 
 #include <stdbool.h>
 #include <stdint.h>
+#include <sys/socket.h>
 #include <sys/types.h>
 
 #include "src/base/arena.h"
 #include "src/seed/format.h"
+
+#ifndef SO_PASSRIGHTS
+#define SO_PASSRIGHTS 83
+#endif
 
 /* A descriptor of ours for the same open file, or a negative errno. */
 int cap_borrow(pid_t pid, int fd);
@@ -63,11 +68,16 @@ bool cap_socket_lacks(int code);
  * NULL. */
 const char *cap_socket_options(struct cap *c, int fd, uint32_t domain, uint32_t *set,
 			       int32_t *options);
+/* An option that is not carried, its value as long as nobody sets it, and what one is that has another. */
+struct cap_other {
+	int level, name, usual;
+	const char *what;
+};
+/* What the first one is that was set, or why that can't be told; NULL: none was. */
+const char *cap_socket_other(struct cap *c, int fd, const struct cap_other *v, size_t n);
 /* Whether it has a filter (SO_ATTACH_FILTER, SO_ATTACH_BPF). */
 bool cap_socket_has_filter(int fd);
 /* named.c: the name of a Unix socket that listens, its file, and how many may wait. The same. */
 const char *cap_named_look(struct cap *c, const struct cap_file *f, int fd, struct cap_endpoint *e);
-/* named.c: what was set of an end of a pair and is not carried; NULL: nothing. */
-const char *cap_pair_option(struct cap *c, int fd);
 
 #endif

@@ -21,18 +21,6 @@
 #ifndef SIOCUNIXFILE
 #define SIOCUNIXFILE 0x89E0
 #endif
-#ifndef SO_PASSPIDFD
-#define SO_PASSPIDFD 76
-#endif
-#ifndef SO_PASSRIGHTS
-#define SO_PASSRIGHTS 83
-#endif
-#ifndef SO_LOCK_FILTER
-#define SO_LOCK_FILTER 44
-#endif
-#ifndef SO_PEEK_OFF
-#define SO_PEEK_OFF 42
-#endif
 
 #define DELETED " (deleted)"
 
@@ -135,50 +123,16 @@ static const char *take_place(struct cap *c, int fd, const char *name, struct ca
 	return why ? why : take_file(c, file, e);
 }
 
-/* An option that is not carried, and what it is as long as nobody sets it. */
-struct other {
-	int name, usual;
-	const char *what;
-};
-
-static const char *find_other(struct cap *c, int fd, const struct other *v, size_t n)
-{
-	for (size_t i = 0; i < n; i++) {
-		int value = v[i].usual;
-		socklen_t size = sizeof(value);
-		if (getsockopt(fd, SOL_SOCKET, v[i].name, &value, &size) < 0 &&
-		    !cap_socket_lacks(errno))
-			return cap_socket_failed(c, errno);
-		if (value != v[i].usual)
-			return v[i].what;
-	}
-	return NULL;
-}
-
 static const char *other_option(struct cap *c, int fd)
 {
-	static const struct other others[] = {
-		{SO_PASSSEC, 0, "a socket that listens, with SO_PASSSEC"},
-		{SO_PASSPIDFD, 0, "a socket that listens, with SO_PASSPIDFD"},
-		{SO_PASSRIGHTS, 1,
+	static const struct cap_other others[] = {
+		{SOL_SOCKET, SO_PASSSEC, 0, "a socket that listens, with SO_PASSSEC"},
+		{SOL_SOCKET, SO_PASSPIDFD, 0, "a socket that listens, with SO_PASSPIDFD"},
+		{SOL_SOCKET, SO_PASSRIGHTS, 1,
 		 "a socket that listens, and that takes no descriptors (SO_PASSRIGHTS)"},
 	};
 
-	return find_other(c, fd, others, LR_ARRAY_SIZE(others));
-}
-
-const char *cap_pair_option(struct cap *c, int fd)
-{
-	static const struct other others[] = {
-		{SO_PASSRIGHTS, 1,
-		 "one of a pair of sockets, that takes no descriptors (SO_PASSRIGHTS)"},
-		{SO_LOCK_FILTER, 0, "one of a pair of sockets, with SO_LOCK_FILTER"},
-		/* Whoever looks into it would move that, too. */
-		{SO_PEEK_OFF, -1, "one of a pair of sockets, with SO_PEEK_OFF"},
-	};
-
-	return cap_socket_has_filter(fd) ? "one of a pair of sockets, with a filter"
-					 : find_other(c, fd, others, LR_ARRAY_SIZE(others));
+	return cap_socket_other(c, fd, others, LR_ARRAY_SIZE(others));
 }
 
 /* Whom its peers see: who made it listen. */

@@ -68,40 +68,45 @@ bool cap_socket_has_filter(int fd)
 	return getsockopt(fd, SOL_SOCKET, SO_GET_FILTER, NULL, &n) < 0 ? errno == EACCES : n > 0;
 }
 
-/* What is not carried, and would be missed. */
-static const char *other_option(struct cap *c, int fd)
+const char *cap_socket_other(struct cap *c, int fd, const struct cap_other *v, size_t n)
 {
-	static const struct {
-		int level, name;
-		const char *what;
-	} others[] = {
-		{SOL_SOCKET, SO_BINDTODEVICE, "a socket that listens at one device"},
-		{SOL_SOCKET, SO_BINDTOIFINDEX, "a socket that listens at one device"},
-		{SOL_SOCKET, SO_MARK, "a socket that listens, with a mark"},
-		{SOL_SOCKET, SO_PRIORITY, "a socket that listens, with a priority"},
-		{SOL_SOCKET, SO_LINGER, "a socket that listens, with SO_LINGER"},
-		{SOL_SOCKET, SO_RCVTIMEO, "a socket that listens, with a timeout"},
-		{SOL_SOCKET, SO_SNDTIMEO, "a socket that listens, with a timeout"},
-		{IPPROTO_IP, IP_TOS, "a socket that listens, with a type of service"},
-		{IPPROTO_IP, IP_MINTTL, "a socket that listens to who is near alone (IP_MINTTL)"},
-		{IPPROTO_IP, IP_TRANSPARENT, "a transparent socket that listens"},
-		{IPPROTO_IPV6, IPV6_MINHOPCOUNT,
-		 "a socket that listens to who is near alone (IPV6_MINHOPCOUNT)"},
-		{IPPROTO_IPV6, IPV6_TCLASS, "a socket that listens, with a traffic class"},
-		{IPPROTO_IPV6, IPV6_TRANSPARENT, "a transparent socket that listens"},
-	};
-	/* All of them begin with what is not 0 if they are set, or have it next. */
-	for (size_t i = 0; i < LR_ARRAY_SIZE(others); i++) {
-		uint64_t value[2] = {0};
-		socklen_t n = sizeof(value);
-		if (getsockopt(fd, others[i].level, others[i].name, value, &n) < 0) {
+	for (size_t i = 0; i < n; i++) {
+		/* What is longer than an int is 0 all over as long as nobody sets it. */
+		int value[4] = {v[i].usual};
+		socklen_t size = sizeof(value);
+		if (getsockopt(fd, v[i].level, v[i].name, value, &size) < 0) {
 			if (!cap_socket_lacks(errno))
 				return cap_socket_failed(c, errno);
-		} else if (value[0] || value[1]) {
-			return others[i].what;
+		} else if (value[0] != v[i].usual || value[1] || value[2] || value[3]) {
+			return v[i].what;
 		}
 	}
-	return cap_socket_has_filter(fd) ? "a socket that listens, with a filter" : NULL;
+	return NULL;
+}
+
+/* Of one that listens. */
+static const char *other_option(struct cap *c, int fd)
+{
+	static const struct cap_other others[] = {
+		{SOL_SOCKET, SO_BINDTODEVICE, 0, "a socket that listens at one device"},
+		{SOL_SOCKET, SO_BINDTOIFINDEX, 0, "a socket that listens at one device"},
+		{SOL_SOCKET, SO_MARK, 0, "a socket that listens, with a mark"},
+		{SOL_SOCKET, SO_PRIORITY, 0, "a socket that listens, with a priority"},
+		{SOL_SOCKET, SO_LINGER, 0, "a socket that listens, with SO_LINGER"},
+		{SOL_SOCKET, SO_RCVTIMEO, 0, "a socket that listens, with a timeout"},
+		{SOL_SOCKET, SO_SNDTIMEO, 0, "a socket that listens, with a timeout"},
+		{IPPROTO_IP, IP_TOS, 0, "a socket that listens, with a type of service"},
+		{IPPROTO_IP, IP_MINTTL, 0,
+		 "a socket that listens to who is near alone (IP_MINTTL)"},
+		{IPPROTO_IP, IP_TRANSPARENT, 0, "a transparent socket that listens"},
+		{IPPROTO_IPV6, IPV6_MINHOPCOUNT, 0,
+		 "a socket that listens to who is near alone (IPV6_MINHOPCOUNT)"},
+		{IPPROTO_IPV6, IPV6_TCLASS, 0, "a socket that listens, with a traffic class"},
+		{IPPROTO_IPV6, IPV6_TRANSPARENT, 0, "a transparent socket that listens"},
+	};
+	const char *why = cap_socket_other(c, fd, others, LR_ARRAY_SIZE(others));
+
+	return !why && cap_socket_has_filter(fd) ? "a socket that listens, with a filter" : why;
 }
 
 /* 0 or -1 with errno. */
@@ -113,7 +118,7 @@ static int read_option(int fd, const struct lr_seed_option_of *o, int *ret)
 	*ret = 0;
 	if (getsockopt(fd, o->level, o->name, o->is_time ? (void *)&time : ret, &n) < 0)
 		return -1;
-	/* Not 0, which is for ever; and after weeks nobody counts. */
+	/* What is less than a millisecond is not 0, which is for ever. More than INT32_MAX, 24 days, is as good as that. */
 	if (o->is_time)
 		*ret = time.tv_sec < INT32_MAX / 1000
 			       ? (int)(time.tv_sec * 1000 + (time.tv_usec + 999) / 1000)

@@ -13,10 +13,6 @@
 #include "src/base/str.h"
 #include "src/seed/check.h"
 
-#ifndef SO_PASSPIDFD
-#define SO_PASSPIDFD 76
-#endif
-
 #define BAD SEED_BAD
 
 static bool is_inet(uint32_t domain)

@@ -8,6 +8,10 @@
 
 #include "src/seed/seed.h"
 
+#ifndef SO_PASSPIDFD
+#define SO_PASSPIDFD 76
+#endif
+
 struct lr_seed_option_of {
 	int level, name;
 	bool (*fits)(uint32_t domain); /* NULL: any */
