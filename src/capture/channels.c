@@ -224,6 +224,9 @@ static bool has_messages(const struct cap_channel *ch, unsigned k, uint64_t type
 	       (n == 0 && !(type == SOCK_SEQPACKET && ch->seed.ends & LR_SEED_NO_READ(k)));
 }
 
+/* Who reads there is told of who sent it. */
+#define SENDERS (1U << LR_SEED_PASSCRED | 1U << LR_SEED_PASSPIDFD | 1U << LR_SEED_PASSSEC)
+
 /* What end k has yet to read: one message with its length before it. */
 static int take_socket(struct cap *c, struct cap_channel *ch, unsigned k, uint64_t type,
 		       struct lr_err *err)
@@ -256,7 +259,10 @@ static int take_socket(struct cap *c, struct cap_channel *ch, unsigned k, uint64
 			   .msg_controllen = told ? sizeof(sender) : 0};
 	ssize_t n = recvmsg(ch->fd[k], &m, MSG_PEEK | MSG_DONTWAIT | MSG_CMSG_CLOEXEC);
 	if (n != waiting || m.msg_flags & MSG_CTRUNC) {
-		cap_refuse(c, c->p, "descriptors that wait in a pair of sockets (socket:[%llu])",
+		/* A pidfd or a label without room looks as descriptors do, and what others have sent comes apart. */
+		cap_refuse(c, c->p, "%s in a pair of sockets (socket:[%llu])",
+			   ch->seed.set[k] & SENDERS ? "what waits with its senders"
+						     : "descriptors that wait",
 			   (unsigned long long)ch->inode[k]);
 		return 0;
 	}

@@ -463,6 +463,31 @@ while True:
 	assert_eq "$(status_of)" running
 }
 
+@test "unix: what waits in a pair with its senders' pidfds, or with more than one sender, is refused by that name" {
+	waits() { # OPTION
+		python '
+a, b = socket.socketpair()
+b.setsockopt(socket.SOL_SOCKET, '"$1"', 1)
+a.send(b"waits")
+if not os.fork():
+    a.send(b"of another one")
+    os._exit(0)
+os.wait()
+is_ready(1)
+while True:
+    time.sleep(1)'
+		start
+		run ! rt checkpoint --engine fork --image-path "$IMG" "$ID"
+		assert_has "$output" "what waits with its senders in a pair of sockets (socket:["
+		assert_has "$output" "cannot carry 1 of"
+		assert_eq "$(status_of)" running
+		rt delete --force "$ID"
+	}
+	waits socket.SO_PASSCRED
+	# SO_PASSPIDFD, since Linux 6.5
+	! python3 -c 'import socket; socket.socketpair()[0].setsockopt(socket.SOL_SOCKET, 76, 1)' || waits 76
+}
+
 @test "unix: a connection between two of its processes is refused by name, whichever of them comes first" {
 	python '
 def listens(name):
