@@ -168,8 +168,8 @@ static void look_socket(struct found *x)
 	/* poll(2) says of it what it says of one whose other end is gone: that has to be told apart here. */
 	if (told.unconnected && type != SOCK_DGRAM)
 		refuse(x, "a Unix socket that neither listens nor is connected");
-	/* A pair has no names, and both of its ends tell of who made it. Where the other end is gone, nothing is left
-	 * of what was connected. */
+	/* A pair has no names, and both of its ends tell of who made it; those of a connection tell of two processes.
+	 * Where the other end is gone, it goes along as an end of a pair. */
 	else if (told.named && (told.peer || type == SOCK_DGRAM))
 		refuse(x, "a Unix socket that was accepted, or has a name, and does not listen");
 }
@@ -180,7 +180,7 @@ static bool leads_elsewhere(const struct found *x)
 	return !cap_path_leads(x->c, x->link, &x->st, info(x, "mnt_id:", 10));
 }
 
-/* Where its name is gone, others may be there, by which nobody knows it. */
+/* Of one whose name is deleted nobody knows whether it has others. */
 static void refuse_path(const struct found *x)
 {
 	refuse(x, lr_has_suffix(x->link, " (deleted)")

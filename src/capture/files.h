@@ -40,7 +40,7 @@ struct cap_sockets {
 	unsigned asked; /* how often */
 };
 
-/* The kernel is asked anew if it is not in the list, some times at most. Returns a negative errno; -ENOENT: the
+/* The kernel is asked anew if it is not in the list, a few times at the most. Returns a negative errno; -ENOENT: the
  * namespace has none with that inode. */
 int cap_socket_find(struct lr_arena *a, pid_t pid, enum cap_kind kind, struct cap_sockets *all,
 		    uint64_t inode, struct cap_socket *ret);

@@ -143,7 +143,8 @@ const char *cap_maps_flagged(const struct cap_vma *v)
 	return v->refused ? v->refused : v->flags & LR_SEED_SEALED ? "sealed memory" : NULL;
 }
 
-/* `before`: the mapping before it, or itself. Of the parts of a program one is looked at. */
+/* `before`: the mapping before it, or NULL. Of a file that is mapped in parts, as a program is, only the first one is
+ * looked at. */
 static bool is_elsewhere(struct cap *c, const struct cap_process *p, const struct cap_vma *v,
 			 const struct cap_vma *before)
 {
@@ -151,7 +152,7 @@ static bool is_elsewhere(struct cap *c, const struct cap_process *p, const struc
 	if (!v->inode || cap_is_shared_memory(c, v) ||
 	    cap_tmpfs_has(c, makedev(v->major, v->minor)))
 		return false;
-	if (before < v && before->inode == v->inode && before->major == v->major &&
+	if (before && before->inode == v->inode && before->major == v->major &&
 	    before->minor == v->minor && lr_streq(before->name, v->name))
 		return false;
 	return !cap_mapping_leads(c, p->pid, v);
@@ -181,7 +182,7 @@ void cap_maps_refuse(struct cap *c, const struct cap_process *p)
 		if (!why && v->inode && lr_has_suffix(v->name, " (deleted)") &&
 		    !cap_is_shared_memory(c, v) && !cap_tmpfs_has(c, makedev(v->major, v->minor)))
 			why = "a deleted file that is mapped";
-		if (!why && is_elsewhere(c, p, v, i ? v - 1 : v))
+		if (!why && is_elsewhere(c, p, v, i ? v - 1 : NULL))
 			why = "a file that is in none of the container's mounts, and is mapped,";
 		if (why)
 			cap_refuse(c, p, "%s at %llx (%s)", why, (unsigned long long)v->start,

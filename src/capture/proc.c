@@ -310,14 +310,14 @@ static void refuse_spaces(struct cap *c, const struct cap_process *p, const char
 	for (unsigned i = 0; i < SPACES; i++) {
 		const unsigned k = spaces[i].like;
 		if (its[i] && like[k] && !lr_streq(its[i], like[k]))
-			cap_refuse(c, p, "%sa %s namespace %s", who, spaces[k].name,
-				   i == k ? "of its own" : "for its children");
+			cap_refuse(c, p, "%s%s %s namespace %s", who, k == IPC ? "an" : "a",
+				   spaces[k].name, i == k ? "of its own" : "for its children");
 	}
 }
 
 /*
- * To another namespace than its process has. That takes CAP_SYS_ADMIN, which a program that is executed may
- * also get out of these sets. No thread gets it by a user namespace of its own: the kernel makes none for
+ * Whether it may go to another namespace than its process has. That takes CAP_SYS_ADMIN, which a program that is
+ * executed may also get out of these sets. No thread gets it by a user namespace of its own: the kernel makes none for
  * who has other threads, lets nobody who has them into one (unshare(2), setns(2): EINVAL), and makes no thread in
  * another one than its maker's (clone(2)). A process that goes to one is told by its leader.
  */

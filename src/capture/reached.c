@@ -6,9 +6,9 @@
  * tells the path as if the mount were "/". To come by such a mount takes no right: a child with namespaces of its own
  * may have made it. Who is locked up in there, or has a file of it, would have the container's of that path.
  *
- * Of a mount that the container's mountinfo has, the path is the true one. That costs nothing where the mount is known
- * anyway. But it is not asked that the mount be one of these: who has changed its root sees only those below that, and
- * what is handed in from outside may be a volume's. What is nowhere there is looked up by its path, as a child will.
+ * Of a mount that is in the mountinfo of the container's first process, the path is the true one, and nothing has to be
+ * looked up. But that lists only what is below the root of this process, and what is handed in from outside may be a
+ * volume's. So every other path is looked up, as a child will, and has to lead to the same.
  */
 #define LR_ROOM "capture"
 #include <errno.h>
@@ -70,7 +70,9 @@ static bool is_ours(const struct stat *st, uint64_t mount)
 	       own.st_ino == st->st_ino && own_mount == mount;
 }
 
-/* The first process's is it in all but a few containers. Where that is ours, paths count from there, too. */
+/* In all but a few containers the root of the first process is that of the namespace, and no child has to look. One that
+ * is in no namespace is called "/" as well: so it is one of the container's mounts, or, as of a container without a mount
+ * namespace of its own, our root. */
 static int find_root(struct cap *c)
 {
 	char path[32];
@@ -96,8 +98,8 @@ void cap_reached_close(struct cap *c)
 
 /* ---- one path ---------------------------------------------------------------------------------- */
 
-/* A directory has to be in the same mount, too: what is mounted below it is not in another one. A device is whatever
- * file is one of its number: standard input may be the host's /dev/null. */
+/* A directory has to be in the same mount, too: another one has not what is mounted below it. Of a device any file of
+ * its number will do: standard input may be the host's /dev/null. */
 static bool is_same(const struct stat *a, uint64_t mount, const struct stat *b, uint64_t other)
 {
 	if (S_ISCHR(a->st_mode) && S_ISCHR(b->st_mode))

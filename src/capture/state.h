@@ -192,15 +192,15 @@ struct cap_terminal {
 
 /* What a look at processes that run leaves for the one when all are held. */
 struct cap_before {
-	bool may_leave; /* one of their threads may go to another namespace, or might have then */
+	bool may_leave; /* one of their threads may go to another namespace, or could when it was looked at */
 	int system_v[3], posix; /* where queues of their ipc namespace are (spaces.c); or LR_NOFD */
 	struct lr_arena *a;
 	pid_t *withhold; /* processes that keep memory from their forks (MADV_DONTFORK) */
 	size_t n_withhold;
 };
 
-/* Mapped files that their paths lead to (reached.c), from one attempt to the next: what was looked at while processes
- * ran is not, while they are held. */
+/* Mapped files that their paths lead to (reached.c), from one attempt to the next: what was looked up while processes
+ * ran is not looked up again while they are held. */
 struct cap_led {
 	struct lr_arena *a;
 	struct cap_led_file {
@@ -355,8 +355,8 @@ uint32_t cap_inner_pid(pid_t pid); /* as its own pid namespace has it; 0: it is 
 bool cap_path_leads(struct cap *c, const char *path, const struct stat *st, uint64_t mount);
 /* The same of what a process has mapped. */
 bool cap_mapping_leads(struct cap *c, pid_t pid, const struct cap_vma *v);
-/* p->exe, p->cwd, p->root: while it is held, as a mount may be detached after that. Paths may be looked up, so it has to
- * be known that nobody would be waited for. */
+/* Finds p->exe, p->cwd and p->root; once more while it is held, as a mount may be detached after that. Paths are looked
+ * up, so it has to be known before that nobody would be waited for. */
 int cap_places_look(struct cap *c, struct cap_process *p, struct lr_err *err);
 void cap_reached_close(struct cap *c);
 

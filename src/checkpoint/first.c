@@ -26,7 +26,7 @@
 
 /* ---- namespaces ------------------------------------------------------------------------------ */
 
-/* But user and pid: the one is not told by a path, the other nobody leaves. */
+/* All but user, of which a pid namespace tells (compare_user), and pid, which nobody leaves. */
 static const struct kind {
 	const char *type, *name; /* as config.json has it; as /proc/PID/ns does */
 } kinds[] = {
@@ -34,21 +34,26 @@ static const struct kind {
 	{"cgroup", "cgroup"}, {"mount", "mnt"}, {"time", "time"},
 };
 
+static const char *article(const char *name)
+{
+	return *name == 'i' ? "an" : "a";
+}
+
 static void refuse_space(const struct lr_capture_refuse *to, const char *name)
 {
 	char what[64];
 
-	snprintf(what, sizeof(what), "a %s namespace of its own", name);
+	snprintf(what, sizeof(what), "%s %s namespace of its own", article(name), name);
 	to->tell(to->capture, what);
 }
 
-/* Of another one nobody knows whether it is config.json's. */
+/* Where that in which it began can't be looked at, nobody knows whether it is still there. */
 static void refuse_untold(const struct lr_capture_refuse *to, const char *name, const char *path,
 			  int code)
 {
 	LR_CLEANUP_ARENA struct lr_arena *a = lr_arena_new();
-	const char *what = lr_strf(a, "a %s namespace that can't be compared: look at %s: %s", name,
-				   path, lr_strerror(code));
+	const char *what = lr_strf(a, "%s %s namespace that can't be compared: look at %s: %s",
+				   article(name), name, path, lr_strerror(code));
 
 	to->tell(to->capture, what ? what : "a namespace that can't be compared");
 }
@@ -123,7 +128,8 @@ static int look_at_directory(const char *path, struct statx *ret)
 	return lr_statx(AT_FDCWD, path, AT_STATX_DONT_SYNC, STATX_BASIC_STATS, ret);
 }
 
-/* `root` is where its own root is, from the root of its mount namespace (chroot(2)): this leads back. */
+/* `root` is where its own root is, from the root of its mount namespace (chroot(2)): from there the path leads up to
+ * that. */
 static const char *path_to_top(pid_t pid, const char *root, struct lr_arena *a)
 {
 	const char *path = lr_strf(a, "/proc/%d/root", pid);
@@ -134,8 +140,8 @@ static const char *path_to_top(pid_t pid, const char *root, struct lr_arena *a)
 	return path;
 }
 
-/* A manager's mount that is gone, or in another mount namespace than ours, leaves that; no container has one as its
- * root. */
+/* As is what a manager leaves that has unmounted the root, or has it in another mount namespace than ours. No container
+ * has an empty root. */
 static bool is_empty(const char *path)
 {
 	LR_CLEANUP_DIR DIR *d = lr_opendir_at(AT_FDCWD, path);

@@ -94,8 +94,8 @@ static int look_at_mounts(const struct lr_made *x, const struct lr_capture_refus
 	return r;
 }
 
-/* Before mounts are looked at, so that poll(2) tells of every change since. It tells of the namespace that
- * the process is in by then: if it goes to another one, that is seen by what it was in before. */
+/* Before mounts are looked at, so that poll(2) tells of every change since: of changes in the namespace that the
+ * process is in by now. If it goes to another one, that is seen by `space`. */
 static int open_mountinfo(struct lr_made *x, struct lr_err *err)
 {
 	char path[32];

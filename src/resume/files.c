@@ -251,10 +251,10 @@ static int set_ends(const struct lr_seed_channel *c, const struct ends *e, uint3
 	return rc;
 }
 
-/* Without these it may have no room. */
+/* Without these there may be no room for what it is filled with. */
 #define BEFORE_IT_IS_FILLED (1U << LR_SEED_SNDBUF | 1U << LR_SEED_RCVBUF)
 
-/* What waits to be read has to say nothing of who sends it here (SO_PASSCRED). */
+/* It is filled before its ends are told of senders (SO_PASSCRED): what waits to be read would tell of us. */
 static int open_pair(const struct lr_resume *r, const struct lr_seed_channel *c, uint64_t type,
 		     struct ends *e, struct lr_err *err)
 {

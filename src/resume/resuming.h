@@ -85,7 +85,8 @@ int resume_open_again(const struct lr_resume *r, int fd, uint32_t flags);
 int resume_hint_changed(const struct lr_resume *r, struct lr_err *err);
 /* files.c */
 int resume_open_files(struct lr_resume *r, struct lr_err *err); /* all but pairs of sockets */
-/* With all rights again: pairs of sockets as who made them, as their ends tell of that one; whose pipes are. */
+/* When there are all rights again: makes pairs of sockets, as who made them, of whom their ends tell; gives pipes to
+ * whose they were. */
 int resume_open_pairs(struct lr_resume *r, struct lr_err *err);
 int resume_own_pipes(const struct lr_resume *r, struct lr_err *err);
 int resume_take_fds(struct lr_resume *r, const struct lr_seed_process *p, struct lr_err *err);

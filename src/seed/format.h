@@ -280,7 +280,7 @@ struct lr_seed_fd {
 #define LR_SEED_NO_READ(end)  (4U << 2 * (end))
 #define LR_SEED_NO_WRITE(end) (8U << 2 * (end))
 
-#define LR_SEED_OPTIONS_MOST  20
+#define LR_SEED_OPTIONS_MOST  20 /* room for all of enum lr_seed_option, and for more */
 
 /*
  * A pipe, or a pair of sockets; `data` is what waits to be read: of a pipe its bytes, of a pair
@@ -426,9 +426,9 @@ enum lr_seed_option {
 	LR_SEED_RCVBUF,
 	LR_SEED_PASSCRED,
 	LR_SEED_FREEBIND,
-	LR_SEED_PASSPIDFD, /* this and what follows: of pairs alone */
+	LR_SEED_PASSPIDFD, /* this one, and those that follow, are of pairs alone */
 	LR_SEED_PASSSEC,
-	LR_SEED_RCVTIMEO, /* ms */
+	LR_SEED_RCVTIMEO, /* in ms, as the next one */
 	LR_SEED_SNDTIMEO,
 	LR_SEED_OPTIONS
 };

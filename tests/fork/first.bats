@@ -75,7 +75,7 @@ carried() {
 	without_ns uts
 	cfg 'del(.hostname)'
 	begin 'exec busybox unshare -n -i -u /bin/count'
-	refused_and_deleted "a net namespace of its own" "a ipc namespace of its own" "a uts namespace of its own"
+	refused_and_deleted "a net namespace of its own" "an ipc namespace of its own" "a uts namespace of its own"
 	begin true
 	carried
 	without_ns network
