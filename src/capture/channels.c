@@ -47,8 +47,8 @@ static struct cap_channel *add(struct cap *c, const struct cap_file *f)
 	struct cap_channel *v = lr_grow(c->a, c->channels, c->n_channels, sizeof(*v));
 	const uint64_t other = f->seed.kind == LR_SEED_SOCKET ? f->peer : f->inode;
 
-	if (!v || cap_index_put(c, &c->channel_of, f->device, f->inode, c->n_channels) < 0 ||
-	    (other && cap_index_put(c, &c->channel_of, f->device, other, c->n_channels) < 0))
+	if (!v || cap_index_put(c->a, &c->channel_of, f->device, f->inode, c->n_channels) < 0 ||
+	    (other && cap_index_put(c->a, &c->channel_of, f->device, other, c->n_channels) < 0))
 		return NULL;
 	c->channels = v;
 	v += c->n_channels++;

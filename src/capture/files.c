@@ -392,7 +392,8 @@ static int add_to_inode(struct found *x, struct cap_file *f)
 
 	if (!inode) {
 		inode = lr_grow(c->a, c->inodes, c->n_inodes, sizeof(*inode));
-		if (!inode || cap_index_put(c, &c->inode_of, f->device, f->inode, c->n_inodes) < 0)
+		if (!inode ||
+		    cap_index_put(c->a, &c->inode_of, f->device, f->inode, c->n_inodes) < 0)
 			return -ENOMEM;
 		c->inodes = inode;
 		inode += c->n_inodes++;

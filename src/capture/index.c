@@ -38,8 +38,7 @@ bool cap_index_find(const struct cap_index *i, uint64_t of, uint64_t number, siz
 	return n;
 }
 
-int cap_index_put_in(struct lr_arena *a, struct cap_index *i, uint64_t of, uint64_t number,
-		     size_t at)
+int cap_index_put(struct lr_arena *a, struct cap_index *i, uint64_t of, uint64_t number, size_t at)
 {
 	struct entry *e = lr_new(a, struct entry);
 
@@ -48,9 +47,4 @@ int cap_index_put_in(struct lr_arena *a, struct cap_index *i, uint64_t of, uint6
 	*e = (struct entry){.of = of, .number = number, .at = at};
 	lr_treap_put(&i->root, &e->node, by_number, NULL);
 	return 0;
-}
-
-int cap_index_put(struct cap *c, struct cap_index *i, uint64_t of, uint64_t number, size_t at)
-{
-	return cap_index_put_in(c->a, i, of, number, at);
 }

@@ -40,7 +40,7 @@ static int add(struct cap *c, int fd, const char *link, uint64_t most, struct lr
 		return 0;
 	}
 	struct cap_object *v = lr_grow(c->a, c->objects, c->n_objects, sizeof(*v));
-	if (!v || cap_index_put(c, &c->object_of, st.st_dev, st.st_ino, c->n_objects) < 0) {
+	if (!v || cap_index_put(c->a, &c->object_of, st.st_dev, st.st_ino, c->n_objects) < 0) {
 		lr_close(fd);
 		return lr_fail(err, ENOMEM, "list shared memory");
 	}

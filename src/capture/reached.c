@@ -149,7 +149,7 @@ static void note(struct cap_led *k, const struct cap_led_file *f, uint64_t hash)
 	if (!v)
 		return;
 	k->v = v;
-	if (!name || cap_index_put_in(k->a, &k->of, f->inode, hash, k->n) < 0)
+	if (!name || cap_index_put(k->a, &k->of, f->inode, hash, k->n) < 0)
 		return;
 	v[k->n++] = (struct cap_led_file){name, f->inode, f->device};
 }

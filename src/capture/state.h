@@ -270,9 +270,7 @@ struct cap {
 /* index.c. *ret, which may be NULL: the place. */
 bool cap_index_find(const struct cap_index *i, uint64_t of, uint64_t number, size_t *ret);
 /* Where these numbers have a place, they keep it. 0 or -ENOMEM. */
-int cap_index_put(struct cap *c, struct cap_index *i, uint64_t of, uint64_t number, size_t at);
-int cap_index_put_in(struct lr_arena *a, struct cap_index *i, uint64_t of, uint64_t number,
-		     size_t at);
+int cap_index_put(struct lr_arena *a, struct cap_index *i, uint64_t of, uint64_t number, size_t at);
 
 /* Notes what can't be carried; "process 12 (name): " goes before it. */
 void cap_refuse(struct cap *c, const struct cap_process *p, const char *fmt, ...) LR_PRINTF(3, 4);

@@ -344,7 +344,7 @@ static int note_mounts(struct cap *c)
 	for (const char *line = c->mounts; r >= 0 && line && *line; line = strchr(line, '\n')) {
 		line += *line == '\n';
 		if (*line)
-			r = cap_index_put(c, &c->mount_of, 0, strtoul(line, NULL, 10),
+			r = cap_index_put(c->a, &c->mount_of, 0, strtoul(line, NULL, 10),
 					  (size_t)(line - c->mounts));
 	}
 	return r;

@@ -53,7 +53,7 @@ static int note_known(struct cap *c, struct lr_err *err)
 
 	c->known = (struct cap_index){0};
 	for (size_t i = 0; r >= 0 && i < c->n; i++)
-		r = cap_index_put(c, &c->known, 0, (uint64_t)c->p[i].pid, i);
+		r = cap_index_put(c->a, &c->known, 0, (uint64_t)c->p[i].pid, i);
 	return r < 0 ? lr_fail(err, -r, "list the processes") : 0;
 }
 
@@ -65,14 +65,14 @@ int cap_members_note(struct cap *c, struct lr_err *err)
 
 	for (size_t i = 0; r >= 0 && i < c->n; i++) {
 		const struct cap_process *p = &c->p[i];
-		r = cap_index_put(c, &c->members, CAP_GROUP, (uint64_t)p->group, i);
+		r = cap_index_put(c->a, &c->members, CAP_GROUP, (uint64_t)p->group, i);
 		if (r >= 0)
-			r = cap_index_put(c, &c->members, CAP_INNER_PID, p->seed.pid, i);
+			r = cap_index_put(c->a, &c->members, CAP_INNER_PID, p->seed.pid, i);
 		for (size_t k = 0; r >= 0 && k < p->n_threads; k++) {
 			const uint64_t tid = (uint64_t)p->threads[k].tid;
-			r = cap_index_put(c, &c->members, CAP_THREAD, tid, i);
+			r = cap_index_put(c->a, &c->members, CAP_THREAD, tid, i);
 			if (r >= 0)
-				r = cap_index_put(c, &c->members, THREAD_AT, tid, k);
+				r = cap_index_put(c->a, &c->members, THREAD_AT, tid, k);
 		}
 	}
 	return r < 0 ? lr_fail(err, -r, "list the processes") : 0;
@@ -112,7 +112,7 @@ static int add_process(struct cap *c, pid_t pid, pid_t parent, struct lr_err *er
 	if (parent && known && is_dead_twin(&st))
 		return 0;
 	struct cap_process *v = lr_grow(c->a, c->p, c->n, sizeof(*v));
-	if (!v || cap_index_put(c, &c->known, 0, (uint64_t)pid, c->n) < 0)
+	if (!v || cap_index_put(c->a, &c->known, 0, (uint64_t)pid, c->n) < 0)
 		return lr_fail(err, ENOMEM, "list the processes");
 	c->p = v;
 	memset(&v[c->n], 0, sizeof(*v));
@@ -133,7 +133,7 @@ static int list_threads(struct cap *c, size_t i, struct lr_err *err)
 	int found = 0;
 
 	for (size_t k = 0; k < c->p[i].n_threads; k++)
-		if (cap_index_put(c, &known, 0, (uint64_t)c->p[i].threads[k].tid, k) < 0)
+		if (cap_index_put(c->a, &known, 0, (uint64_t)c->p[i].threads[k].tid, k) < 0)
 			return lr_fail(err, ENOMEM, "list the threads of process %d", c->p[i].pid);
 	snprintf(path, sizeof(path), "/proc/%d/task", c->p[i].pid);
 	LR_CLEANUP_DIR DIR *d = opendir(path);
@@ -145,7 +145,7 @@ static int list_threads(struct cap *c, size_t i, struct lr_err *err)
 		if (tid <= 0 || cap_index_find(&known, 0, (uint64_t)tid, NULL))
 			continue;
 		struct cap_thread *t = lr_grow(c->a, p->threads, p->n_threads, sizeof(*t));
-		if (!t || cap_index_put(c, &known, 0, (uint64_t)tid, p->n_threads) < 0)
+		if (!t || cap_index_put(c->a, &known, 0, (uint64_t)tid, p->n_threads) < 0)
 			return lr_fail(err, ENOMEM, "list the threads of process %d", p->pid);
 		p->threads = t;
 		memset(&t[p->n_threads], 0, sizeof(*t));

@@ -221,7 +221,7 @@ static int put_backing(struct writing *x, const struct cap_process *p, const str
 	if (r < 0)
 		return r;
 	struct cap_backing *grown = lr_grow(c->a, c->backings, c->n_backings, sizeof(*grown));
-	if (!grown || cap_index_put(c, &c->backing_of, v->inode, hash, c->n_backings) < 0)
+	if (!grown || cap_index_put(c->a, &c->backing_of, v->inode, hash, c->n_backings) < 0)
 		return lr_fail(x->err, ENOMEM, "list mapped files");
 	c->backings = grown;
 	b.path = lr_seed_add_text(x->w, path ? path : v->name);

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* seed: what the numbers of an endpoint are to the kernel, for who takes them and who sets them. */
+/* seed: what the numbers of an endpoint, or of an end of a pair, are to the kernel, for who takes them and who sets
+ * them. */
 #ifndef LR_SEED_SOCKET_H
 #define LR_SEED_SOCKET_H
 
