@@ -28,7 +28,7 @@ needs_seedtool() {
 	[ -x "$SEEDTOOL" ] || skip "seedtool is not built" # not x86-64
 }
 
-# The container has it as /bin/NAME.
+# The container has it as /bin/NAME; where it was built is in program.
 needs_program() { # NAME: fork-NAME of the build
 	program=$(dirname "$LEAN_RUNTIME")/../../tests/fork/fork-$1
 	[ -x "$program" ] || skip "fork-$1 is not built" # not x86-64
@@ -63,6 +63,12 @@ start() {
 	rm -f "$N"
 	rt_bg run --detach --bundle "$BUNDLE" "$ID"
 	wait_until test -s "$N" || fail "it says: $(cat "$R/err")"
+}
+
+# Its program is counter.c.
+start_counter() {
+	rt_bg run --detach --bundle "$BUNDLE" "$ID"
+	wait_until eval '[ "$(count)" -gt 20 ]'
 }
 
 # By files; tests with daemons have theirs (hosts.bash).

@@ -23,11 +23,6 @@ maps() { # HOST-ID [SIZE]: the bundle's root file system is theirs
 		| .linux.gidMappings = [{containerID: 0, hostID: ($id + 1), size: $n}]'
 }
 
-start_counter() {
-	rt_bg run --detach --bundle "$BUNDLE" "$ID"
-	wait_until eval '[ "$(count)" -gt 20 ]'
-}
-
 # As the container sees it.
 rights() {
 	rt exec "$ID" /bin/cat /proc/1/status | grep -E '^(Uid|Gid|Groups|CapInh|CapPrm|CapEff|CapBnd|CapAmb|NoNewPrivs|Seccomp|Seccomp_filters|Threads|SigIgn|SigCgt):'
