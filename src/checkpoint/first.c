@@ -116,7 +116,8 @@ void lr_first_spaces(const struct lr_checkpoint_job *job, const struct lr_captur
 	/* Without one of its own it is refused anyway (lr_checkpoint_fork_config). */
 	if (lr_checkpoint_own(job->config, "pid"))
 		compare_user(job->pid, to);
-	/* Nobody else goes anywhere without a user namespace of its own; and what was joined may be gone. */
+	/* Without the right to go elsewhere nobody does but by a user namespace of its own, which is seen above; and what
+	 * was joined may be gone. */
 	for (size_t i = 0; i < LR_ARRAY_SIZE(kinds) && lr_checkpoint_has_admin(job->config); i++)
 		compare_space(job, &kinds[i], to);
 }

@@ -835,10 +835,12 @@ TEST(other_versions)
 	((struct lr_seed_header *)s.bytes)->version = LR_SEED_VERSION + 1;
 	CHECK_INT(reopen(&s, &err), -ENOTSUP);
 	CHECK_HAS(err.hint, "version of lean-runtime");
-	/* Its entries are shorter than what is read of them. */
+	/* Their entries are shorter than what is read of them. */
 	((struct lr_seed_header *)s.bytes)->version = 1;
 	CHECK_INT(reopen(&s, &err), -ENOTSUP);
-	CHECK_HAS(err.msg, "a seed of version 1; this program knows 3");
+	((struct lr_seed_header *)s.bytes)->version = LR_SEED_VERSION - 1;
+	CHECK_INT(reopen(&s, &err), -ENOTSUP);
+	CHECK_HAS(err.msg, "a seed of version 2; this program knows 3");
 }
 
 TEST(pages_of_another_seed)
