@@ -17,6 +17,7 @@
 #include <string.h>
 #include <sys/ioctl.h>
 #include <sys/stat.h>
+#include <sys/sysmacros.h>
 
 #include "src/base/fd.h"
 #include "src/base/str.h"
@@ -124,9 +125,16 @@ void lr_first_spaces(const struct lr_checkpoint_job *job, const struct lr_captur
 
 /* ---- root ------------------------------------------------------------------------------------ */
 
-static int look_at_directory(const char *path, struct statx *ret)
+/* By what the kernel knows, as one of FUSE may be served by a process that is held. */
+static bool look_at_directory(const char *path, struct stat *ret)
 {
-	return lr_statx(AT_FDCWD, path, AT_STATX_DONT_SYNC, STATX_BASIC_STATS, ret);
+	struct statx x;
+
+	if (lr_statx(AT_FDCWD, path, AT_STATX_DONT_SYNC, STATX_BASIC_STATS, &x) < 0)
+		return false;
+	*ret = (struct stat){.st_dev = makedev(x.stx_dev_major, x.stx_dev_minor),
+			     .st_ino = x.stx_ino};
+	return true;
 }
 
 /* `root` is where its own root is, from the root of its mount namespace (chroot(2)): from there the path leads up to
@@ -157,18 +165,15 @@ void lr_first_root(const struct lr_checkpoint_job *job, const char *root,
 		   const struct lr_capture_refuse *to)
 {
 	LR_CLEANUP_ARENA struct lr_arena *a = lr_arena_new();
-	struct statx began, its;
+	struct stat began, its;
 
 	if (!job->rootfs || !lr_checkpoint_own(job->config, "mount") ||
 	    !lr_checkpoint_has_admin(job->config) ||
 	    lr_checkpoint_mounts_root(&job->config->mounts))
 		return;
 	const char *top = path_to_top(job->pid, root, a);
-	if (!top || look_at_directory(job->rootfs, &began) < 0 || look_at_directory(top, &its) < 0)
+	if (!top || !look_at_directory(job->rootfs, &began) || !look_at_directory(top, &its))
 		return;
-	if (began.stx_ino == its.stx_ino && began.stx_dev_major == its.stx_dev_major &&
-	    began.stx_dev_minor == its.stx_dev_minor)
-		return;
-	if (!is_empty(job->rootfs))
+	if (!is_same(&its, &began) && !is_empty(job->rootfs))
 		to->tell(to->capture, "a root that is not config.json's (pivot_root(2))");
 }
