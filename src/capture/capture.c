@@ -316,14 +316,16 @@ static int capture(struct cap *c, struct lr_capture_stats *stats, bool *copied, 
 	if (r >= 0 && c->opts->filled && !c->taken)
 		r = cap_pages_fill(c, err);
 	cap_tree_let_go(c);
-	for (size_t i = 0; i < c->n; i++)
-		cap_inside_reap(c, &c->p[i]);
+	/* To wait for the twins takes descriptors, and it may be those that were short. */
 	for (size_t i = 0; i < c->n; i++) {
 		lr_trace_close(&c->p[i].trace);
-		c->p[i].pidfd = lr_close(c->p[i].pidfd);
 		c->p[i].mem = lr_close(c->p[i].mem);
 	}
 	close_all(c);
+	for (size_t i = 0; i < c->n; i++)
+		cap_inside_reap(c, &c->p[i]);
+	for (size_t i = 0; i < c->n; i++)
+		c->p[i].pidfd = lr_close(c->p[i].pidfd);
 	stats->pages = c->pages_at / LR_SEED_PAGE - 1;
 	stats->zero_pages = c->zero_pages;
 	return r;

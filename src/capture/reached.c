@@ -14,7 +14,6 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <sched.h>
-#include <signal.h>
 #include <stdio.h>
 #include <string.h>
 #include <sys/stat.h>
@@ -28,6 +27,9 @@
 #include "src/sys/path.h"
 #include "src/sys/syscalls.h"
 
+#ifndef __WALL
+#define __WALL 0x40000000
+#endif
 #define DELETED " (deleted)"
 
 /* ---- the root that paths count from ------------------------------------------------------------ */
@@ -46,7 +48,8 @@ static void open_root_there(int ns, int ret)
 /* Of the whole mount namespace: its first process may have another one. */
 static int root_of_namespace(const struct cap *c)
 {
-	struct clone_args args = {.flags = CLONE_FILES, .exit_signal = SIGCHLD};
+	/* Of a child that ends with SIGCHLD nothing is told where the caller has us ignore that. */
+	struct clone_args args = {.flags = CLONE_FILES};
 	char path[32];
 	int status = 1;
 
@@ -56,7 +59,7 @@ static int root_of_namespace(const struct cap *c)
 	pid_t pid = fd < 0 ? -1 : lr_clone3(&args, sizeof(args));
 	if (pid == 0)
 		open_root_there(ns, fd);
-	while (pid > 0 && waitpid(pid, &status, 0) < 0 && errno == EINTR)
+	while (pid > 0 && waitpid(pid, &status, __WALL) < 0 && errno == EINTR)
 		;
 	return status == 0 ? fd : lr_close(fd);
 }

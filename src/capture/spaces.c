@@ -8,6 +8,8 @@
 #include <sched.h>
 #include <stdio.h>
 #include <string.h>
+#include <sys/msg.h>
+#include <sys/syscall.h>
 #include <sys/utsname.h>
 #include <unistd.h>
 
@@ -29,6 +31,22 @@ void cap_spaces_close(struct cap_before *b)
 	b->posix = lr_close(b->posix);
 }
 
+/* That there is no file does not tell: a /proc of processes alone (subset=pid) has none. */
+static bool lacks_system_v(void)
+{
+	struct msginfo info;
+
+	return syscall(SYS_msgctl, 0, IPC_INFO, &info) < 0 && errno == ENOSYS;
+}
+
+static int cannot_open(const char *path, int code, struct lr_err *err)
+{
+	if (code != ENOENT)
+		return lr_fail(err, code, "open %s", path);
+	lr_refuse(err, ENOTSUP, "there is no %s", path); /* ENOENT is tried again, as what is passing */
+	return lr_err_hint(err, "is /proc mounted with subset=pid (systemd: ProcSubset=)?");
+}
+
 /* What a file of /proc/sysvipc has is that of the namespace which opened it. */
 static int open_system_v(struct cap_before *b, struct lr_err *err)
 {
@@ -37,9 +55,11 @@ static int open_system_v(struct cap_before *b, struct lr_err *err)
 	for (size_t i = 0; i < LR_ARRAY_SIZE(system_v); i++) {
 		snprintf(path, sizeof(path), "/proc/sysvipc/%s", system_v[i][0]);
 		b->system_v[i] = lr_open(path, O_RDONLY | O_CLOEXEC);
-		/* A kernel without them has no such file. */
-		if (b->system_v[i] < 0 && errno != ENOENT)
-			return lr_fail(err, errno, "open %s", path);
+		if (b->system_v[i] < 0) {
+			const int code = errno;
+			if (code != ENOENT || !lacks_system_v())
+				return cannot_open(path, code, err);
+		}
 	}
 	return 0;
 }
