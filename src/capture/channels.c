@@ -113,6 +113,14 @@ static const char *other_option(struct cap *c, int fd)
 		{SOL_SOCKET, SO_PEEK_OFF, -1, "one of a pair of sockets, with SO_PEEK_OFF"},
 	};
 
+	struct pollfd p = {.fd = fd};
+
+	if (poll(&p, 1, 0) < 0)
+		return cap_socket_failed(c, errno);
+	/* Its other end was closed with something unread in it. Whoever reads, or asks (SO_ERROR), is told of that
+	 * once: it must not be us. */
+	if (p.revents & POLLERR)
+		return "one of a pair of sockets, with an error that nobody was told of yet,";
 	return cap_socket_has_filter(fd) ? "one of a pair of sockets, with a filter"
 					 : cap_socket_other(c, fd, others, LR_ARRAY_SIZE(others));
 }
@@ -154,15 +162,16 @@ static int find_end(struct cap *c, struct cap_file *f, struct lr_err *err)
 	return 0;
 }
 
-/* Somebody outside has the other end. */
-static bool leads_outside(const struct cap_channel *ch, unsigned kind)
+/* Somebody outside has the other end; or a negative errno. */
+static int leads_outside(const struct cap_channel *ch, unsigned kind)
 {
 	const unsigned both = LR_SEED_END(0) | LR_SEED_END(1), open = ch->seed.ends & both;
 	struct pollfd p = {.fd = ch->fd[open == LR_SEED_END(0) ? 0 : 1], .events = 0};
 
 	if (open == both)
-		return false;
-	poll(&p, 1, 0);
+		return 0;
+	if (poll(&p, 1, 0) < 0)
+		return -errno;
 	/* Hung up: nobody has. */
 	return kind == LR_SEED_PIPE ? !(p.revents & (POLLHUP | POLLERR)) : !(p.revents & POLLHUP);
 }
@@ -178,8 +187,12 @@ int cap_channels_find(struct cap *c, struct lr_err *err)
 	}
 	for (size_t i = 0; r >= 0 && i < c->n_files; i++) {
 		const struct cap_file *f = c->files[i];
-		if (f->seed.channel != LR_SEED_NONE &&
-		    leads_outside(&c->channels[f->seed.channel], f->seed.kind))
+		if (f->seed.channel == LR_SEED_NONE)
+			continue;
+		const int outside = leads_outside(&c->channels[f->seed.channel], f->seed.kind);
+		if (outside < 0)
+			r = lr_fail(err, -outside, "look whose the other end of %s is", f->path);
+		if (outside > 0)
 			cap_refuse(c, who_has(c, f->pid),
 				   "descriptor %d: its other end is outside (%s)", f->fd, f->path);
 	}
@@ -194,7 +207,11 @@ static int take_pipe(struct cap *c, struct cap_channel *ch, struct lr_err *err)
 
 	int capacity = fcntl(any, F_GETPIPE_SZ);
 	ch->seed.capacity = capacity > 0 ? (uint32_t)capacity : 0;
-	if (ch->fd[0] < 0 || ioctl(ch->fd[0], FIONREAD, &waiting) < 0 || waiting <= 0)
+	if (ch->fd[0] < 0)
+		return 0;
+	if (ioctl(ch->fd[0], FIONREAD, &waiting) < 0)
+		return lr_fail(err, errno, "look into a pipe");
+	if (waiting <= 0)
 		return 0;
 	if (pipe2(pair, O_CLOEXEC) < 0)
 		return lr_fail(err, errno, "make a pipe");
@@ -213,11 +230,13 @@ static int take_pipe(struct cap *c, struct cap_channel *ch, struct lr_err *err)
 }
 
 /* Of one that is no stream. There are messages without a byte, which FIONREAD does not count. */
-static bool has_messages(const struct cap_channel *ch, unsigned k, uint64_t type)
+static int has_messages(const struct cap_channel *ch, unsigned k, uint64_t type)
 {
 	struct msghdr m = {0};
 	ssize_t n = recvmsg(ch->fd[k], &m, MSG_PEEK | MSG_DONTWAIT | MSG_CMSG_CLOEXEC);
 
+	if (n < 0)
+		return errno == EAGAIN ? 0 : -errno;
 	/* Of one for sequenced packets that reads no more, 0 is its end; whoever reads it can't tell that from an
 	 * empty message. */
 	return n > 0 || m.msg_flags & MSG_TRUNC ||
@@ -237,13 +256,18 @@ static int take_socket(struct cap *c, struct cap_channel *ch, unsigned k, uint64
 	if (ch->fd[k] < 0)
 		return 0;
 	if (type != SOCK_STREAM) {
-		if (has_messages(ch, k, type))
+		const int any = has_messages(ch, k, type);
+		if (any < 0)
+			return lr_fail(err, -any, "look into a pair of sockets");
+		if (any)
 			cap_refuse(c, c->p,
 				   "messages that wait in a pair of sockets (socket:[%llu])",
 				   (unsigned long long)ch->inode[k]);
 		return 0;
 	}
-	if (ioctl(ch->fd[k], FIONREAD, &waiting) < 0 || waiting <= 0)
+	if (ioctl(ch->fd[k], FIONREAD, &waiting) < 0)
+		return lr_fail(err, errno, "look into a pair of sockets");
+	if (waiting <= 0)
 		return 0;
 	uint8_t *data = lr_alloc(c->a, sizeof(length) + (size_t)waiting);
 	if (!data)
@@ -258,6 +282,8 @@ static int take_socket(struct cap *c, struct cap_channel *ch, unsigned k, uint64
 			   .msg_control = sender,
 			   .msg_controllen = told ? sizeof(sender) : 0};
 	ssize_t n = recvmsg(ch->fd[k], &m, MSG_PEEK | MSG_DONTWAIT | MSG_CMSG_CLOEXEC);
+	if (n < 0)
+		return lr_fail(err, errno, "look into a pair of sockets");
 	if (n != waiting || m.msg_flags & MSG_CTRUNC) {
 		/* A pidfd or a label without room looks as descriptors do, and what others have sent comes apart. */
 		cap_refuse(c, c->p, "%s in a pair of sockets (socket:[%llu])",

@@ -162,7 +162,12 @@ static void look_socket(struct found *x)
 	x->f->seed.kind = LR_SEED_SOCKET;
 	x->f->seed.args[1] = (uint64_t)type;
 	struct cap_socket told = {0};
-	(void)cap_socket_told(x->c, CAP_UNIX, x->st.st_ino, &told);
+	int r = cap_socket_told(x->c, CAP_UNIX, x->st.st_ino, &told);
+	/* Its network namespace may be another one, which is not asked. */
+	if (r < 0 && r != -ENOENT) {
+		refuse(x, cap_socket_failed(x->c, -r));
+		return;
+	}
 	x->f->peer = told.peer;
 	x->f->shut = told.shut;
 	/* poll(2) says of it what it says of one whose other end is gone: that has to be told apart here. */
@@ -463,11 +468,11 @@ static int look_fd(struct cap *c, struct cap_process *p, int fd, struct lr_err *
 	snprintf(path, sizeof(path), "/proc/%d/fd/%d", p->pid, fd);
 	x.link = cap_read_link(c->a, path);
 	if (!x.link || cap_stat(path, &x.st) < 0)
-		return errno == ENOENT ? 0 : lr_fail(err, errno, "look at %s", path);
+		return errno == ENOENT && !c->holds ? 0 : lr_fail(err, errno, "look at %s", path);
 	snprintf(path, sizeof(path), "/proc/%d/fdinfo/%d", p->pid, fd);
 	int r = cap_read_all(c->a, path, &text, &size, err);
 	if (r < 0)
-		return r == -ENOENT ? 0 : r;
+		return r == -ENOENT && !c->holds ? 0 : r;
 	x.info = text;
 	/* Each of the first process's standard three is attached by itself. */
 	x.f = fd > 2 || p != c->p || c->opts->terminal ? known(&x) : NULL;

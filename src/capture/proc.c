@@ -252,6 +252,15 @@ static void refuse_threads(struct cap *c, const struct cap_process *p)
 	}
 }
 
+/* It was killed since its threads were listed. */
+static bool others_die(const struct cap_process *p)
+{
+	for (size_t i = 0; i < p->n_threads; i++)
+		if (p->threads[i].tid != p->pid && !lr_proc_dies(p->threads[i].tid))
+			return false;
+	return true;
+}
+
 /* What the status tells that can't be carried. */
 static void refuse_status(struct cap *c, const struct cap_process *p, const char *text)
 {
@@ -263,8 +272,10 @@ static void refuse_status(struct cap *c, const struct cap_process *p, const char
 		/* Who has copied the seed before, and was killed, takes its frozen copies along soon. */
 		c->n_passing += lr_proc_dies((pid_t)tracer);
 	}
-	if (p->seed.flags & LR_SEED_ZOMBIE && p->n_threads > 1)
+	if (p->seed.flags & LR_SEED_ZOMBIE && p->n_threads > 1) {
 		cap_refuse(c, p, "its leader has ended, and other threads have not");
+		c->n_passing += others_die(p);
+	}
 }
 
 enum { CGROUP, IPC, MNT, NET, PID, TIME, USER, UTS, CHILDREN_PID, CHILDREN_TIME, SPACES };
@@ -288,20 +299,31 @@ static const struct {
 	[CHILDREN_TIME] = {"time_for_children", TIME},
 };
 
-/* NULL: there is no such one, or nobody who has it. "": as long as no child was made in it, it has no name. */
-static const char *space_of(struct cap *c, pid_t tid, unsigned i)
+/* NULL: there is no such one, or nobody who has it, or it is refused. "": as long as no child was made in it, it has no
+ * name. */
+static const char *space_of(struct cap *c, const struct cap_process *p, pid_t tid, unsigned i)
 {
 	char path[48];
 
 	snprintf(path, sizeof(path), "/proc/%d/ns/%s", tid, spaces[i].name);
 	const char *its = cap_read_link(c->a, path);
-	return its || errno != ENOENT || spaces[i].like == i || lr_proc_dies(tid) ? its : "";
+	if (its)
+		return its;
+	const int code = errno;
+	if (code == ESRCH || lr_proc_dies(tid))
+		return NULL;
+	if (code == ENOENT)
+		return spaces[i].like == i ? NULL : "";
+	cap_refuse(c, p, "a namespace that can't be looked at: read %s: %s", path,
+		   lr_strerror(code));
+	return NULL;
 }
 
-static void read_spaces(struct cap *c, pid_t tid, const char *ret[CAP_SPACES])
+static void read_spaces(struct cap *c, const struct cap_process *p, pid_t tid,
+			const char *ret[CAP_SPACES])
 {
 	for (unsigned i = 0; i < SPACES; i++)
-		ret[i] = space_of(c, tid, i);
+		ret[i] = space_of(c, p, tid, i);
 }
 
 static void refuse_spaces(struct cap *c, const struct cap_process *p, const char *who,
@@ -338,7 +360,7 @@ static void refuse_relations(struct cap *c, const struct cap_process *p)
 
 	if (p->seed.flags & LR_SEED_ZOMBIE)
 		return;
-	read_spaces(c, p->pid, its);
+	read_spaces(c, p, p->pid, its);
 	if (p == c->p)
 		memcpy(c->spaces, its, sizeof(its));
 	refuse_spaces(c, p, "", its, c->spaces);
@@ -347,7 +369,7 @@ static void refuse_relations(struct cap *c, const struct cap_process *p)
 	for (size_t i = 0; i < p->n_threads && (!c->holds || c->before->may_leave); i++) {
 		if (p->threads[i].tid == p->pid)
 			continue;
-		read_spaces(c, p->threads[i].tid, of_thread);
+		read_spaces(c, p, p->threads[i].tid, of_thread);
 		refuse_spaces(c, p, "a thread with ", of_thread, its);
 	}
 }

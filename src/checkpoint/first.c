@@ -64,13 +64,18 @@ static bool is_same(const struct stat *a, const struct stat *b)
 	return a->st_dev == b->st_dev && a->st_ino == b->st_ino;
 }
 
-/* False: it has ended, which others find out, or the kernel has no such namespaces. */
-static bool look_at_its(pid_t pid, const char *name, struct stat *ret)
+/* False: it has ended, which others find out, or the kernel has no such namespaces; or it is refused. */
+static bool look_at_its(pid_t pid, const char *name, const struct lr_capture_refuse *to,
+			struct stat *ret)
 {
 	char path[40];
 
 	snprintf(path, sizeof(path), "/proc/%d/ns/%s", pid, name);
-	return stat(path, ret) == 0;
+	if (stat(path, ret) == 0)
+		return true;
+	if (errno != ENOENT && errno != ESRCH)
+		refuse_untold(to, name, path, errno);
+	return false;
 }
 
 /* A pid namespace belongs to the user namespace in which it was made: the container's own, if config.json has
@@ -81,7 +86,7 @@ static void compare_user(pid_t pid, const struct lr_capture_refuse *to)
 	struct stat its, began;
 	char path[40];
 
-	if (!look_at_its(pid, "user", &its))
+	if (!look_at_its(pid, "user", to, &its))
 		return;
 	snprintf(path, sizeof(path), "/proc/%d/ns/pid", pid);
 	LR_CLEANUP_FD int space = lr_open(path, O_RDONLY | O_CLOEXEC);
@@ -102,7 +107,7 @@ static void compare_space(const struct lr_checkpoint_job *job, const struct kind
 	struct stat its, began;
 	char own[32];
 
-	if (lr_checkpoint_own(job->config, k->type) || !look_at_its(job->pid, k->name, &its))
+	if (lr_checkpoint_own(job->config, k->type) || !look_at_its(job->pid, k->name, to, &its))
 		return;
 	snprintf(own, sizeof(own), "/proc/self/ns/%s", k->name);
 	const char *path = joined ? joined : own;

@@ -176,8 +176,11 @@ struct ends {
 static int fill_pipe(const struct lr_resume *r, const struct lr_seed_channel *c, struct ends *e,
 		     struct lr_err *err)
 {
-	if (c->capacity)
-		fcntl(e->fd[1], F_SETPIPE_SZ, c->capacity);
+	if (c->capacity && fcntl(e->fd[1], F_SETPIPE_SZ, c->capacity) < 0) {
+		lr_fail(err, errno, "make a pipe of %u bytes", c->capacity);
+		return lr_err_hint(err, "are pipe-user-pages-soft and pipe-max-size of "
+					"/proc/sys/fs as they were for its parent?");
+	}
 	fcntl(e->fd[1], F_SETFL, O_NONBLOCK);
 	ssize_t n = lr_write_full(e->fd[1], lr_seed_data(r->seed, &c->data[0]), c->data[0].length);
 	fcntl(e->fd[1], F_SETFL, 0);

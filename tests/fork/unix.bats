@@ -488,6 +488,36 @@ while True:
 	! python3 -c 'import socket; socket.socketpair()[0].setsockopt(socket.SOL_SOCKET, 76, 1)' || waits 76
 }
 
+@test "unix: an end of a pair whose other end was closed with something unread is refused, and told of that afterwards" {
+	python '
+def is_told(s):
+    try:
+        return s.recv(9, socket.MSG_DONTWAIT)
+    except ConnectionResetError:
+        return "reset"
+ends = []
+for kind in socket.SOCK_STREAM, socket.SOCK_SEQPACKET:
+    a, b = socket.socketpair(socket.AF_UNIX, kind)
+    a.send(b"a")
+    b.send(b"b")
+    a.close()
+    ends.append(b)
+is_ready(1)
+while not os.path.exists("/go"):
+    time.sleep(0.01)
+said = [sorted(str(is_told(s)) for _ in "12") for s in ends]
+open("/said.new", "w").write(str(said))
+os.rename("/said.new", "/said")
+while True:
+    time.sleep(1)'
+	start
+	run ! rt checkpoint --engine fork --image-path "$IMG" "$ID"
+	assert_eq "$(grep -c "with an error that nobody was told of yet" <<<"$output")" 2
+	: >"$R/go"
+	wait_until test -s "$R/said"
+	assert_eq "$(tr -d \"\' <"$R/said")" "[[ba, reset], [ba, reset]]"
+}
+
 @test "unix: a connection between two of its processes is refused by name, whichever of them comes first" {
 	python '
 def listens(name):
