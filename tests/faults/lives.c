@@ -424,7 +424,8 @@ void lives(char **words)
 {
 	const bool here = is_asked(words, "here"), changes = is_asked(words, "changes"),
 		   listens = is_asked(words, "listens"), talks = is_asked(words, "talks"),
-		   deleted = is_asked(words, "deleted"), settings = is_asked(words, "settings");
+		   deleted = is_asked(words, "deleted"), settings = is_asked(words, "settings"),
+		   pairs = is_asked(words, "pairs");
 	int ends[2], status = 0;
 	pthread_t thread, waiting;
 	pid_t pid, self = getpid();
@@ -447,6 +448,8 @@ void lives(char **words)
 		delete_files();
 	if (settings)
 		make_settings();
+	if (pairs)
+		make_pairs();
 	pid = fork();
 	if (pid == 0)
 		be_child(ends[1], self, settings);
@@ -460,6 +463,8 @@ void lives(char **words)
 	listen_until_go(ends[0]);
 	printf("children: %d\n", children());
 	const char *why = settings ? wrong_settings() : NULL;
+	if (!why && pairs)
+		why = wrong_pairs();
 	if (why)
 		wrong("%s", why);
 	shared->stop = 1;

@@ -16,5 +16,8 @@ void settings_know_child(pid_t pid);
 /* In the end: what is not as it was, or NULL. */
 const char *wrong_settings(void);
 const char *wrong_of_child(void);
+/* pairs.c: the same. */
+void make_pairs(void);
+const char *wrong_pairs(void);
 
 #endif

@@ -872,6 +872,27 @@ class ContinuesSeedWithSettings(ContinuesSeed):
         self.edit = with_settings(lives("settings", *words))
 
 
+def with_pairs(edit):
+    """With what pairs of sockets, and pipes, of other users take."""
+
+    def pairs_edit(config, place):
+        edit(config, place)
+        for allowed in config["process"]["capabilities"].values():
+            allowed += ["CAP_SETUID", "CAP_SETGID", "CAP_CHOWN", "CAP_FOWNER"]
+
+    return pairs_edit
+
+
+class MakesSeedWithPairs(MakesSeed):
+    edit = staticmethod(with_pairs(lives("pairs", "stay")))
+
+
+class ContinuesSeedWithPairs(ContinuesSeed):
+    def __init__(self, name, *words):
+        super().__init__(name, "-d", *words)
+        self.edit = with_pairs(lives("pairs", *words))
+
+
 class MakesSeedWithoutExec(MakesSeed):
     """What `exec` sent in stands still meanwhile, runs on then, and is not in the seed."""
 
@@ -1450,6 +1471,8 @@ VERBS = [
     RefusesRoot("restore-fork-shared", "stay"),
     ContinuesListeningSeed("restore-fork-listening", "stay"),
     ContinuesSeedWithSettings("restore-fork-settings", "stay"),
+    MakesSeedWithPairs("checkpoint-fork-pairs"),
+    ContinuesSeedWithPairs("restore-fork-pairs", "stay"),
     MakesRemoteSeed("checkpoint-remote"),
     MakesRemoteLayeredSeed("checkpoint-remote-changes"),
     MakesRemoteSeed("checkpoint-remote-stop", "--stop", stop=True),
