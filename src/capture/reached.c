@@ -6,8 +6,8 @@
  * tells the path as if the mount were "/". To come by such a mount takes no right: a child with namespaces of its own
  * may have made it. Who is locked up in there, or has a file of it, would have the container's of that path.
  *
- * Of a mount that is in the mountinfo of the container's first process, the path is the true one, and nothing has to be
- * looked up. But that lists only what is below the root of this process, and what is handed in from outside may be a
+ * Of a mount that is in the mountinfo of the container's first process, the path is the true one, unless it is "/", and
+ * nothing has to be looked up. But that lists only what is below the root of this process, and what is handed in from outside may be a
  * volume's. So every other path is looked up, as a child will, and has to lead to the same.
  */
 #define LR_ROOM "capture"
@@ -92,6 +92,14 @@ static int find_root(struct cap *c)
 	return root_of_namespace(c);
 }
 
+static int root_of(struct cap *c)
+{
+	if (!c->root_known)
+		c->root = find_root(c);
+	c->root_known = true;
+	return c->root;
+}
+
 void cap_reached_close(struct cap *c)
 {
 	if (c->root_known)
@@ -111,22 +119,28 @@ static bool is_same(const struct stat *a, uint64_t mount, const struct stat *b, 
 	       (!S_ISDIR(a->st_mode) || mount == other);
 }
 
-bool cap_path_leads(struct cap *c, const char *path, const struct stat *st, uint64_t mount)
+static bool is_at(int fd, const struct stat *st, uint64_t mount)
 {
 	struct stat there;
 	uint64_t its_mount;
 
-	if (!lr_has_suffix(path, DELETED) && cap_mount_is_inside(c, (unsigned)mount))
-		return true;
-	if (!c->root_known)
-		c->root = find_root(c);
-	c->root_known = true;
-	/* A link that is on the way by now would lead to our root, and not to the container's: there is none in a path
-	 * of the kernel's. */
-	LR_CLEANUP_FD int fd =
-		c->root < 0 ? LR_NOFD : lr_open_in_nolinks(c->root, path, O_PATH | O_NOFOLLOW, 0);
 	return fd >= 0 && cap_stat_at(fd, "", &there, &its_mount) == 0 &&
 	       is_same(st, mount, &there, its_mount);
+}
+
+bool cap_path_leads(struct cap *c, const char *path, const struct stat *st, uint64_t mount)
+{
+	/* That is also the path of what was moved out of the directory that its mount shows, whichever mount that is. */
+	if (lr_streq(path, "/"))
+		return is_at(root_of(c), st, mount);
+	if (!lr_has_suffix(path, DELETED) && cap_mount_is_inside(c, (unsigned)mount))
+		return true;
+	/* A link that is on the way by now would lead to our root, and not to the container's: there is none in a path
+	 * of the kernel's. */
+	const int root = root_of(c);
+	LR_CLEANUP_FD int fd =
+		root < 0 ? LR_NOFD : lr_open_in_nolinks(root, path, O_PATH | O_NOFOLLOW, 0);
+	return is_at(fd, st, mount);
 }
 
 /* ---- mappings ---------------------------------------------------------------------------------- */

@@ -192,6 +192,28 @@ detached_is_refused() {
 	detached_is_refused mapped "a file that is in none of the container's mounts, and is mapped, at "
 }
 
+@test "fork: nor does who is in, or has a file of, what was moved out of the directory that a bind mount shows" {
+	with_caps CAP_SYS_CHROOT
+	mkdir -p vol/sub/d
+	echo theirs >vol/sub/d/f
+	cfg --arg v "$PWD/vol" '.mounts += [{destination: "/v", type: "bind", source: $v, options: ["bind"]},
+		{destination: "/s", type: "bind", source: ($v + "/sub"), options: ["bind"]}]'
+	local none="is in none of the container's mounts"
+	detached_is_refused moved "a root that $none (/)" "a working directory that $none (/)" "descriptor 5: a file that $none (/)" \
+		"descriptor 6: a file that $none (/)" "a file that $none, and is mapped, at "
+}
+
+@test "fork: a root directory that is open is the container's, whichever root its processes have" {
+	mkdir -p "$R/jail"
+	cfg '.process.args = ["/bin/hostile", "jailed", "/jail", "/"] | .process.capabilities |= map_values(["CAP_SYS_CHROOT"])'
+	rt_bg run --detach --bundle "$BUNDLE" "$ID"
+	wait_until eval '[ -s "$R/jail/n" ]'
+	seed --stop
+	grow || fail "$(cat grow.out)"
+	assert_eq "$(readlink "/proc/$(pid_of)/fd/3")" /
+	assert_eq "$(stat -Lc %d:%i "/proc/$(pid_of)/fd/3")" "$(stat -c %d:%i "$R")"
+}
+
 @test "fork: nor is who is in a directory that is deleted in one that is called so later" {
 	with_caps CAP_SYS_CHROOT
 	detached_is_refused deleted "a root that is deleted (/j (deleted))" "a working directory that is deleted (/j (deleted))"

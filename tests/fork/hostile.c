@@ -10,7 +10,9 @@
  *	detached WHAT	has a child with a tmpfs that is in no mount namespace: as its root or cwd, with
  *			the directory or a file of it open, or mapped; bind: a bind of "/" is its root;
  *			deleted: its root and cwd are a directory that is gone; self: the first process
- *			has the tmpfs as its root; program: it executes a memfd
+ *			has the tmpfs as its root; program: it executes a memfd; moved: its root and
+ *			cwd are /s/d, which is moved from /v/sub/d to /v/d, and a file of it is open,
+ *			and mapped
  *	code		a thread overwrites what somebody puts at the end of its vDSO by a call that
  *			its filter refuses, and says in /fought that it does
  *	fifo		has a named pipe open whose name is that of shared memory
@@ -115,6 +117,15 @@ static bool is_in_deleted(void)
 	return mkdir("/j", 0755) == 0 && chdir("/j") == 0 && rmdir("/j") == 0 && chroot(".") == 0;
 }
 
+/* /s is a bind of /v/sub. */
+static bool is_moved_out(void)
+{
+	if (chdir("/s/d") < 0 || open("f", O_RDONLY) < 0 || rename("/v/sub/d", "/v/d") < 0)
+		return false;
+	return mmap(NULL, 4096, PROT_READ, MAP_SHARED, open("f", O_RDONLY), 0) != MAP_FAILED &&
+	       chroot(".") == 0;
+}
+
 /* bind: it is the container's root, without what is mounted below that. */
 static bool mount_it(const char *what)
 {
@@ -192,6 +203,7 @@ static int detached(const char *what)
 	if (fork() == 0) {
 		const bool is = strcmp(what, "program") == 0   ? is_program_of_memory(ready[1])
 				: strcmp(what, "deleted") == 0 ? is_in_deleted()
+				: strcmp(what, "moved") == 0   ? is_moved_out()
 							       : has_detached(what);
 		if (!is || write(ready[1], "", 1) != 1)
 			_exit(1);
