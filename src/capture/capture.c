@@ -429,14 +429,10 @@ int lr_capture(const struct lr_capture *opts, struct lr_capture_stats *stats, ch
 	struct lr_capture_stats ignored;
 	LR_CLEANUP_ARENA struct lr_arena *a = lr_arena_new();
 	struct cap_paths paths = {.a = a};
-	struct cap_led led = {.a = a};
 	struct cap_before before = {
 		.system_v = {LR_NOFD, LR_NOFD, LR_NOFD}, .posix = LR_NOFD, .a = a};
-	struct cap begin = {.opts = opts,
-			    .pages_at = LR_SEED_PAGE,
-			    .before = &before,
-			    .paths = &paths,
-			    .led = &led};
+	struct cap begin = {
+		.opts = opts, .pages_at = LR_SEED_PAGE, .before = &before, .paths = &paths};
 
 	LR_CLEANUP_FD int pidfd = lr_pidfd_open(opts->pid, 0);
 	if (pidfd < 0)

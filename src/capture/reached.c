@@ -151,24 +151,23 @@ static bool is_known(const struct cap_led *k, const struct cap_led_file *f, uint
 	size_t i;
 
 	*hash = lr_hash(lr_hash(LR_HASH, &f->device, sizeof(f->device)), f->name, strlen(f->name));
-	if (!k || !cap_index_find(&k->of, f->inode, *hash, &i))
+	if (!cap_index_find(&k->of, f->inode, *hash, &i))
 		return false;
 	return k->v[i].inode == f->inode && k->v[i].device == f->device &&
 	       lr_streq(k->v[i].name, f->name);
 }
 
 /* Without memory it is looked at again. */
-static void note(struct cap_led *k, const struct cap_led_file *f, uint64_t hash)
+static void note(struct cap *c, const struct cap_led_file *f, uint64_t hash)
 {
-	struct cap_led_file *v = k ? lr_grow(k->a, k->v, k->n, sizeof(*v)) : NULL;
-	const char *name = v ? lr_strdup(k->a, f->name) : NULL;
+	struct cap_led *k = &c->led;
+	struct cap_led_file *v = lr_grow(c->a, k->v, k->n, sizeof(*v));
 
 	if (!v)
 		return;
 	k->v = v;
-	if (!name || cap_index_put(k->a, &k->of, f->inode, hash, k->n) < 0)
-		return;
-	v[k->n++] = (struct cap_led_file){name, f->inode, f->device};
+	if (cap_index_put(c->a, &k->of, f->inode, hash, k->n) >= 0)
+		v[k->n++] = *f;
 }
 
 bool cap_mapping_leads(struct cap *c, pid_t pid, const struct cap_vma *v)
@@ -178,7 +177,7 @@ bool cap_mapping_leads(struct cap *c, pid_t pid, const struct cap_vma *v)
 	struct stat st;
 	uint64_t mount, hash;
 
-	if (is_known(c->led, &f, &hash))
+	if (is_known(&c->led, &f, &hash))
 		return true;
 	snprintf(path, sizeof(path), "/proc/%d/map_files/%llx-%llx", pid,
 		 (unsigned long long)v->start, (unsigned long long)v->end);
@@ -188,7 +187,7 @@ bool cap_mapping_leads(struct cap *c, pid_t pid, const struct cap_vma *v)
 		return !c->holds || errno == EPERM;
 	if (!cap_path_leads(c, v->name, &st, mount))
 		return false;
-	note(c->led, &f, hash);
+	note(c, &f, hash);
 	return true;
 }
 

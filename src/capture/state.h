@@ -199,10 +199,9 @@ struct cap_before {
 	size_t n_withhold;
 };
 
-/* Mapped files that their paths lead to (reached.c), from one attempt to the next: what was looked up while processes
- * ran is not looked up again while they are held. */
+/* Mapped files that their paths lead to (reached.c): of one look. When all are held, another file may be at such a path,
+ * and what is mapped be of another mount, than while they ran. */
 struct cap_led {
-	struct lr_arena *a;
 	struct cap_led_file {
 		const char *name;
 		uint64_t inode, device;
@@ -239,9 +238,9 @@ struct cap {
 	struct cap_stranger *strangers; /* that are held, and left out */
 	size_t n_strangers;
 	struct cap_terminal terminal;
-	struct cap_before *before;    /* the caller's, who tries again */
-	struct cap_paths *paths;      /* of what is watched; the caller's, too */
-	struct cap_led *led;          /* the caller's, too; NULL: none is kept */
+	struct cap_before *before; /* the caller's, who tries again */
+	struct cap_paths *paths;   /* of what is watched; the caller's, too */
+	struct cap_led led;
 	uint64_t watch_numbers;       /* the highest of each inotify, together */
 	struct cap_backing *backings; /* write.c */
 	size_t n_backings;

@@ -124,3 +124,8 @@ is_refused_late() {
 	is_refused_late posix "a POSIX message queue (/queue)"
 	is_refused_late name "a host name that it changed (changed)"
 }
+
+@test "apart: a file that is put in the place of a mapped one then is not what a child has mapped" {
+	command -v strace >/dev/null || skip "strace is not installed"
+	is_refused_late link "a file that is in none of the container's mounts, and is mapped, at "
+}

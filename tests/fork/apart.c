@@ -14,12 +14,15 @@
  *	seal		seals memory
  *	queue, posix	makes a message queue of System V, or of POSIX
  *	name		sets the host name
+ *	link		has a file of a mount that is in no namespace mapped, whose path leads to the same file, and
+ *			puts another one there
  */
 #include <asm/prctl.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <linux/capability.h>
 #include <linux/filter.h>
+#include <linux/mount.h>
 #include <linux/seccomp.h>
 #include <pthread.h>
 #include <sched.h>
@@ -28,6 +31,7 @@
 #include <sys/mman.h>
 #include <sys/msg.h>
 #include <sys/prctl.h>
+#include <sys/stat.h>
 #include <sys/syscall.h>
 #include <unistd.h>
 
@@ -83,6 +87,22 @@ static int make_posix_queue(void)
 	return fd < 0 ? fd : close(fd);
 }
 
+/* Of the mount the kernel has it as /f/x. */
+static int map_detached(void)
+{
+	if (mkdir("/a", 0755) < 0 || mkdir("/a/f", 0755) < 0 || mkdir("/f", 0755) < 0)
+		return -1;
+	put("/a/f/x", "mapped");
+	put("/f/other", "another");
+	int tree = (int)syscall(SYS_open_tree, AT_FDCWD, "/a", OPEN_TREE_CLONE);
+	int fd = link("/a/f/x", "/f/x") < 0 ? -1 : openat(tree, "f/x", O_RDONLY);
+	void *at = mmap(NULL, 4096, PROT_READ, MAP_PRIVATE, fd, 0);
+
+	close(fd);
+	close(tree);
+	return at == MAP_FAILED ? -1 : 0;
+}
+
 static int act(void)
 {
 	if (strcmp(kind, "filter") == 0)
@@ -105,6 +125,8 @@ static int act(void)
 		return make_posix_queue();
 	if (strcmp(kind, "name") == 0)
 		return sethostname("changed", 7);
+	if (strcmp(kind, "link") == 0)
+		return rename("/f/other", "/f/x");
 	return 0;
 }
 
@@ -126,6 +148,8 @@ int main(int argc, char **argv)
 	pthread_t t;
 
 	kind = argc > 1 ? argv[1] : "none";
+	if (strcmp(kind, "link") == 0 && map_detached() < 0)
+		return 1;
 	if (pipe(never) < 0 || pthread_create(&t, NULL, work, argc > 2 ? argv[2] : NULL) != 0)
 		return 1;
 	for (unsigned n = 1;; n++) {
