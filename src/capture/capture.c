@@ -430,7 +430,11 @@ int lr_capture(const struct lr_capture *opts, struct lr_capture_stats *stats, ch
 	LR_CLEANUP_ARENA struct lr_arena *a = lr_arena_new();
 	struct cap_paths paths = {.a = a};
 	struct cap_before before = {
-		.system_v = {LR_NOFD, LR_NOFD, LR_NOFD}, .posix = LR_NOFD, .a = a};
+		.a = a,
+		.ipc = LR_NOFD,
+		.system_v = {LR_NOFD, LR_NOFD, LR_NOFD},
+		.posix = LR_NOFD,
+	};
 	struct cap begin = {
 		.opts = opts, .pages_at = LR_SEED_PAGE, .before = &before, .paths = &paths};
 

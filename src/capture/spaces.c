@@ -9,6 +9,7 @@
 #include <stdio.h>
 #include <string.h>
 #include <sys/msg.h>
+#include <sys/stat.h>
 #include <sys/syscall.h>
 #include <sys/utsname.h>
 #include <unistd.h>
@@ -29,6 +30,7 @@ void cap_spaces_close(struct cap_before *b)
 	for (size_t i = 0; i < LR_ARRAY_SIZE(b->system_v); i++)
 		b->system_v[i] = lr_close(b->system_v[i]);
 	b->posix = lr_close(b->posix);
+	b->ipc = lr_close(b->ipc);
 }
 
 /* That there is no file does not tell: a /proc of processes alone (subset=pid) has none. */
@@ -80,8 +82,22 @@ static int open_posix(struct cap_before *b, struct lr_err *err)
 static int open_queues(struct cap *c, struct lr_err *err)
 {
 	cap_spaces_close(c->before);
+	c->before->ipc = lr_open("/proc/thread-self/ns/ipc", O_RDONLY | O_CLOEXEC);
+	if (c->before->ipc < 0)
+		return lr_fail(err, errno, "look for message queues");
 	int r = open_system_v(c->before, err);
 	return r < 0 ? r : open_posix(c->before, err);
+}
+
+/* The first process, with all others, may be in another one since. While the old one is open, no other has its
+ * number. */
+static bool are_of_another(const struct cap *c)
+{
+	struct stat was, is;
+	char path[32];
+
+	snprintf(path, sizeof(path), "/proc/%d/ns/ipc", c->opts->pid);
+	return fstat(c->before->ipc, &was) < 0 || stat(path, &is) < 0 || was.st_ino != is.st_ino;
 }
 
 /* A headline, and a line each. */
@@ -161,7 +177,8 @@ static int visit(struct cap *c, const char *name, int type,
 int cap_spaces_refuse(struct cap *c, struct lr_err *err)
 {
 	const struct lr_capture *o = c->opts;
-	int r = o->own_ipc && !c->holds ? visit(c, "ipc", CLONE_NEWIPC, open_queues, err) : 0;
+	const bool anew = o->own_ipc && (!c->holds || are_of_another(c));
+	int r = anew ? visit(c, "ipc", CLONE_NEWIPC, open_queues, err) : 0;
 
 	if (r >= 0 && o->own_ipc)
 		r = look_at_queues(c, err);

@@ -193,7 +193,8 @@ struct cap_terminal {
 /* What a look at processes that run leaves for the one when all are held. */
 struct cap_before {
 	bool may_leave; /* one of their threads may go to another namespace, or could when it was looked at */
-	int system_v[3], posix; /* where queues of their ipc namespace are (spaces.c); or LR_NOFD */
+	/* Their ipc namespace, and where its queues are (spaces.c); or LR_NOFD. */
+	int ipc, system_v[3], posix;
 	struct lr_arena *a;
 	pid_t *withhold; /* processes that keep memory from their forks (MADV_DONTFORK) */
 	size_t n_withhold;

@@ -129,3 +129,10 @@ is_refused_late() {
 	command -v strace >/dev/null || skip "strace is not installed"
 	is_refused_late link "a file that is in none of the container's mounts, and is mapped, at "
 }
+
+@test "apart: a queue in a namespace that it goes to then is refused, and to go to one is not" {
+	command -v strace >/dev/null || skip "strace is not installed"
+	is_refused_late ipc "message queues of System V: 1"
+	program empty late
+	seed_meanwhile -e trace=ptrace
+}

@@ -2,7 +2,8 @@
 /*
  * apart KIND [late]: a program with two threads, of which one does something, at once or when there is a file
  * /go; then there is a file /done. Its first thread tells in /n how often it went round, and what went wrong in
- * /err. Static, for a container with nothing else in it.
+ * /err; it is the only one, and does it itself, where a whole process has to. Static, for a container with nothing
+ * else in it.
  *
  *	none		nothing
  *	filter		loads a filter of seccomp(2), for itself
@@ -14,6 +15,8 @@
  *	seal		seals memory
  *	queue, posix	makes a message queue of System V, or of POSIX
  *	name		sets the host name
+ *	ipc		the whole process goes to an ipc namespace of its own, and makes a queue there
+ *	empty		the same, and makes none
  *	link		has a file of a mount that is in no namespace mapped, whose path leads to the same file, and
  *			puts another one there
  */
@@ -26,6 +29,7 @@
 #include <linux/seccomp.h>
 #include <pthread.h>
 #include <sched.h>
+#include <stdbool.h>
 #include <stdio.h>
 #include <string.h>
 #include <sys/mman.h>
@@ -125,9 +129,18 @@ static int act(void)
 		return make_posix_queue();
 	if (strcmp(kind, "name") == 0)
 		return sethostname("changed", 7);
+	if (strcmp(kind, "ipc") == 0)
+		return unshare(CLONE_NEWIPC) < 0 ? -1 : msgget(7, IPC_CREAT | 0600);
+	if (strcmp(kind, "empty") == 0)
+		return unshare(CLONE_NEWIPC);
 	if (strcmp(kind, "link") == 0)
 		return rename("/f/other", "/f/x");
 	return 0;
+}
+
+static bool is_alone(void)
+{
+	return strcmp(kind, "ipc") == 0 || strcmp(kind, "empty") == 0;
 }
 
 /* In strict mode nothing else is left to it than to read, and to write. */
@@ -150,9 +163,13 @@ int main(int argc, char **argv)
 	kind = argc > 1 ? argv[1] : "none";
 	if (strcmp(kind, "link") == 0 && map_detached() < 0)
 		return 1;
-	if (pipe(never) < 0 || pthread_create(&t, NULL, work, argc > 2 ? argv[2] : NULL) != 0)
+	const bool late = argc > 2;
+	if (pipe(never) < 0 ||
+	    (!is_alone() && pthread_create(&t, NULL, work, late ? argv[2] : NULL) != 0))
 		return 1;
 	for (unsigned n = 1;; n++) {
+		if (is_alone() && result < 0 && (!late || access("/go", F_OK) == 0))
+			result = act() < 0 ? errno : 0;
 		if (result > 0)
 			put("/err", strerror(result));
 		if (result >= 0)
