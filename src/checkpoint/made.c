@@ -4,9 +4,9 @@
  * cgroups below its own.
  *
  * All of it is looked at while the container runs. When the container is held, only three questions are
- * left, so that it is not held for long: have its mounts changed since (poll(2) on mountinfo tells, and
- * which mount namespace it is), is its first process where config.json has it (first.c), and are there
- * more or fewer cgroups (by the links of the directory).
+ * left, so that it is not held for long: have its mounts changed since, or been others (poll(2) on
+ * mountinfo tells, and which mount namespace it is, and which root), is its first process where
+ * config.json has it (first.c), and are there more or fewer cgroups (by the links of the directory).
  */
 #define LR_ROOM "checkpoint"
 #include <errno.h>
@@ -72,21 +72,55 @@ static int compare(const struct lr_made *x, struct lr_mounted_found *f, struct l
 	return r < 0 ? r : lr_checkpoint_mounted(x->job->config, f, a, ret, err);
 }
 
-static int look_at_mounts(const struct lr_made *x, const struct lr_capture_refuse *to,
+/* root: where its first process has that, in its mount namespace. */
+static int look_at_root(const struct lr_made *x, char root[PATH_MAX],
+			const struct lr_capture_refuse *to, struct lr_err *err)
+{
+	char path[32];
+
+	snprintf(path, sizeof(path), "/proc/%d/root", x->job->pid);
+	ssize_t n = readlink(path, root, PATH_MAX - 1);
+	if (n < 0)
+		return lr_fail(err, errno, "read %s", path);
+	root[n] = 0;
+	lr_first_root(x->job, root, to);
+	return 0;
+}
+
+/* 0: an older kernel than Linux 5.8 does not tell, or it has ended, which others find out. */
+static int mount_of_root(const struct lr_made *x)
+{
+	struct statx its;
+	char path[32];
+
+	snprintf(path, sizeof(path), "/proc/%d/root", x->job->pid);
+	int r = lr_statx(AT_FDCWD, path, AT_STATX_DONT_SYNC, STATX_MNT_ID, &its);
+	return r < 0 || !(its.stx_mask & STATX_MNT_ID) ? 0 : (int)its.stx_mnt_id;
+}
+
+/* By what mountinfo had there, and not by what was asked before, or after that. */
+static void note_top(struct lr_made *x, const struct lr_mounted_found *f)
+{
+	const int mount = mount_of_root(x);
+
+	x->top = 0;
+	for (size_t i = 0; i < f->n && lr_streq(f->root, "/"); i++)
+		if (f->mounts[i].id == mount && lr_streq(f->mounts[i].point, "/"))
+			x->top = mount;
+}
+
+static int look_at_mounts(struct lr_made *x, const char *root, const struct lr_capture_refuse *to,
 			  struct lr_err *err)
 {
 	LR_CLEANUP_ARENA struct lr_arena *a = lr_arena_new();
 	struct lr_checkpoint_mount *mounts = NULL;
-	char path[32], root[PATH_MAX] = "";
 	struct lr_mounted_found f = {.root = root};
 	struct lr_mounted found = {0};
 
-	snprintf(path, sizeof(path), "/proc/%d/root", x->job->pid);
-	if (readlink(path, root, sizeof(root) - 1) < 0)
-		return lr_fail(err, errno, "read %s", path);
-	lr_first_root(x->job, root, to);
 	int r = lr_checkpoint_mounts(x->job->pid, a, &mounts, &f.n, err);
 	f.mounts = mounts;
+	if (r >= 0)
+		note_top(x, &f);
 	if (r >= 0)
 		r = compare(x, &f, a, &found, err);
 	for (size_t i = 0; r >= 0 && i < found.n; i++)
@@ -131,6 +165,14 @@ static bool has_new_mounts(struct lr_made *x)
 	return changed;
 }
 
+/* Mountinfo has what is mounted below its root, and chroot(2) changes no mount. It had all of it where that is the
+ * whole namespace's, then and now. */
+static bool has_seen_less(const struct lr_made *x, const char *root)
+{
+	return lr_checkpoint_own(x->job->config, "mount") &&
+	       (!x->top || !lr_streq(root, "/") || mount_of_root(x) != x->top);
+}
+
 /* ---- cgroups --------------------------------------------------------------------------------- */
 
 static void tell_cgroup(void *arg, const char *hierarchy, const char *path)
@@ -156,11 +198,14 @@ int lr_made_look(void *made, bool held, const struct lr_capture_refuse *refuse, 
 	struct lr_made *x = made;
 	uint64_t cgroups = lr_cgroup_count_below(x->job->cgroup, x->job->delegate);
 	bool again = !held || cgroups != x->cgroups;
+	char root[PATH_MAX];
 	int r = held ? 0 : open_mountinfo(x, err);
 
 	x->cgroups = cgroups;
 	lr_first_spaces(x->job, refuse);
-	if (r >= 0 && (!held || has_new_mounts(x)))
-		r = look_at_mounts(x, refuse, err);
+	if (r >= 0)
+		r = look_at_root(x, root, refuse, err);
+	if (r >= 0 && (!held || has_new_mounts(x) || has_seen_less(x, root)))
+		r = look_at_mounts(x, root, refuse, err);
 	return r < 0 || !again ? r : look_at_cgroups(x, refuse, err);
 }

@@ -17,6 +17,7 @@
  *	name		sets the host name
  *	ipc		the whole process goes to an ipc namespace of its own, and makes a queue there
  *	empty		the same, and makes none
+ *	root		has the directory of its descriptor 5 as its root
  *	link		has a file of a mount that is in no namespace mapped, whose path leads to the same file, and
  *			puts another one there
  */
@@ -133,6 +134,8 @@ static int act(void)
 		return unshare(CLONE_NEWIPC) < 0 ? -1 : msgget(7, IPC_CREAT | 0600);
 	if (strcmp(kind, "empty") == 0)
 		return unshare(CLONE_NEWIPC);
+	if (strcmp(kind, "root") == 0)
+		return fchdir(5) < 0 ? -1 : chroot(".");
 	if (strcmp(kind, "link") == 0)
 		return rename("/f/other", "/f/x");
 	return 0;

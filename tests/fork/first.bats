@@ -170,3 +170,24 @@ deep() { # DIR
 	cfg '.root.path = "rootfs"'
 	carried
 }
+
+@test "first: a mount that its root hid when it was looked at (chroot), and not any more when it is held, is refused by name" {
+	command -v strace >/dev/null || skip "strace is not installed"
+	needs_program apart
+	privileged
+	deep "$R/deep"
+	N=$R/deep/n
+	begin 'mount -t tmpfs own /own && exec 5</ && exec busybox chroot /deep /bin/apart root late'
+	seed "$ID"
+	rm -rf "$IMG"
+	local what=0
+	LR_TEST_TAG=$TAG timeout 60 strace -f -o calls -e trace=ptrace -e inject=ptrace:delay_enter=1000000:when=1 "$LEAN_RUNTIME" --root "$ROOT" \
+		checkpoint --engine fork --image-path "$IMG" "$ID" </dev/null >late 2>&1 3>&- &
+	local late=$!
+	wait_until grep -q ptrace calls
+	touch "$R/deep/go"
+	wait "$late" || what=$?
+	assert_eq "$(readlink "/proc/$(pid_of)/root")" /
+	assert_eq "$what" 1
+	assert_has "$(cat late)" "a mount that config.json does not have (tmpfs on /own)"
+}
