@@ -278,6 +278,25 @@ static void look_tmpfs(struct found *x)
 		refuse(x, "a directory that is deleted");
 }
 
+/* Of a process, or a thread, that is not there yet when files are opened for a child (resume/files.c). */
+static bool is_of_another(const struct found *x)
+{
+	const char *point = cap_mount_of_proc(x->c, (unsigned)info(x, "mnt_id:", 10));
+	const char *path = point ? lr_path_below(x->link, x->c->p->root) : NULL;
+	unsigned pid, tid;
+
+	path = path ? lr_path_below(path, point) : NULL;
+	const int n = path ? sscanf(path, "/%u/task/%u", &pid, &tid) : 0;
+	return n > 0 && (pid != x->c->p->seed.pid || (n > 1 && tid != pid));
+}
+
+/* Such files are mostly open for an instant. */
+static void refuse_of_another(const struct found *x)
+{
+	x->c->n_passing++;
+	refuse(x, "a file of proc(5), of another process than the first, or of a thread");
+}
+
 static void look_path(struct found *x)
 {
 	const bool carried = cap_tmpfs_has(x->c, x->st.st_dev);
@@ -300,6 +319,8 @@ static void look_path(struct found *x)
 		look_tmpfs(x);
 	else if (leads_elsewhere(x))
 		refuse_path(x);
+	else if (is_of_another(x))
+		refuse_of_another(x);
 	if (strstr(x->info, "\nlock:"))
 		refuse(x, "a file with locks");
 }

@@ -298,6 +298,8 @@ int cap_mounts_read(struct cap *c);
 bool cap_mount_is_inside(struct cap *c, unsigned id);
 /* Whether a program answers who reads there, which may be one that is held; or it is none of them. */
 bool cap_mount_may_wait(struct cap *c, unsigned id);
+/* If it is a whole proc(5): where, from the root of the first process. Else NULL. */
+const char *cap_mount_of_proc(struct cap *c, unsigned id);
 int cap_strangers_refuse(struct cap *c, struct lr_err *err);
 /* While nobody is held: who they are, for the next one. */
 int cap_strangers_look(struct cap *c, struct lr_err *err);

@@ -373,10 +373,34 @@ bool cap_mount_is_inside(struct cap *c, unsigned id)
 	return mount_line(c, id);
 }
 
-bool cap_mount_may_wait(struct cap *c, unsigned id)
+/* Behind " - ", up to a blank; NULL: it is no mount of theirs. */
+static const char *mount_type(struct cap *c, unsigned id)
 {
 	const char *line = mount_line(c, id), *end = line ? strchrnul(line, '\n') : NULL;
 	const char *type = line ? strstr(line, " - ") : NULL;
 
-	return !type || type >= end || lr_has_prefix(type + 3, "fuse");
+	return type && type < end ? type + 3 : NULL;
+}
+
+bool cap_mount_may_wait(struct cap *c, unsigned id)
+{
+	const char *type = mount_type(c, id);
+
+	return !type || lr_has_prefix(type, "fuse");
+}
+
+const char *cap_mount_of_proc(struct cap *c, unsigned id)
+{
+	const char *type = mount_type(c, id);
+	char *field = NULL, *rest = NULL;
+
+	if (!type || !lr_has_prefix(type, "proc "))
+		return NULL;
+	char *line = lr_strndup(c->a, mount_line(c, id), 4096);
+	for (int i = 0; line && i < 4; i++) /* number, parent, device, root */
+		field = strtok_r(i ? NULL : line, " ", &rest);
+	if (!field || !lr_streq(field, "/") || !(field = strtok_r(NULL, " ", &rest)))
+		return NULL;
+	lr_path_unescape(field);
+	return field;
 }

@@ -840,3 +840,21 @@ begin(202, ctypes.byref(word), 0, 0, time)
 		run -7 rt restore --engine fork --image-path "$IMG" --bundle "$BUNDLE" "$ID" </dev/null
 	done
 }
+
+@test "fork: a file of proc(5) of another process than the first is refused by name, and of the first one it goes along" {
+	cfg '.process.args = ["/bin/sh", "-c", "exec >/dev/null 5</proc/self/status 6</proc/uptime; i=0; while sleep 0.02; do i=$((i + 1)); echo $i >/n; done"]'
+	start
+	seed "$ID"
+	rt delete --force "$ID"
+	grow "$ID"
+	moves
+	assert_eq "$(readlink "/proc/$(pid_of)/fd/5")" /proc/1/status
+	rt delete --force "$ID"
+	cfg '.process.args[2] |= sub("i=0"; "(exec sleep 1000 7</proc/self/stat) & i=0")'
+	start
+	rm -rf "$IMG"
+	run -1 seed "$ID"
+	assert_has "$output" "(sleep): descriptor 7: a file of proc(5), of another process than the first, or of a thread (/proc/2/stat)"
+	[ ! -e "$IMG/descriptor" ]
+	moves
+}
