@@ -139,6 +139,18 @@ static void look_at_end(struct cap *c, const struct cap_file *f, int fd, unsigne
 		cap_refuse(c, who_has(c, f->pid), "descriptor %d: %s (%s)", f->fd, why, f->path);
 }
 
+/* One for datagrams may be connected to somebody else by now, or to nobody (connect(2)), and its other end still be to
+ * it. What is told of both is of one instant only when nobody runs. */
+static void check_is_mutual(struct cap *c, const struct cap_file *f, const struct cap_channel *ch,
+			    unsigned end)
+{
+	if (c->holds && f->seed.kind == LR_SEED_SOCKET && f->peer != ch->inode[!end])
+		cap_refuse(c, who_has(c, f->pid),
+			   "descriptor %d: one of a pair of sockets, that is connected elsewhere "
+			   "now (%s)",
+			   f->fd, f->path);
+}
+
 static int find_end(struct cap *c, struct cap_file *f, struct lr_err *err)
 {
 	unsigned end = f->seed.kind == LR_SEED_PIPE ? end_of_pipe(f) : 0;
@@ -153,6 +165,7 @@ static int find_end(struct cap *c, struct cap_file *f, struct lr_err *err)
 		f->seed.args[0] = end;
 	ch->seed.ends |= LR_SEED_END(end) | (f->shut & 1 ? LR_SEED_NO_READ(end) : 0) |
 			 (f->shut & 2 ? LR_SEED_NO_WRITE(end) : 0);
+	check_is_mutual(c, f, ch, end);
 	if (ch->fd[end] >= 0)
 		return 0;
 	ch->fd[end] = cap_borrow(f->pid, f->fd);
@@ -176,6 +189,13 @@ static int leads_outside(const struct cap_channel *ch, unsigned kind)
 	return kind == LR_SEED_PIPE ? !(p.revents & (POLLHUP | POLLERR)) : !(p.revents & POLLHUP);
 }
 
+static const char *why_not_whole(const struct cap_file *f)
+{
+	return f->seed.kind == LR_SEED_SOCKET && f->seed.args[1] == SOCK_DGRAM && !f->peer
+		       ? "a socket for datagrams that is connected to nobody"
+		       : "its other end is outside";
+}
+
 int cap_channels_find(struct cap *c, struct lr_err *err)
 {
 	int r = 0;
@@ -194,7 +214,8 @@ int cap_channels_find(struct cap *c, struct lr_err *err)
 			r = lr_fail(err, -outside, "look whose the other end of %s is", f->path);
 		if (outside > 0)
 			cap_refuse(c, who_has(c, f->pid),
-				   "descriptor %d: its other end is outside (%s)", f->fd, f->path);
+				   "descriptor %d: %s (%s)", f->fd,
+				   why_not_whole(f), f->path);
 	}
 	return r;
 }

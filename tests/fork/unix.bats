@@ -545,3 +545,51 @@ while True:
 	[[ $output != *outside* ]]
 	assert_eq "$(status_of)" running
 }
+
+# What is sent there is not the other end's to read; in a child it would be.
+@test "unix: an end of a pair for datagrams that is connected elsewhere is refused by name" {
+	python '
+first = int(open("/first").read()) # of which end is looked at first
+def datagrams():
+    return socket.socketpair(socket.AF_UNIX, socket.SOCK_DGRAM)
+def pair(leave):
+    s = datagrams()
+    leave(s[1 - first])
+    return s
+def to_log(s):
+    s.connect("/log")
+def to_nobody(s):
+    with socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM) as other:
+        other.bind("/gone")
+        s.connect("/gone")
+    os.unlink("/gone")
+    try:
+        s.send(b"anybody there?")
+    except ConnectionRefusedError:
+        pass
+all = [datagrams(), pair(to_log), pair(to_nobody)]
+is_ready(1)
+while True:
+    time.sleep(1)'
+	python3 -c 'import socket, sys, time
+s = socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM)
+s.bind(sys.argv[1])
+time.sleep(1000)' "$R/log" 3>&- &
+	local log=$!
+	wait_until test -S "$R/log"
+	echo 0 >"$R/first"
+	start
+	run ! rt checkpoint --engine fork --image-path "$IMG" "$ID"
+	assert_eq "$(grep -c "one of a pair of sockets, that is connected elsewhere now" <<<"$output")" 2
+	assert_has "$output" "cannot carry 2 of"
+	assert_eq "$(status_of)" running
+	rt delete --force "$ID"
+	echo 1 >"$R/first"
+	start
+	run ! rt checkpoint --engine fork --image-path "$IMG" "$ID"
+	kill "$log"
+	assert_eq "$(grep -c "a socket for datagrams that is connected to nobody" <<<"$output")" 1
+	assert_eq "$(grep -c "its other end is outside" <<<"$output")" 3
+	assert_has "$output" "cannot carry 4 of"
+	assert_eq "$(status_of)" running
+}
