@@ -171,6 +171,7 @@ static open_kind *const kinds[] = {
 
 struct ends {
 	int fd[2];
+	bool taken[2]; /* of a pipe: by a file that is this one */
 };
 
 static int fill_pipe(const struct lr_resume *r, const struct lr_seed_channel *c, struct ends *e,
@@ -285,12 +286,23 @@ static int open_channel(const struct lr_resume *r, const struct lr_seed_file *f,
 				       : open_pair(r, c, f->args[1], e, err);
 }
 
-/* An end that two files share is opened for both of them. */
-static int take_end(struct ends *e, const struct lr_seed_file *f, struct lr_err *err)
+/* Who opened an end again (/proc/self/fd) has two files of it, and flags, as O_NONBLOCK, are a file's own. The pipe is still
+ * ours, and so are both of its ends: nobody is waited for. */
+static int take_pipe(const struct lr_resume *r, struct ends *e, uint32_t mode)
 {
-	unsigned end =
-		f->kind == LR_SEED_PIPE ? (f->flags & O_ACCMODE) == O_WRONLY : (unsigned)f->args[0];
-	int fd = fcntl(e->fd[end], F_DUPFD_CLOEXEC, 3);
+	const unsigned end = mode == O_WRONLY;
+
+	if (e->taken[end])
+		return resume_open_again(r, e->fd[end], mode | O_NONBLOCK);
+	e->taken[end] = true;
+	return fcntl(e->fd[end], F_DUPFD_CLOEXEC, 3);
+}
+
+static int take_end(const struct lr_resume *r, struct ends *e, const struct lr_seed_file *f,
+		    struct lr_err *err)
+{
+	int fd = f->kind == LR_SEED_PIPE ? take_pipe(r, e, f->flags & O_ACCMODE)
+					 : fcntl(e->fd[f->args[0]], F_DUPFD_CLOEXEC, 3);
 
 	return fd < 0 ? lr_fail(err, errno, "open an end of a pipe") : fd;
 }
@@ -306,7 +318,7 @@ static int open_one(struct lr_resume *r, uint32_t i, struct ends *ends, struct l
 	r->files[i] = LR_NOFD;
 	if (rc < 0 || f->kind == LR_SEED_PIDFD)
 		return rc;
-	int fd = channel ? take_end(&ends[f->channel], f, err) : kinds[f->kind](r, f, err);
+	int fd = channel ? take_end(r, &ends[f->channel], f, err) : kinds[f->kind](r, f, err);
 	if (fd < 0)
 		return fd;
 	r->files[i] = resume_keep(r, fd, err);
@@ -337,7 +349,7 @@ static int open_some(struct lr_resume *r, some_files *wanted, struct lr_err *err
 	int rc = ends ? 0 : lr_fail(err, ENOMEM, "open files");
 
 	for (uint32_t i = 0; rc >= 0 && i < n; i++)
-		ends[i] = (struct ends){{LR_NOFD, LR_NOFD}};
+		ends[i] = (struct ends){.fd = {LR_NOFD, LR_NOFD}};
 	for (uint32_t i = 0; rc >= 0 && i < lr_seed_count(r->seed, LR_SEED_FILE); i++)
 		if (wanted(lr_seed_file(r->seed, i)))
 			rc = open_one(r, i, ends, err);

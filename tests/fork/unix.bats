@@ -355,6 +355,16 @@ while True:
 	assert_eq "$(status_of)" running
 }
 
+# The same program in a child, which then says what is in /shown.
+shown_by_a_child() {
+	seed "$ID"
+	rt delete --force "$ID"
+	rm "$R/shown"
+	: >>"$R/shown.new" # if it was just writing
+	grow "$ID"
+	wait_until test -s "$R/shown"
+}
+
 # A program that shows its pairs and its pipe all the time, a line of what is to be the same in a child and one of what is not.
 # What waits at one end was sent when who reads it was already told of senders.
 @test "unix: pairs tell of who made them, pipes are whose they were, and both have what was set of them" {
@@ -425,12 +435,7 @@ while True:
 	assert_has "$first" "[<SocketKind.SOCK_STREAM: 1>, True, '0900000007000000', '00000000'"
 	assert_has "$first" "(9, 7, '0o10600'), 'opened', (9, 7, '0o10644'), b'', True]"
 	assert_has "$(shown 2)" "b'waits', (1, 0, 0)]"
-	seed "$ID"
-	rt delete --force "$ID"
-	rm "$R/shown"
-	: >>"$R/shown.new" # if it was just writing
-	grow "$ID"
-	wait_until test -s "$R/shown"
+	shown_by_a_child
 	assert_eq "$(shown 1)" "$first"
 	# Who made a pair is as which process it was made: the first. Who sent what waits is not told.
 	assert_eq "$(shown 2)" "['01000000', b'waits', (0, 65534, 65534)]"
@@ -592,4 +597,45 @@ time.sleep(1000)' "$R/log" 3>&- &
 	assert_eq "$(grep -c "its other end is outside" <<<"$output")" 3
 	assert_has "$output" "cannot carry 4 of"
 	assert_eq "$(status_of)" running
+}
+
+# Each file's flags are its own: that one does not wait says nothing of the other one.
+@test "unix: an end of a pipe that is opened again is another file, with flags of its own" {
+	python '
+import fcntl, termios
+def again(fd, flags):
+    return os.open("/proc/self/fd/%d" % fd, flags)
+def anothers_pipe():
+    os.setegid(7)
+    os.seteuid(9)
+    r, w = os.pipe()
+    r = r, again(r, os.O_RDONLY)
+    os.fchmod(w, 0o400)
+    os.seteuid(0)
+    os.setegid(0)
+    return *r, w
+r, w = os.pipe()
+all = [r, w, again(r, os.O_RDONLY | os.O_NONBLOCK), again(w, os.O_WRONLY | os.O_NONBLOCK), again(w, os.O_WRONLY), *anothers_pipe()]
+os.set_blocking(all[-2], False)
+os.write(w, b"waits")
+while True:
+    with open("/shown.new", "w") as f:
+        for fd in all:
+            st = os.fstat(fd)
+            print(oct(fcntl.fcntl(fd, fcntl.F_GETFL) & (os.O_ACCMODE | os.O_NONBLOCK)), struct.unpack("i", fcntl.ioctl(fd, termios.FIONREAD, b"none"))[0],
+                  st.st_ino == os.fstat(r).st_ino, oct(st.st_mode), st.st_uid, st.st_gid, file=f)
+    os.rename("/shown.new", "/shown")
+    is_ready(1)
+    time.sleep(0.01)'
+	with_caps CAP_SETUID CAP_SETGID
+	start
+	shown_by_a_child
+	assert_eq "$(cat "$R/shown")" "0o0 5 True 0o10600 0 0
+0o1 5 True 0o10600 0 0
+0o4000 5 True 0o10600 0 0
+0o4001 5 True 0o10600 0 0
+0o1 5 True 0o10600 0 0
+0o0 0 False 0o10400 9 7
+0o4000 0 False 0o10400 9 7
+0o1 0 False 0o10400 9 7"
 }
