@@ -166,6 +166,8 @@ static int find_end(struct cap *c, struct cap_file *f, struct lr_err *err)
 	ch->seed.ends |= LR_SEED_END(end) | (f->shut & 1 ? LR_SEED_NO_READ(end) : 0) |
 			 (f->shut & 2 ? LR_SEED_NO_WRITE(end) : 0);
 	check_is_mutual(c, f, ch, end);
+	if (f->seed.kind == LR_SEED_PIPE && end && f->seed.flags & O_DIRECT)
+		ch->of_packets = true;
 	if (ch->fd[end] >= 0)
 		return 0;
 	ch->fd[end] = cap_borrow(f->pid, f->fd);
@@ -222,6 +224,21 @@ int cap_channels_find(struct cap *c, struct lr_err *err)
 
 /* ---- contents -------------------------------------------------------------------------------- */
 
+/* What is read at once ends with a packet (O_DIRECT). That the last one is one is told by its writer alone. */
+static int read_copy(struct cap *c, struct cap_channel *ch, int from, int waiting,
+		     struct lr_err *err)
+{
+	ssize_t n = read(from, ch->data[0], (size_t)waiting);
+
+	if (n < 0)
+		return lr_fail(err, errno, "look into a pipe of %d bytes", waiting);
+	if (n != waiting || ch->of_packets)
+		cap_refuse(c, c->p, "packets that wait in a pipe (pipe:[%llu])",
+			   (unsigned long long)ch->inode[0]);
+	ch->size[0] = (size_t)waiting;
+	return 0;
+}
+
 static int take_pipe(struct cap *c, struct cap_channel *ch, struct lr_err *err)
 {
 	int pair[2], waiting = 0, any = ch->fd[0] >= 0 ? ch->fd[0] : ch->fd[1];
@@ -242,12 +259,9 @@ static int take_pipe(struct cap *c, struct cap_channel *ch, struct lr_err *err)
 		return lr_fail(err, ENOMEM, "read a pipe");
 	fcntl(to, F_SETPIPE_SZ, capacity);
 	ssize_t n = tee(ch->fd[0], to, (size_t)waiting, SPLICE_F_NONBLOCK);
-	if (n == waiting)
-		n = lr_read_full(from, ch->data[0], (size_t)waiting);
 	if (n != waiting)
 		return lr_fail(err, n < 0 ? errno : EIO, "look into a pipe of %d bytes", waiting);
-	ch->size[0] = (size_t)n;
-	return 0;
+	return read_copy(c, ch, from, waiting, err);
 }
 
 /* Of one that is no stream. There are messages without a byte, which FIONREAD does not count. */

@@ -163,7 +163,8 @@ struct cap_channel {
 	struct lr_seed_channel seed;
 	void *data[2];
 	size_t size[2];
-	int fd[2]; /* of ours; of a pipe: its end to read, and to write */
+	int fd[2];       /* of ours; of a pipe: its end to read, and to write */
+	bool of_packets; /* of a pipe: what is written to it is a packet each (O_DIRECT) */
 };
 
 /* Ids of a user namespace; outside: as we see them. */

@@ -639,3 +639,45 @@ while True:
 0o4000 0 False 0o10400 9 7
 0o1 0 False 0o10400 9 7"
 }
+
+# In a child they would be one.
+@test "unix: packets that wait in a pipe are refused by name, also where nobody writes such any more" {
+	python '
+import fcntl
+def packets(n):
+    r, w = os.pipe2(os.O_DIRECT)
+    for _ in range(n):
+        os.write(w, b"one")
+    return r, w
+def left():
+    r, w = packets(2)
+    os.close(w)
+    return r, os.open("/dev/null", os.O_WRONLY)
+wait = int(open("/wait").read())
+all = [packets(wait), packets(2 * wait), packets(0)] + ([left()] if wait else [])
+is_ready(1)
+while not os.path.exists("/go"):
+    time.sleep(0.01)
+r, w = all[2]
+os.write(w, b"one")
+os.write(w, b"two")
+with open("/shown", "w") as f:
+    print(os.read(r, 99), os.read(r, 99), file=f)
+while True:
+    time.sleep(1)'
+	echo 1 >"$R/wait"
+	start
+	run ! rt checkpoint --engine fork --image-path "$IMG" "$ID"
+	assert_eq "$(grep -c "packets that wait in a pipe" <<<"$output")" 3
+	assert_has "$output" "cannot carry 3 of"
+	assert_eq "$(status_of)" running
+	rt delete --force "$ID"
+	echo 0 >"$R/wait"
+	start
+	seed "$ID"
+	rt delete --force "$ID"
+	touch "$R/go"
+	grow "$ID"
+	wait_until test -s "$R/shown"
+	assert_eq "$(cat "$R/shown")" "b'one' b'two'"
+}
