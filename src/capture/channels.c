@@ -31,6 +31,12 @@ static unsigned end_of_pipe(const struct cap_file *f)
 	return (f->seed.flags & O_ACCMODE) == O_WRONLY;
 }
 
+/* That file has both of its ends: it was opened again (/proc/self/fd). */
+static bool is_both(const struct cap_file *f)
+{
+	return f->seed.kind == LR_SEED_PIPE && (f->seed.flags & O_ACCMODE) == O_RDWR;
+}
+
 static struct cap_channel *find(struct cap *c, const struct cap_file *f, unsigned *end)
 {
 	size_t i;
@@ -163,10 +169,14 @@ static int find_end(struct cap *c, struct cap_file *f, struct lr_err *err)
 	f->seed.channel = (uint32_t)(ch - c->channels);
 	if (f->seed.kind == LR_SEED_SOCKET)
 		f->seed.args[0] = end;
-	ch->seed.ends |= LR_SEED_END(end) | (f->shut & 1 ? LR_SEED_NO_READ(end) : 0) |
+	/* It can neither be read nor be written to. */
+	if (f->seed.flags & O_PATH)
+		return 0;
+	ch->seed.ends |= LR_SEED_END(end) | (is_both(f) ? LR_SEED_END(!end) : 0) |
+			 (f->shut & 1 ? LR_SEED_NO_READ(end) : 0) |
 			 (f->shut & 2 ? LR_SEED_NO_WRITE(end) : 0);
 	check_is_mutual(c, f, ch, end);
-	if (f->seed.kind == LR_SEED_PIPE && end && f->seed.flags & O_DIRECT)
+	if (f->seed.kind == LR_SEED_PIPE && (end || is_both(f)) && f->seed.flags & O_DIRECT)
 		ch->of_packets = true;
 	if (ch->fd[end] >= 0)
 		return 0;
@@ -184,11 +194,22 @@ static int leads_outside(const struct cap_channel *ch, unsigned kind)
 	struct pollfd p = {.fd = ch->fd[open == LR_SEED_END(0) ? 0 : 1], .events = 0};
 
 	if (open == both)
-		return 0;
+		return ch->attached;
 	if (poll(&p, 1, 0) < 0)
 		return -errno;
 	/* Hung up: nobody has. */
 	return kind == LR_SEED_PIPE ? !(p.revents & (POLLHUP | POLLERR)) : !(p.revents & POLLHUP);
+}
+
+/* Whoever opened such a pipe again may have both of its ends, and somebody outside has them, too. */
+static void note_attached(struct cap *c)
+{
+	size_t at;
+
+	for (size_t i = 0; i < c->n_files; i++)
+		if (c->files[i]->seed.kind == LR_SEED_STDIO &&
+		    cap_index_find(&c->channel_of, c->files[i]->device, c->files[i]->inode, &at))
+			c->channels[at].attached = true;
 }
 
 static const char *why_not_whole(const struct cap_file *f)
@@ -207,6 +228,7 @@ int cap_channels_find(struct cap *c, struct lr_err *err)
 		if (kind == LR_SEED_PIPE || kind == LR_SEED_SOCKET)
 			r = find_end(c, c->files[i], err);
 	}
+	note_attached(c);
 	for (size_t i = 0; r >= 0 && i < c->n_files; i++) {
 		const struct cap_file *f = c->files[i];
 		if (f->seed.channel == LR_SEED_NONE)

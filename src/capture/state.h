@@ -165,6 +165,7 @@ struct cap_channel {
 	size_t size[2];
 	int fd[2];       /* of ours; of a pipe: its end to read, and to write */
 	bool of_packets; /* of a pipe: what is written to it is a packet each (O_DIRECT) */
+	bool attached;   /* it is one of the first process's standard three, and leads outside */
 };
 
 /* Ids of a user namespace; outside: as we see them. */

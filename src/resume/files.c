@@ -286,13 +286,16 @@ static int open_channel(const struct lr_resume *r, const struct lr_seed_file *f,
 				       : open_pair(r, c, f->args[1], e, err);
 }
 
-/* Who opened an end again (/proc/self/fd) has two files of it, and flags, as O_NONBLOCK, are a file's own. The pipe is still
- * ours, and so are both of its ends: nobody is waited for. */
-static int take_pipe(const struct lr_resume *r, struct ends *e, uint32_t mode)
+/* Who opened an end again (/proc/self/fd) has two files of it, or one that has both ends, and flags, as O_NONBLOCK, are a
+ * file's own. The pipe is still ours, and so are both of its ends: nobody is waited for. */
+static int take_pipe(const struct lr_resume *r, struct ends *e, uint32_t flags)
 {
+	const uint32_t mode = flags & O_ACCMODE;
 	const unsigned end = mode == O_WRONLY;
 
-	if (e->taken[end])
+	if (flags & O_PATH)
+		return resume_open_again(r, e->fd[end], O_PATH);
+	if (e->taken[end] || mode == O_RDWR)
 		return resume_open_again(r, e->fd[end], mode | O_NONBLOCK);
 	e->taken[end] = true;
 	return fcntl(e->fd[end], F_DUPFD_CLOEXEC, 3);
@@ -301,7 +304,7 @@ static int take_pipe(const struct lr_resume *r, struct ends *e, uint32_t mode)
 static int take_end(const struct lr_resume *r, struct ends *e, const struct lr_seed_file *f,
 		    struct lr_err *err)
 {
-	int fd = f->kind == LR_SEED_PIPE ? take_pipe(r, e, f->flags & O_ACCMODE)
+	int fd = f->kind == LR_SEED_PIPE ? take_pipe(r, e, f->flags)
 					 : fcntl(e->fd[f->args[0]], F_DUPFD_CLOEXEC, 3);
 
 	return fd < 0 ? lr_fail(err, errno, "open an end of a pipe") : fd;

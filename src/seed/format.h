@@ -246,7 +246,7 @@ struct lr_seed_backing {
 enum lr_seed_file_kind {
 	LR_SEED_REGULAR = 1, /* also directories, and devices that any container has */
 	LR_SEED_STDIO,       /* attached to what the new process gets: args[0] says which, 0 to 2 */
-	LR_SEED_PIPE,        /* channel */
+	LR_SEED_PIPE,        /* channel; by its flags one end, both (O_RDWR) or none (O_PATH) */
 	LR_SEED_SOCKET,      /* one of a pair: channel, args[0] which end, args[1] its type */
 	LR_SEED_EVENTFD,     /* args: count, semaphore */
 	LR_SEED_TIMERFD,     /* args: clock, ticks, settime flags, value and interval in ns */

@@ -681,3 +681,49 @@ while True:
 	wait_until test -s "$R/shown"
 	assert_eq "$(cat "$R/shown")" "b'one' b'two'"
 }
+
+# As a shell's: exec 3<> <(:)
+@test "unix: a pipe that one file both reads and writes is one in the child, and one that is a path alone is no end" {
+	python '
+import fcntl
+r, w = os.pipe()
+both, path = (os.open("/proc/self/fd/%d" % w, flags) for flags in (os.O_RDWR | os.O_NONBLOCK, os.O_PATH))
+r, w = os.close(r), os.close(w)
+os.write(both, b"waits")
+others, end = os.pipe()
+past, _ = os.open("/proc/self/fd/%d" % others, os.O_PATH), os.close(end)
+def tried(what, *args):
+    try:
+        return what(*args)
+    except OSError as e:
+        return e.strerror
+is_ready(1)
+while not os.path.exists("/go"):
+    time.sleep(0.01)
+with open("/shown", "w") as f:
+    print(os.read(both, 9), [oct(fcntl.fcntl(fd, fcntl.F_GETFL) & 0o10004003) for fd in (both, path, past)], os.fstat(both).st_ino == os.fstat(path).st_ino,
+          tried(os.read, path, 1), tried(os.read, past, 1), os.read(others, 1), file=f)
+while True:
+    time.sleep(1)'
+	start
+	seed "$ID"
+	rt delete --force "$ID"
+	touch "$R/go"
+	grow "$ID"
+	wait_until test -s "$R/shown"
+	assert_eq "$(cat "$R/shown")" "b'waits' ['0o4002', '0o10000000', '0o10000000'] True Bad file descriptor Bad file descriptor b''"
+}
+
+@test "unix: a pipe that leads outside does so, whatever its program has opened again" {
+	python '
+both = os.open("/proc/self/fd/1", os.O_RDWR)
+is_ready(1)
+while True:
+    time.sleep(1)'
+	rt run --detach --bundle "$BUNDLE" "$ID" </dev/null 2>began | cat >said &
+	wait_until test -s "$N" || fail "it says: $(cat began "$R/err")"
+	run ! rt checkpoint --engine fork --image-path "$IMG" "$ID"
+	assert_has "$output" "descriptor 4: its other end is outside (pipe:["
+	assert_has "$output" "cannot carry 1 of"
+	assert_eq "$(status_of)" running
+}
