@@ -237,8 +237,7 @@ int cap_channels_find(struct cap *c, struct lr_err *err)
 		if (outside < 0)
 			r = lr_fail(err, -outside, "look whose the other end of %s is", f->path);
 		if (outside > 0)
-			cap_refuse(c, who_has(c, f->pid),
-				   "descriptor %d: %s (%s)", f->fd,
+			cap_refuse(c, who_has(c, f->pid), "descriptor %d: %s (%s)", f->fd,
 				   why_not_whole(f), f->path);
 	}
 	return r;

@@ -91,23 +91,50 @@ static int check_leads_there(const struct place *x, struct lr_err *err)
 	return lr_err_hint(err, "use the root file system that the seed was made with");
 }
 
-/* 1: nobody has the name, 0: somebody does; or an error. By a socket of another type than any that listens:
- * who has the name is told of nothing. */
-static int is_nobodys(const struct place *x, struct lr_err *err)
+/* 0: somebody has the name; or an errno. By a socket of another type than any that listens: who has the name is told of
+ * nothing. */
+static int ask(const struct place *x, int fd)
 {
 	struct sockaddr_un un = {.sun_family = AF_UNIX};
-	LR_CLEANUP_FD int fd = socket(AF_UNIX, SOCK_DGRAM | SOCK_CLOEXEC, 0);
 
 	memcpy(un.sun_path, x->name, strlen(x->name));
+	return connect(fd, (struct sockaddr *)&un, sizeof(un)) == 0 || errno == EPROTOTYPE ? 0
+											   : errno;
+}
+
+/* Who may not connect to a socket can remove it nevertheless, and a mode may say that of its own owner. So it is asked
+ * with all rights whether somebody has it, and only that: with what rights it is removed stays as it was. */
+static int ask_with_all_rights(const struct lr_resume *r, const struct place *x, int fd, int *code,
+			       struct lr_err *err)
+{
+	if (!r->opts.lower || !r->opts.raise)
+		return 0;
+	int rc = r->opts.raise(r->opts.arg, err);
+	if (rc < 0)
+		return rc;
+	*code = ask(x, fd);
+	return r->opts.lower(r->opts.arg, err);
+}
+
+/* 1: nobody has the name, 0: somebody does; or an error. */
+static int is_nobodys(const struct lr_resume *r, const struct place *x, struct lr_err *err)
+{
+	LR_CLEANUP_FD int fd = socket(AF_UNIX, SOCK_DGRAM | SOCK_CLOEXEC, 0);
+
 	if (fd < 0 || fchdir(x->dir) < 0)
 		return lr_fail(err, errno, "ask who has %s", x->path);
-	if (connect(fd, (struct sockaddr *)&un, sizeof(un)) == 0 || errno == EPROTOTYPE)
-		return 0;
-	return errno == ECONNREFUSED ? 1 : lr_fail(err, errno, "ask who has %s", x->path);
+	int code = ask(x, fd);
+	int rc = code == EACCES ? ask_with_all_rights(r, x, fd, &code, err) : 0;
+	if (rc < 0 || !code)
+		return rc;
+	if (code == ECONNREFUSED)
+		return 1;
+	rc = lr_fail(err, code, "ask who has %s", x->path);
+	return code == EACCES ? lr_err_hint(err, "if nobody has it any more, remove it") : rc;
 }
 
 /* The parent's, which its root, or the seed's files, still have. */
-static int make_way(const struct place *x, struct lr_err *err)
+static int make_way(const struct lr_resume *r, const struct place *x, struct lr_err *err)
 {
 	struct stat st;
 
@@ -118,10 +145,10 @@ static int make_way(const struct place *x, struct lr_err *err)
 			  x->path);
 		return lr_err_hint(err, "use the root file system that the seed was made with");
 	}
-	int r = is_nobodys(x, err);
-	if (r < 0)
-		return r;
-	if (!r) {
+	int rc = is_nobodys(r, x, err);
+	if (rc < 0)
+		return rc;
+	if (!rc) {
 		lr_refuse(err, EADDRINUSE, "listen at %s, as the seed did: somebody has it",
 			  x->path);
 		return lr_err_hint(err, "as its parent does, where both have the same files: give "
@@ -191,7 +218,7 @@ static int bind_at(const struct lr_resume *r, struct place *x, int fd, struct lr
 	if (rc >= 0)
 		rc = check_no_list(x, err);
 	if (rc >= 0)
-		rc = make_way(x, err);
+		rc = make_way(r, x, err);
 	return rc < 0 ? rc : bind_file(x, fd, err);
 }
 

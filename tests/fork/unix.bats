@@ -226,6 +226,42 @@ asyncio.run(main())'
 	assert_eq "$(unix "$CHILD" /srv/s)" 1
 }
 
+# Root in there has no CAP_DAC_OVERRIDE: it may not connect to its own socket, and may remove it. What is opened after the
+# socket is what shows addresses to who opens it with more rights (CAP_SYSLOG).
+@test "unix: a socket that lets nobody in who makes a child makes way if nobody has it, and nothing else is done with more rights" {
+	python '
+async def show(file):
+    while True:
+        with open("/shown.new", "wb") as f:
+            f.write(os.pread(file, 17, 0))
+        os.rename("/shown.new", "/shown")
+        await asyncio.sleep(0.05)
+async def shows():
+    os.umask(0o22)
+    asyncio.ensure_future(show(os.open("/proc/kallsyms", os.O_RDONLY)))
+async def main():
+    os.mkdir("/srv")
+    os.umask(0o770)
+    await serve(asyncio.start_unix_server(answer, "/srv/s"), shows())
+asyncio.run(main())'
+	start
+	assert_eq "$(files "$ID" /srv/s)" "7 0 0 socket"
+	seed "$ID"
+	new_id CHILD
+	cfg --arg id "$CHILD" '.linux.cgroupsPath = "/" + $id'
+	no_child "$CHILD" "listen at /srv/s, as the seed did: somebody has it"
+	assert_eq "$(unix "$ID" /srv/s)" 1
+	rt delete --force "$ID"
+	rm "$R/shown"
+	: >>"$R/shown.new" # if it was just writing
+	grow "$CHILD"
+	assert_eq "$(unix "$CHILD" /srv/s)" 1
+	assert_eq "$(files "$CHILD" /srv/s)" "7 0 0 socket"
+	wait_until test -s "$R/shown"
+	grep -q -v "^0000000000000000" /proc/kallsyms || skip "this kernel shows its addresses to nobody"
+	assert_eq "$(cat "$R/shown")" "0000000000000000 "
+}
+
 @test "unix: no link of an image, or name of a forged seed, has a socket's file made elsewhere" {
 	python '
 async def main():
