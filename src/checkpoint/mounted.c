@@ -210,8 +210,34 @@ static void explain_one(struct work *w, size_t i, const struct expected **tree)
 	w->last = i + 1;
 }
 
+static bool has_component(const char *path, const char *name)
+{
+	for (const char *at = path; (at = strstr(at, name)); at++)
+		if (!at[strlen(name)] || at[strlen(name)] == '/')
+			return true;
+	return false;
+}
+
+/* Whether what is mounted at its first process's root is its own root, or one of config.json's or below that (a tree),
+ * by a name of these: links may have led it there. */
+static bool is_root_explained(const struct work *w)
+{
+	const struct oci_mounts *m = &w->config->mounts;
+	bool is = lr_streq(w->f->root, "/");
+
+	for (size_t i = 0; i < m->n && !is; i++) {
+		char *path = m->v[i].destination && !is_change(&m->v[i])
+				     ? lr_checkpoint_clean(m->v[i].destination, w->a)
+				     : NULL;
+		const char *name = path ? strrchr(path, '/') : NULL;
+		is = name && has_component(w->f->root, name);
+	}
+	return is;
+}
+
 static void explain(struct work *w)
 {
+	const bool root = is_root_explained(w);
 	const struct expected *tree = NULL; /* whose parts may follow */
 
 	for (size_t i = 0; i < w->f->n; i++) {
@@ -220,7 +246,7 @@ static void explain(struct work *w)
 			first->left++;
 	}
 	for (size_t i = 0; i < w->f->n; i++)
-		if (lr_streq(w->f->mounts[i].point, "/"))
+		if (root && lr_streq(w->f->mounts[i].point, "/"))
 			w->kinds[i] = EXPLAINED;
 		else
 			explain_one(w, i, &tree);
@@ -438,7 +464,9 @@ static void add_own(struct work *w, size_t spare)
 			spare--;
 		else
 			add(w, (struct lr_mounted_change){
-				       .what = LR_MOUNTED_OWN, .point = m->point, .type = m->type});
+				       .what = LR_MOUNTED_OWN,
+				       .point = lr_streq(m->point, "/") ? w->f->root : m->point,
+				       .type = m->type});
 	}
 }
 

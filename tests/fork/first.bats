@@ -191,3 +191,14 @@ deep() { # DIR
 	assert_eq "$what" 1
 	assert_has "$(cat late)" "a mount that config.json does not have (tmpfs on /own)"
 }
+
+@test "first: a mount of its own that it has made its root (chroot) is refused by name, and a volume is not" {
+	privileged
+	deep "$R/jail"
+	N=$R/jail/n
+	begin 'mount --bind /jail /own && exec busybox chroot /own /bin/count'
+	refused_and_deleted "a mount that config.json does not have ($(findmnt -n -o FSTYPE -T "$R") on /own)"
+	cfg --arg s "$R/jail" '.mounts += [{destination: "/own", type: "bind", source: $s, options: ["bind"]}]'
+	begin 'exec busybox chroot /own /bin/count'
+	carried
+}

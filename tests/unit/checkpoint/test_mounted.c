@@ -237,6 +237,18 @@ static const struct c {
 	{"below another root", BASE ", " FILE_("/c/f") ", " FILE_("/c"), ADMIN, SPACE, "",
 	 "14 10 8:2 / / rw - ext4 /dev/sdb rw\n13 10 8:2 /src /f rw - ext4 /dev/sdb rw\n" OWN(1),
 	 NULL, "own /own1 tmpfs; ", "/c"},
+	{"a mount of its own as its root", BASE, ADMIN, SPACE, "",
+	 "91 10 0:91 / / rw - tmpfs tmpfs rw\n", NULL, "own /own1 tmpfs; ", "/own1"},
+	{"one that a link has led there", BASE ", " BIND("/var/run/s"), ADMIN, SPACE, "",
+	 "13 10 8:2 /src / rw - ext4 /dev/sdb rw\n", NULL, "", "/run/s"},
+	{"what is in a tree of it", BASE ", " BIND("/var/run/s"), ADMIN, SPACE, "",
+	 "13 10 8:2 /src / rw - ext4 /dev/sdb rw\n", NULL, "", "/run/s/sub"},
+	{"its own, and not what is on all of it",
+	 "{\"destination\": \"/\", \"type\": \"bind\", \"source\": \"/s\", \"options\": "
+	 "[\"bind\"]}",
+	 ADMIN, SPACE, "", "91 10 0:91 / / rw - tmpfs tmpfs rw\n", NULL, "own /own1 tmpfs; ",
+	 "/own1"},
+	{"no mount at all", BASE, ADMIN, SPACE, "", "", NULL, "", "/deep"},
 };
 
 static struct lr_checkpoint_mount *cut(const char *info, struct lr_arena *a, size_t *n)
