@@ -200,6 +200,7 @@ while True:
 	assert_eq "$(cat "$BUNDLE/rootfs/seen")" "1 1 /jail"
 	# What config.json does not let it lock, it does not get.
 	rt delete --force "$ID"
+	: >>"$BUNDLE/rootfs/seen.new"
 	cfg '.process.rlimits = [{type: "RLIMIT_MEMLOCK", soft: 4096, hard: 4096}]'
 	run ! rt restore --engine fork --detach --image-path "$IMG" --bundle "$BUNDLE" "$ID"
 	assert_has "$output" "it had locked memory: RLIMIT_MEMLOCK"
