@@ -43,6 +43,7 @@
 #ifndef PR_GET_MEMORY_MERGE
 #define PR_GET_MEMORY_MERGE 68
 #endif
+#define MEMBARRIER_GET (1 << 9) /* MEMBARRIER_CMD_GET_REGISTRATIONS of <linux/membarrier.h> */
 #ifndef MAP_FIXED_NOREPLACE
 #define MAP_FIXED_NOREPLACE 0x100000
 #endif
@@ -74,7 +75,7 @@ static size_t answer(struct asking *q, struct lr_trace_call *call, unsigned arg,
 	return at;
 }
 
-/* All that a thread is asked by. */
+/* All that a thread is asked by; and membarrier(2), if the thread itself may call it. */
 static const int asked_by[] = {SYS_arch_prctl,   SYS_brk,         SYS_getitimer,
 			       SYS_madvise,      SYS_mincore,     SYS_prctl,
 			       SYS_rt_sigaction, SYS_sigaltstack, SYS_timer_gettime};
@@ -89,47 +90,53 @@ static bool allows(const struct cap *c, const struct lr_capture_filter *f)
 }
 
 /* Threads have the same, as a rule. */
-static bool allows_as_before(struct cap *c, const struct lr_capture_filter *f)
+static struct cap_may lets(struct cap *c, const struct lr_capture_filter *f)
 {
 	struct lr_capture_filter *last = c->filter;
 
 	if (last && last->n == f->n && memcmp(last->code, f->code, f->n * sizeof(*f->code)) == 0)
-		return c->filter_allows;
-	c->filter_allows = allows(c, f);
+		return c->filter_lets;
+	c->filter_lets.ask = allows(c, f);
+	c->filter_lets.barrier =
+		c->opts->allows && c->opts->allows(f, &(const int){SYS_membarrier}, 1);
 	c->filter = lr_new(c->a, struct lr_capture_filter);
 	if (c->filter)
 		*c->filter = *f;
-	return c->filter_allows;
+	return c->filter_lets;
 }
 
-/* Whether the thread's filters let through all that it is asked: they need not be suspended then.
- * Who may not read them does not know. */
-static bool may_ask(struct cap *c, const struct cap_thread *t)
+/* What the thread's filters let through: for that they need not be suspended. Who may not read them does not know, and
+ * can't suspend them: then nothing is asked that they may end it for. */
+static struct cap_may may(struct cap *c, const struct cap_thread *t)
 {
+	struct cap_may all = {.ask = true, .barrier = true};
 	struct lr_capture_filter f;
 	unsigned i = 0;
 	int found;
 
 	if (!t->seccomp)
-		return true;
+		return all;
 	for (; (found = lr_trace_filter(t->tid, i, f.code, LR_ARRAY_SIZE(f.code))) > 0; i++) {
 		f.n = (size_t)found;
-		if (!allows_as_before(c, &f))
-			return false;
+		const struct cap_may one = lets(c, &f);
+		all.ask = all.ask && one.ask;
+		all.barrier = all.barrier && one.barrier;
 	}
-	return found == -ENOENT && i > 0;
+	if (found == -ENOENT && i > 0)
+		return all;
+	return (struct cap_may){false, false};
 }
 
-/* The first `asked` of them only tell something; any other one is watched. */
+/* The first `unwatched` of them only tell something, and the thread's filters let them through. */
 static int call(struct cap *c, struct cap_process *p, struct cap_thread *t, struct asking *q,
-		size_t asked, struct lr_err *err)
+		size_t unwatched, struct lr_err *err)
 {
 	const struct lr_trace_work work = {
 		.calls = q->call,
 		.n = q->n,
-		.unwatched = may_ask(c, t) ? asked : 0,
+		.unwatched = unwatched,
 		.buffer = q->buffer,
-		.twin = asked < q->n ? &p->twin : NULL,
+		.twin = t == p->threads ? &p->twin : NULL,
 	};
 
 	int r = lr_trace_calls(&p->trace, t->tid, &work, err);
@@ -234,6 +241,8 @@ static int read_thread(struct cap *c, const struct cap_process *p, const struct 
 struct of_process {
 	struct lr_trace_call *brk, *dumpable, *subreaper, *timer[16];
 	struct lr_trace_call *thp, *merge, *mdwe, *map; /* map: NULL: nothing is locked */
+	struct lr_trace_call *registered;               /* NULL: `barrier` has what tells */
+	struct lr_trace_call *barrier[LR_SEED_BARRIERS];
 	size_t subreaper_at, itimer_at[3], timer_at[16], action_at[65], core_at;
 };
 
@@ -266,19 +275,43 @@ static void ask_locks(struct asking *q, const struct cap_process *p, struct of_p
 	ask(q, SYS_munmap, at, LR_SEED_PAGE, 0, 0);
 }
 
+/* Before Linux 6.3 nobody is told what is registered; but a barrier that is asked for is made, or refused as it is not
+ * registered. Only of the global one, anybody may ask for it. */
+static void ask_barriers(struct asking *q, struct of_process *a)
+{
+	if (syscall(SYS_membarrier, MEMBARRIER_GET, 0, 0) >= 0) {
+		a->registered = ask(q, SYS_membarrier, MEMBARRIER_GET, 0, 0, 0);
+		return;
+	}
+	for (unsigned k = 1; k < LR_SEED_BARRIERS; k++)
+		a->barrier[k] = ask(q, SYS_membarrier, LR_SEED_BARRIER_ASK(k), 0, 0, 0);
+}
+
+static uint32_t read_barriers(const struct of_process *a)
+{
+	const int64_t all = a->registered && a->registered->ret > 0 ? a->registered->ret : 0;
+	uint32_t flags = 0;
+
+	for (unsigned k = 0; k < LR_SEED_BARRIERS; k++)
+		if (all & LR_SEED_BARRIER_REGISTER(k) || (a->barrier[k] && a->barrier[k]->ret == 0))
+			flags |= LR_SEED_BARRIER(k);
+	return flags;
+}
+
 static void read_memory(const struct asking *q, const struct of_process *a, struct cap_process *p)
 {
 	const int64_t mdwe = a->mdwe->ret < 0 ? 0 : a->mdwe->ret;
 
 	p->mm.thp_disable = a->thp->ret > 0 ? (uint32_t)a->thp->ret : 0;
 	p->mm.flags = (a->merge->ret == 1 ? LR_SEED_MERGES : 0) | (mdwe & 1 ? LR_SEED_MDWE : 0) |
-		      (mdwe & 2 ? LR_SEED_MDWE_NO_INHERIT : 0);
+		      (mdwe & 2 ? LR_SEED_MDWE_NO_INHERIT : 0) | read_barriers(a);
 	/* EAGAIN: it would have been locked, and RLIMIT_MEMLOCK has no room for another page. */
 	if (a->map && (a->map->ret == -EAGAIN || q->buffer[a->core_at] & 1))
 		p->mm.flags |= LR_SEED_LOCKS;
 }
 
-static void ask_process(struct asking *q, const struct cap_process *p, struct of_process *a)
+static void ask_process(struct asking *q, const struct cap_process *p, bool barriers,
+			struct of_process *a)
 {
 	a->brk = ask(q, SYS_brk, 0, 0, 0, 0);
 	a->dumpable = ask(q, SYS_prctl, PR_GET_DUMPABLE, 0, 0, 0);
@@ -287,6 +320,8 @@ static void ask_process(struct asking *q, const struct cap_process *p, struct of
 	a->thp = ask(q, SYS_prctl, PR_GET_THP_DISABLE, 0, 0, 0);
 	a->merge = ask(q, SYS_prctl, PR_GET_MEMORY_MERGE, 0, 0, 0);
 	a->mdwe = ask(q, SYS_prctl, PR_GET_MDWE, 0, 0, 0);
+	if (barriers)
+		ask_barriers(q, a);
 	if (p->locks)
 		ask_locks(q, p, a);
 	for (unsigned i = 0; i < 3; i++)
@@ -372,9 +407,10 @@ static int ask_leader(struct cap *c, struct cap_process *p, struct lr_err *err)
 	if (p->n_timers > LR_ARRAY_SIZE(a.timer))
 		return lr_refuse(err, ENOTSUP, "process %d has %zu timers; %zu are the most",
 				 p->pid, p->n_timers, LR_ARRAY_SIZE(a.timer));
+	const struct cap_may lets = may(c, &p->threads[0]);
 	struct of_thread t = ask_thread(&q);
-	ask_process(&q, p, &a);
-	const size_t asked = q.n;
+	ask_process(&q, p, lets.barrier, &a);
+	const size_t asked = lets.ask ? q.n : 0;
 	const struct lr_trace_call *fork = ask(&q, SYS_clone, 0, 0, 0, 0);
 	int r = call(c, p, &p->threads[0], &q, asked, err);
 	if (r >= 0)
@@ -413,7 +449,8 @@ int cap_inside_take(struct cap *c, struct cap_process *p, struct lr_err *err)
 	for (size_t i = 1; r >= 0 && i < p->n_threads; i++) {
 		struct asking q = {0};
 		struct of_thread t = ask_thread(&q);
-		r = call(c, p, &p->threads[i], &q, q.n, err);
+		const size_t asked = may(c, &p->threads[i]).ask ? q.n : 0;
+		r = call(c, p, &p->threads[i], &q, asked, err);
 		if (r >= 0)
 			r = read_thread(c, p, &q, &t, &p->threads[i], err);
 	}

@@ -190,6 +190,12 @@ struct cap_terminal {
 	struct lr_seed_terminal seed;
 };
 
+/* What a thread's filters of seccomp(2) let through, whatever the arguments. */
+struct cap_may {
+	bool ask;     /* all that a thread is asked by */
+	bool barrier; /* membarrier(2) */
+};
+
 #define CAP_SPACES 10 /* namespaces that a thread has */
 
 /* What a look at processes that run leaves for the one when all are held. */
@@ -253,7 +259,7 @@ struct cap {
 	int root;                    /* that paths count from; once root_known. Below 0: none */
 	bool root_known;
 	struct lr_capture_filter *filter; /* that was looked at last */
-	bool filter_allows;
+	struct cap_may filter_lets;
 	bool holds;  /* whom it lists, it holds next */
 	bool let_go; /* who has begun after that instant, in clock ticks since boot, is no concern */
 	uint64_t held_until;

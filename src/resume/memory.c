@@ -230,6 +230,11 @@ static void set_layout(const struct one *x, struct lr_resume_ops *ops)
 		image_op(ops, SYS_prctl, 0, PR_SET_THP_DISABLE, 1, m->thp_disable & ~1U, 0, 0, 0);
 	if (m->flags & LR_SEED_MERGES)
 		image_op(ops, SYS_prctl, 0, PR_SET_MEMORY_MERGE, 1, 0, 0, 0, 0);
+	/* The kernel need not interrupt anybody for it, as there are no threads yet. */
+	for (unsigned k = 0; k < LR_SEED_BARRIERS; k++)
+		if (m->flags & LR_SEED_BARRIER(k))
+			image_op(ops, SYS_membarrier, 0, LR_SEED_BARRIER_REGISTER(k), 0, 0, 0, 0,
+				 0);
 }
 
 /* What comes when it is touched is locked then: to lock all of it would fetch all of it, from a daemon

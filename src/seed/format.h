@@ -182,7 +182,13 @@ struct lr_seed_mm {
 #define LR_SEED_LOCKS           2U /* what is mapped later: MCL_FUTURE */
 #define LR_SEED_MDWE            4U /* PR_MDWE_REFUSE_EXEC_GAIN */
 #define LR_SEED_MDWE_NO_INHERIT 8U
-#define LR_SEED_MM_FLAGS        15U
+/* What membarrier(2) may be asked for: globally, privately, and that with SYNC_CORE, and with RSEQ. The kernel's commands
+ * by which a process registers for it, and then asks for it. */
+#define LR_SEED_BARRIERS            4U
+#define LR_SEED_BARRIER(k)          (16U << (k))
+#define LR_SEED_BARRIER_REGISTER(k) (4U << 2 * (k))
+#define LR_SEED_BARRIER_ASK(k)      (2U << 2 * (k))
+#define LR_SEED_MM_FLAGS            255U
 
 /* What a range of addresses is backed by. */
 enum lr_seed_vma_kind {

@@ -313,6 +313,37 @@ while True:
 	rt delete --force "$ID"
 }
 
+# goes_along [HOW]: what counts is made a seed, by seed or another command, and so does its child.
+goes_along() {
+	start_counter
+	"${1:-seed}" "$ID"
+	moves # the parent
+	rt delete --force "$ID"
+	begin_anew
+	grow "$ID"
+	came_back
+	moves
+	rt delete --force "$ID"
+	rm -rf "$IMG" "$N"
+}
+
+# Where no kernel tells what is registered.
+seed_without_telling() {
+	strace -qq -o calls -e trace=membarrier -e inject=membarrier:error=EINVAL "$LEAN_RUNTIME" --root "$ROOT" \
+		checkpoint --engine fork --image-path "$IMG" "$1" </dev/null 3>&-
+	assert_has "$(cat calls)" "INJECTED"
+}
+
+@test "fork: what a program has registered for with membarrier(2) its child has, too; who may not is not asked" {
+	cfg '.process.args += ["barrier"]'
+	goes_along
+	! command -v strace >/dev/null || goes_along seed_without_telling
+	cfg '.linux.seccomp = {defaultAction: "SCMP_ACT_ALLOW", syscalls: [{names: ["mkdir"], action: "SCMP_ACT_ERRNO"}]}'
+	goes_along
+	cfg '.linux.seccomp.syscalls = [{names: ["membarrier"], action: "SCMP_ACT_KILL_PROCESS"}] | .process.args |= .[:2]'
+	goes_along
+}
+
 # With what a capture has the program do itself, and not the program.
 @test "fork: a filter that allows none of the calls that a capture makes" {
 	cfg '.linux.seccomp = {defaultAction: "SCMP_ACT_ALLOW", syscalls: [{action: "SCMP_ACT_KILL_PROCESS", names:

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* What a process or a thread has set of itself, and what it has of a file or of memory beyond that. */
 #include <dirent.h>
+#include <linux/membarrier.h>
 #include <poll.h>
 #include <pthread.h>
 #include <sched.h>
@@ -316,6 +317,13 @@ static void *other(void *arg)
 	return arg;
 }
 
+#define GET_REGISTRATIONS (1 << 9) /* MEMBARRIER_CMD_GET_REGISTRATIONS, Linux 6.3 */
+
+static long barrier(int command)
+{
+	return syscall(SYS_membarrier, command, 0, 0);
+}
+
 static int speculation(void)
 {
 	return prctl(PR_GET_SPECULATION_CTRL, PR_SPEC_STORE_BYPASS, 0, 0, 0);
@@ -339,6 +347,11 @@ void subject_settings(void)
 		EXPECT(prctl(PR_SET_SPECULATION_CTRL, PR_SPEC_STORE_BYPASS, PR_SPEC_DISABLE, 0,
 			     0) == 0);
 	const int bypass = speculation();
+	/* But not for RSEQ. */
+	EXPECT(barrier(MEMBARRIER_CMD_REGISTER_GLOBAL_EXPEDITED) == 0);
+	EXPECT(barrier(MEMBARRIER_CMD_REGISTER_PRIVATE_EXPEDITED) == 0);
+	EXPECT(barrier(MEMBARRIER_CMD_REGISTER_PRIVATE_EXPEDITED_SYNC_CORE) == 0);
+	const long registered = barrier(GET_REGISTRATIONS);
 	while (!all_is_well)
 		sched_yield();
 	pid_t pid = fork();
@@ -360,6 +373,9 @@ void subject_settings(void)
 	EXPECT(prctl(PR_GET_MDWE, 0, 0, 0, 0) <= 0);
 	EXPECT(prctl(PR_MCE_KILL_GET, 0, 0, 0, 0) == PR_MCE_KILL_DEFAULT);
 	EXPECT(speculation() == bypass);
+	EXPECT(barrier(MEMBARRIER_CMD_PRIVATE_EXPEDITED) == 0);
+	EXPECT(barrier(MEMBARRIER_CMD_PRIVATE_EXPEDITED_SYNC_CORE) == 0);
+	EXPECT(barrier(GET_REGISTRATIONS) == registered);
 	looks = true;
 	EXPECT(pthread_join(t, NULL) == 0 && all_is_well);
 	EXPECT(write(go[1], "!", 1) == 1 && waitpid(pid, &status, 0) == pid);

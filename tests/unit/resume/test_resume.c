@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include <errno.h>
+#include <linux/membarrier.h>
 #include <linux/userfaultfd.h>
 #include <signal.h>
 #include <sys/auxv.h>
@@ -273,6 +274,25 @@ TEST(memory_has_the_advice_that_it_had)
 		CHECK_INT(advice->a[1], 0x3000);
 		CHECK_INT(advice->a[2], table[i].advice);
 		CHECK(op_with(&m.ops, SYS_prctl, 0, PR_SET_THP_DISABLE));
+	}
+}
+
+/* By the numbers of the kernel's commands. */
+TEST(memory_is_registered_for_the_barriers_that_it_had)
+{
+	LR_CLEANUP_ARENA struct lr_arena *a = lr_arena_new();
+	static const uint64_t registers[LR_SEED_BARRIERS] = {
+		MEMBARRIER_CMD_REGISTER_GLOBAL_EXPEDITED, MEMBARRIER_CMD_REGISTER_PRIVATE_EXPEDITED,
+		MEMBARRIER_CMD_REGISTER_PRIVATE_EXPEDITED_SYNC_CORE, 1 << 8};
+	struct lr_err err = {0};
+	struct making m;
+
+	for (unsigned k = 0; k < LR_SEED_BARRIERS; k++) {
+		REQUIRE(making_begin(&m, a));
+		((struct lr_seed_mm *)m.x.mm)->flags = LR_SEED_BARRIER(k);
+		REQUIRE(plan_memory(&m.x, &m.ops, &err) == 0);
+		for (unsigned i = 0; i < LR_SEED_BARRIERS; i++)
+			CHECK(!op_with(&m.ops, SYS_membarrier, 0, registers[i]) == (i != k));
 	}
 }
 
