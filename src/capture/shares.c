@@ -2,11 +2,14 @@
 /* capture: memory, descriptors and working directories: what processes share, and what threads of one do not. */
 #define LR_ROOM "capture"
 #include <errno.h>
+#include <fcntl.h>
 #include <stddef.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <sys/syscall.h>
 #include <unistd.h>
 
+#include "src/base/fd.h"
 #include "src/base/str.h"
 #include "src/capture/state.h"
 #include "src/sys/proc.h"
@@ -102,10 +105,35 @@ static void refuse_own(struct cap *c, const struct cap_process *p, const struct 
 			   kinds[kind].shared, lr_strerror(code));
 }
 
+/* Below 0: it can't be told. */
+static long personality_of(pid_t tid)
+{
+	char path[40], text[16];
+
+	snprintf(path, sizeof(path), "/proc/%d/personality", tid);
+	return lr_read_file_at(AT_FDCWD, path, text, sizeof(text)) > 0 ? strtol(text, NULL, 16)
+								       : -1;
+}
+
+/* A child's threads get their leader's. While they run, as that is a file for each of them. */
+static void refuse_personalities(struct cap *c, const struct cap_process *p)
+{
+	const long all = p->n_threads > 1 ? personality_of(p->pid) : -1;
+
+	for (size_t i = 0; all >= 0 && i < p->n_threads; i++) {
+		const struct cap_thread *t = &p->threads[i];
+		const long its = t->tid == p->pid ? all : personality_of(t->tid);
+		if (its >= 0 && its != all && !has_ended(p, t))
+			cap_refuse(c, p, "thread %u has a personality(2) of its own", t->seed.tid);
+	}
+}
+
 void cap_shares_refuse(struct cap *c, struct cap_process *p)
 {
 	if (p->seed.flags & LR_SEED_ZOMBIE)
 		return;
+	if (!c->holds)
+		refuse_personalities(c, p);
 	for (unsigned kind = 0; kind < CAP_SHARED; kind++)
 		refuse_shared(c, p, kind);
 	for (size_t i = 0; i < p->n_threads; i++) {

@@ -79,6 +79,10 @@ is_refused_late() {
 	is_refused clock "may not read the processor's clock (PR_SET_TSC)"
 }
 
+@test "apart: a thread that has another personality(2) than its process is refused by name" {
+	is_refused personality "has a personality(2) of its own"
+}
+
 @test "apart: a thread that may not ask what the processor is (ARCH_SET_CPUID) is refused by name" {
 	grep -q -w cpuid_fault /proc/cpuinfo || skip "the processor lets everybody ask what it is (CPUID)"
 	is_refused cpuid "may not ask what the processor is (ARCH_SET_CPUID)"

@@ -9,6 +9,7 @@
  *	filter		loads a filter of seccomp(2), for itself
  *	strict		goes into strict mode
  *	clock		may not read the processor's clock any more
+ *	personality	has one of its own
  *	cpuid		may not ask what the processor is any more
  *	net		goes into a network namespace of its own, and stays there
  *	gives-up	the same, and gives up all capabilities then
@@ -35,6 +36,7 @@
 #include <string.h>
 #include <sys/mman.h>
 #include <sys/msg.h>
+#include <sys/personality.h>
 #include <sys/prctl.h>
 #include <sys/stat.h>
 #include <sys/syscall.h>
@@ -116,6 +118,8 @@ static int act(void)
 		return prctl(PR_SET_SECCOMP, SECCOMP_MODE_STRICT);
 	if (strcmp(kind, "clock") == 0)
 		return prctl(PR_SET_TSC, PR_TSC_SIGSEGV);
+	if (strcmp(kind, "personality") == 0)
+		return personality(ADDR_NO_RANDOMIZE);
 	if (strcmp(kind, "cpuid") == 0)
 		return (int)syscall(SYS_arch_prctl, ARCH_SET_CPUID, 0);
 	if (strcmp(kind, "net") == 0)
