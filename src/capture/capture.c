@@ -222,6 +222,17 @@ static int copy(struct cap *c, struct lr_err *err)
 	return dead < 0 ? dead : r;
 }
 
+/* As long as they are there. */
+static int ask_twins(struct cap *c, struct lr_err *err)
+{
+	int r = cap_domains_refuse(c, err);
+	int dead = r < 0 ? cap_check_twins(c, err) : 0;
+
+	if (dead < 0)
+		return dead;
+	return r < 0 ? r : refused(c, err);
+}
+
 /* Private memory to whoever takes it as it is. What nobody takes is copied: now, or once the seed is
  * told of. */
 static int give(struct cap *c, struct lr_err *err)
@@ -303,6 +314,8 @@ static int capture(struct cap *c, struct lr_capture_stats *stats, bool *copied, 
 	*copied = r >= 0;
 	if (r >= 0)
 		r = look_round(c, err);
+	if (r >= 0)
+		r = ask_twins(c, err);
 	if (r >= 0)
 		r = copy(c, err);
 	if (r >= 0 && c->opts->take)

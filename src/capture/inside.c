@@ -80,13 +80,10 @@ static const int asked_by[] = {SYS_arch_prctl,   SYS_brk,         SYS_getitimer,
 			       SYS_madvise,      SYS_mincore,     SYS_prctl,
 			       SYS_rt_sigaction, SYS_sigaltstack, SYS_timer_gettime};
 
-static bool allows(const struct cap *c, const struct lr_capture_filter *f)
+static bool allows(const struct cap *c, const struct lr_capture_filter *f, const int *by, size_t n)
 {
-	int calls[LR_ARRAY_SIZE(asked_by) + LR_TRACE_OWN];
-
-	memcpy(calls, asked_by, sizeof(asked_by));
-	memcpy(calls + LR_ARRAY_SIZE(asked_by), lr_trace_own, sizeof(lr_trace_own));
-	return c->opts->allows && c->opts->allows(f, calls, LR_ARRAY_SIZE(calls));
+	return c->opts->allows && c->opts->allows(f, by, n) &&
+	       c->opts->allows(f, lr_trace_own, LR_TRACE_OWN);
 }
 
 /* Threads have the same, as a rule. */
@@ -96,9 +93,9 @@ static struct cap_may lets(struct cap *c, const struct lr_capture_filter *f)
 
 	if (last && last->n == f->n && memcmp(last->code, f->code, f->n * sizeof(*f->code)) == 0)
 		return c->filter_lets;
-	c->filter_lets.ask = allows(c, f);
-	c->filter_lets.barrier =
-		c->opts->allows && c->opts->allows(f, &(const int){SYS_membarrier}, 1);
+	c->filter_lets.ask = allows(c, f, asked_by, LR_ARRAY_SIZE(asked_by));
+	c->filter_lets.barrier = allows(c, f, &(const int){SYS_membarrier}, 1);
+	c->filter_lets.landlock = allows(c, f, cap_domain_by, CAP_DOMAIN_BY);
 	c->filter = lr_new(c->a, struct lr_capture_filter);
 	if (c->filter)
 		*c->filter = *f;
@@ -109,7 +106,7 @@ static struct cap_may lets(struct cap *c, const struct lr_capture_filter *f)
  * can't suspend them: then nothing is asked that they may end it for. */
 static struct cap_may may(struct cap *c, const struct cap_thread *t)
 {
-	struct cap_may all = {.ask = true, .barrier = true};
+	struct cap_may all = {true, true, true, true};
 	struct lr_capture_filter f;
 	unsigned i = 0;
 	int found;
@@ -121,10 +118,11 @@ static struct cap_may may(struct cap *c, const struct cap_thread *t)
 		const struct cap_may one = lets(c, &f);
 		all.ask = all.ask && one.ask;
 		all.barrier = all.barrier && one.barrier;
+		all.landlock = all.landlock && one.landlock;
 	}
 	if (found == -ENOENT && i > 0)
 		return all;
-	return (struct cap_may){false, false};
+	return (struct cap_may){0};
 }
 
 /* The first `unwatched` of them only tell something, and the thread's filters let them through. */
@@ -407,10 +405,10 @@ static int ask_leader(struct cap *c, struct cap_process *p, struct lr_err *err)
 	if (p->n_timers > LR_ARRAY_SIZE(a.timer))
 		return lr_refuse(err, ENOTSUP, "process %d has %zu timers; %zu are the most",
 				 p->pid, p->n_timers, LR_ARRAY_SIZE(a.timer));
-	const struct cap_may lets = may(c, &p->threads[0]);
+	p->lets = may(c, &p->threads[0]);
 	struct of_thread t = ask_thread(&q);
-	ask_process(&q, p, lets.barrier, &a);
-	const size_t asked = lets.ask ? q.n : 0;
+	ask_process(&q, p, p->lets.barrier, &a);
+	const size_t asked = p->lets.ask ? q.n : 0;
 	const struct lr_trace_call *fork = ask(&q, SYS_clone, 0, 0, 0, 0);
 	int r = call(c, p, &p->threads[0], &q, asked, err);
 	if (r >= 0)

@@ -30,6 +30,14 @@ struct cap_restart {
 	uint64_t args[6], sp, pc;
 };
 
+/* What a thread's filters of seccomp(2) let through, whatever the arguments. */
+struct cap_may {
+	bool known;    /* what they are: then they can be suspended, too */
+	bool ask;      /* all that a thread is asked by */
+	bool barrier;  /* membarrier(2) */
+	bool landlock; /* to go into a domain (domains.c) */
+};
+
 struct cap_thread {
 	pid_t tid;                /* as we see it */
 	struct cap_restart again; /* before it was held */
@@ -133,6 +141,7 @@ struct cap_process {
 	uint32_t umask;
 	void *auxv;
 	size_t auxv_size;
+	struct cap_may lets;     /* of the leader's filters */
 	pid_t twin, twin_inside; /* as we see it, and as the process does */
 	int mem;                 /* the twin's, as a file; or LR_NOFD */
 	bool twin_lost;          /* there may be one that we don't know */
@@ -188,12 +197,6 @@ struct cap_terminal {
 	dev_t number; /* as processes name it */
 	int unread;   /* bytes */
 	struct lr_seed_terminal seed;
-};
-
-/* What a thread's filters of seccomp(2) let through, whatever the arguments. */
-struct cap_may {
-	bool ask;     /* all that a thread is asked by */
-	bool barrier; /* membarrier(2) */
 };
 
 #define CAP_SPACES 10 /* namespaces that a thread has */
@@ -384,6 +387,10 @@ int cap_inside_take(struct cap *c, struct cap_process *p, struct lr_err *err);
 /* The twin is the first that the kernel kills. */
 int cap_inside_expose(struct cap_process *p, struct lr_err *err);
 void cap_inside_end(struct cap_process *p); /* the twin; its process has ended, or is held */
+/* domains.c: of Landlock. In the twins, when their processes run on; and by what they are asked. */
+#define CAP_DOMAIN_BY 3
+extern const int cap_domain_by[CAP_DOMAIN_BY];
+int cap_domains_refuse(struct cap *c, struct lr_err *err);
 void cap_inside_reap(struct cap *c, struct cap_process *p); /* the same, and its process runs */
 /* Whose number may be another's then. If it has not when somebody of that number is held, that is
  * the one. */

@@ -122,6 +122,29 @@ int lr_trace_open(pid_t pid, uint64_t vdso, uint64_t vdso_end, struct lr_trace_p
 	return r;
 }
 
+int lr_trace_open_twin(const struct lr_trace_process *of, pid_t twin, struct lr_trace_process *ret,
+		       struct lr_err *err)
+{
+	struct lr_trace_process p = {.pid = twin, .code = of->code, .slot = of->slot, .ours = true};
+	struct user_regs_struct regs;
+	char path[32];
+
+	int r = lr_trace_get_regs(twin, &regs, err);
+	/* Out of the code that it was born in (lr_trace_check_free). */
+	regs.rip = 0;
+	regs.orig_rax = UINT64_MAX;
+	if (r >= 0)
+		r = lr_trace_set_regs(twin, &regs, err);
+	if (r < 0)
+		return r;
+	snprintf(path, sizeof(path), "/proc/%d/mem", twin);
+	p.memfd = lr_open(path, O_RDWR | O_CLOEXEC);
+	if (p.memfd < 0)
+		return lr_fail(err, errno, "open the memory of process %d", twin);
+	*ret = p;
+	return 0;
+}
+
 int lr_trace_check_free(const struct lr_trace_process *p, pid_t tid, struct lr_err *err)
 {
 	struct user_regs_struct regs;
@@ -295,7 +318,8 @@ static int leave(struct run *r, int64_t *ret, struct lr_err *err)
  * changes nothing. */
 static int set_options(const struct run *r, bool suspend_filter, struct lr_err *err)
 {
-	const long options = PTRACE_O_TRACESYSGOOD | PTRACE_O_TRACECLONE;
+	const long options =
+		PTRACE_O_TRACESYSGOOD | PTRACE_O_TRACECLONE | (r->p->ours ? PTRACE_O_EXITKILL : 0);
 
 	if (suspend_filter &&
 	    ptrace(PTRACE_SETOPTIONS, r->tid, 0, options | PTRACE_O_SUSPEND_SECCOMP) == 0)
@@ -359,7 +383,8 @@ static int finish(struct run *r, struct lr_err *err)
 	if (ptrace(PTRACE_SETSIGMASK, r->tid, sizeof(r->mask), &r->mask) < 0)
 		return lr_fail(err, errno, "restore the signal mask of thread %d", r->tid);
 	rc = lr_trace_set_regs(r->tid, &r->was, err);
-	ptrace(PTRACE_SETOPTIONS, r->tid, 0, PTRACE_O_TRACESYSGOOD);
+	ptrace(PTRACE_SETOPTIONS, r->tid, 0,
+	       PTRACE_O_TRACESYSGOOD | (r->p->ours ? PTRACE_O_EXITKILL : 0));
 	if (r->stopped_by)
 		syscall(SYS_tgkill, r->p->pid, r->tid, r->stopped_by);
 	return rc;

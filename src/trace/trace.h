@@ -59,11 +59,15 @@ struct lr_trace_process {
 	pid_t pid;
 	int memfd;           /* /proc/PID/mem */
 	uint64_t code, slot; /* in its memory */
+	bool ours;           /* a twin: it ends with us */
 };
 
 /* vdso, vdso_end: where the process has it. -ENOTSUP: it has none, or there is no room in it. */
 int lr_trace_open(pid_t pid, uint64_t vdso, uint64_t vdso_end, struct lr_trace_process *ret,
 		  struct lr_err *err);
+/* Of a twin (lr_trace_calls): it makes calls as a thread of its process, and never goes on. */
+int lr_trace_open_twin(const struct lr_trace_process *of, pid_t twin, struct lr_trace_process *ret,
+		       struct lr_err *err);
 void lr_trace_close(struct lr_trace_process *p);
 
 /*

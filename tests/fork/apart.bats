@@ -83,6 +83,21 @@ is_refused_late() {
 	is_refused personality "has a personality(2) of its own"
 }
 
+@test "apart: a process in a domain of Landlock is refused by name" {
+	program domain
+	wait_until test -e "$R/done"
+	[ ! -e "$R/err" ] || skip "the kernel lacks Landlock"
+	is_refused domain "(apart): a domain of Landlock (landlock_restrict_self(2))"
+	cfg '.process.noNewPrivileges = true | .linux.seccomp = {defaultAction: "SCMP_ACT_ALLOW", syscalls: [{names: ["mkdir"], action: "SCMP_ACT_ERRNO"}]}'
+	is_refused domain "(apart): a domain of Landlock (landlock_restrict_self(2))"
+	# Who is in none, also where no call may be made that tells.
+	program none
+	seed "$ID"
+	cfg '.linux.seccomp.syscalls = [{names: ["landlock_create_ruleset", "landlock_restrict_self"], action: "SCMP_ACT_KILL_PROCESS"}]'
+	program none
+	seed "$ID"
+}
+
 @test "apart: a thread that may not ask what the processor is (ARCH_SET_CPUID) is refused by name" {
 	grep -q -w cpuid_fault /proc/cpuinfo || skip "the processor lets everybody ask what it is (CPUID)"
 	is_refused cpuid "may not ask what the processor is (ARCH_SET_CPUID)"

@@ -11,6 +11,7 @@
  *	clock		may not read the processor's clock any more
  *	personality	has one of its own
  *	cpuid		may not ask what the processor is any more
+ *	domain		its first thread is in a domain of Landlock, and so are the others
  *	net		goes into a network namespace of its own, and stays there
  *	gives-up	the same, and gives up all capabilities then
  *	seal		seals memory
@@ -110,6 +111,17 @@ static int map_detached(void)
 	return at == MAP_FAILED ? -1 : 0;
 }
 
+/* Nothing is forbidden that it does. */
+static int enter_domain(void)
+{
+	const struct {
+		uint64_t handled;
+	} executes = {1};
+	int fd = (int)syscall(SYS_landlock_create_ruleset, &executes, sizeof(executes), 0);
+
+	return fd < 0 ? fd : (int)syscall(SYS_landlock_restrict_self, fd, 0) < 0 ? -1 : close(fd);
+}
+
 static int act(void)
 {
 	if (strcmp(kind, "filter") == 0)
@@ -170,6 +182,8 @@ int main(int argc, char **argv)
 	kind = argc > 1 ? argv[1] : "none";
 	if (strcmp(kind, "link") == 0 && map_detached() < 0)
 		return 1;
+	if (strcmp(kind, "domain") == 0 && enter_domain() < 0)
+		put("/err", strerror(errno));
 	const bool late = argc > 2;
 	if (pipe(never) < 0 ||
 	    (!is_alone() && pthread_create(&t, NULL, work, late ? argv[2] : NULL) != 0))

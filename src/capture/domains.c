@@ -1,0 +1,115 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * capture: domains of Landlock. Nothing tells of them, and no child would be in its parent's.
+ *
+ * But each domain is within the last one, and the kernel lets nobody go deeper than so far: who comes to that end sooner
+ * than we do is in one that we are not in. That is tried in the twin, which ends soon, when the process runs on. What
+ * another thread than the leader has done to itself alone is not seen.
+ */
+#define LR_ROOM "capture"
+#include <errno.h>
+#include <string.h>
+#include <sys/prctl.h>
+#include <sys/syscall.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include "src/base/str.h"
+#include "src/capture/state.h"
+
+#ifndef SYS_landlock_create_ruleset
+#define SYS_landlock_create_ruleset 444
+#define SYS_landlock_restrict_self  446
+#endif
+
+const int cap_domain_by[CAP_DOMAIN_BY] = {SYS_landlock_create_ruleset, SYS_landlock_restrict_self,
+					  SYS_prctl};
+
+/* Linux 5.13; since 5.19, 16. */
+#define DEEPEST 64
+
+/* struct landlock_ruleset_attr of Linux 5.13, with LANDLOCK_ACCESS_FS_EXECUTE: what it is does not matter. */
+static const uint64_t rules = 1;
+
+/* How far a process of ours can go. 0: the kernel has no Landlock, or we may not use it. */
+static int depth_of_ours(struct lr_err *err)
+{
+	int status = 0;
+	const pid_t pid = fork();
+
+	if (pid < 0)
+		return lr_fail(err, errno, "try out Landlock");
+	if (pid == 0) {
+		int n = 0;
+		prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0);
+		const long fd = syscall(SYS_landlock_create_ruleset, &rules, sizeof(rules), 0);
+		while (n < DEEPEST && fd >= 0 && syscall(SYS_landlock_restrict_self, fd, 0) == 0)
+			n++;
+		_exit(n);
+	}
+	while (waitpid(pid, &status, 0) < 0 && errno == EINTR)
+		;
+	return WIFEXITED(status) ? WEXITSTATUS(status)
+				 : lr_refuse(err, EIO, "who tried out Landlock was killed");
+}
+
+static int call(const struct cap_process *p, const struct lr_trace_process *twin,
+		struct lr_trace_call *calls, size_t n, struct lr_err *err)
+{
+	uint8_t buffer[LR_TRACE_BUFFER] = {0};
+	const struct lr_trace_work work = {
+		.calls = calls, .n = n, .unwatched = p->lets.landlock ? n : 0, .buffer = buffer};
+
+	memcpy(buffer, &rules, sizeof(rules));
+	return lr_trace_calls(twin, p->twin, &work, err);
+}
+
+/* What the kernel says to the last of that many steps: below 0, it is not made. */
+static int go_down(const struct cap_process *p, const struct lr_trace_process *twin, int steps,
+		   int64_t *ret, struct lr_err *err)
+{
+	struct lr_trace_call calls[DEEPEST] = {
+		{.nr = SYS_prctl, .args = {PR_SET_NO_NEW_PRIVS, 1}},
+		{.nr = SYS_landlock_create_ruleset, .args = {0, sizeof(rules)}, .relative = 1},
+	};
+
+	int r = call(p, twin, calls, 2, err);
+	const int64_t fd = *ret = calls[1].ret;
+	if (r < 0 || fd < 0)
+		return r;
+	for (int i = 0; i < steps; i++)
+		calls[i] = (struct lr_trace_call){.nr = SYS_landlock_restrict_self,
+						  .args = {(uint64_t)fd}};
+	r = call(p, twin, calls, (size_t)steps, err);
+	*ret = calls[steps - 1].ret;
+	return r;
+}
+
+static int refuse_domain(struct cap *c, const struct cap_process *p, int steps, struct lr_err *err)
+{
+	struct lr_trace_process twin;
+	int64_t said = 0;
+
+	int r = lr_trace_open_twin(&p->trace, p->twin, &twin, err);
+	if (r < 0)
+		return r;
+	r = go_down(p, &twin, steps, &said, err);
+	lr_trace_close(&twin);
+	if (r >= 0 && said == -E2BIG)
+		cap_refuse(c, p, "a domain of Landlock (landlock_restrict_self(2))");
+	else if (r >= 0 && said < 0)
+		cap_refuse(c, p, "whether it is in a domain of Landlock can't be told: %s",
+			   lr_strerror((int)-said));
+	return r;
+}
+
+int cap_domains_refuse(struct cap *c, struct lr_err *err)
+{
+	const int steps = depth_of_ours(err);
+	int r = steps;
+
+	for (size_t i = 0; r >= 0 && steps > 0 && i < c->n; i++)
+		if (c->p[i].lets.known)
+			r = refuse_domain(c, &c->p[i], steps, err);
+	return r;
+}
