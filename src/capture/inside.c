@@ -129,12 +129,13 @@ static struct cap_may may(struct cap *c, const struct cap_thread *t)
 static int call(struct cap *c, struct cap_process *p, struct cap_thread *t, struct asking *q,
 		size_t unwatched, struct lr_err *err)
 {
+	const bool forks = q->call[q->n - 1].nr == SYS_clone;
 	const struct lr_trace_work work = {
 		.calls = q->call,
 		.n = q->n,
 		.unwatched = unwatched,
 		.buffer = q->buffer,
-		.twin = t == p->threads ? &p->twin : NULL,
+		.twin = forks ? &p->twin : NULL,
 	};
 
 	int r = lr_trace_calls(&p->trace, t->tid, &work, err);
@@ -389,7 +390,7 @@ static int advise_withheld(struct cap *c, struct cap_process *p, int advice, str
 		if (v->flags & LR_SEED_DONTFORK)
 			ask(&q, SYS_madvise, v->start, v->end - v->start, (uint64_t)advice, 0);
 		if (q.n && (q.n == LR_TRACE_CALLS || i + 1 == p->maps.n)) {
-			r = call(c, p, &p->threads[0], &q, q.n, err);
+			r = call(c, p, &p->threads[0], &q, p->lets.ask ? q.n : 0, err);
 			q.n = 0;
 		}
 	}
@@ -405,7 +406,6 @@ static int ask_leader(struct cap *c, struct cap_process *p, struct lr_err *err)
 	if (p->n_timers > LR_ARRAY_SIZE(a.timer))
 		return lr_refuse(err, ENOTSUP, "process %d has %zu timers; %zu are the most",
 				 p->pid, p->n_timers, LR_ARRAY_SIZE(a.timer));
-	p->lets = may(c, &p->threads[0]);
 	struct of_thread t = ask_thread(&q);
 	ask_process(&q, p, p->lets.barrier, &a);
 	const size_t asked = p->lets.ask ? q.n : 0;
@@ -427,8 +427,8 @@ static int ask_leader(struct cap *c, struct cap_process *p, struct lr_err *err)
 
 static int take_leader(struct cap *c, struct cap_process *p, struct lr_err *err)
 {
+	p->lets = may(c, &p->threads[0]);
 	int r = advise_withheld(c, p, MADV_DOFORK, err);
-
 	if (r >= 0)
 		r = ask_leader(c, p, err);
 	const int back = advise_withheld(c, p, MADV_DONTFORK, r < 0 ? NULL : err);
