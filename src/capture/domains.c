@@ -16,6 +16,7 @@
 
 #include "src/base/str.h"
 #include "src/capture/state.h"
+#include "src/sys/proc.h"
 
 #ifndef SYS_landlock_create_ruleset
 #define SYS_landlock_create_ruleset 444
@@ -34,6 +35,7 @@ static const uint64_t rules = 1;
 /* How far a process of ours can go. 0: the kernel has no Landlock, or we may not use it. */
 static int depth_of_ours(struct lr_err *err)
 {
+	LR_CLEANUP_WAITING const bool waiting = lr_proc_waiting();
 	int status = 0;
 	const pid_t pid = fork();
 
@@ -47,8 +49,9 @@ static int depth_of_ours(struct lr_err *err)
 			n++;
 		_exit(n);
 	}
-	while (waitpid(pid, &status, 0) < 0 && errno == EINTR)
-		;
+	while (waitpid(pid, &status, 0) < 0)
+		if (errno != EINTR)
+			return lr_fail(err, errno, "wait for who tried out Landlock");
 	return WIFEXITED(status) ? WEXITSTATUS(status)
 				 : lr_refuse(err, EIO, "who tried out Landlock was killed");
 }

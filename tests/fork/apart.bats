@@ -88,6 +88,9 @@ is_refused_late() {
 	wait_until test -e "$R/done"
 	[ ! -e "$R/err" ] || skip "the kernel lacks Landlock"
 	is_refused domain "(apart): a domain of Landlock (landlock_restrict_self(2))"
+	# By whoever ignores SIGCHLD, too: of a child nothing is told then.
+	run -1 env --ignore-signal=CHLD "$LEAN_RUNTIME" --root "$ROOT" checkpoint --engine fork --image-path "$IMG" "$ID"
+	assert_has "$output" "a domain of Landlock"
 	cfg '.process.noNewPrivileges = true | .linux.seccomp = {defaultAction: "SCMP_ACT_ALLOW", syscalls: [{names: ["mkdir"], action: "SCMP_ACT_ERRNO"}]}'
 	is_refused domain "(apart): a domain of Landlock (landlock_restrict_self(2))"
 	# Who is in none, also where no call may be made that tells.
