@@ -14,6 +14,7 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <sched.h>
+#include <signal.h>
 #include <stdio.h>
 #include <string.h>
 #include <sys/stat.h>
@@ -25,11 +26,9 @@
 #include "src/base/str.h"
 #include "src/capture/state.h"
 #include "src/sys/path.h"
+#include "src/sys/proc.h"
 #include "src/sys/syscalls.h"
 
-#ifndef __WALL
-#define __WALL 0x40000000
-#endif
 #define DELETED " (deleted)"
 
 /* ---- the root that paths count from ------------------------------------------------------------ */
@@ -39,29 +38,43 @@ static void open_root_there(int ns, int ret)
 {
 	int r = lr_setns(ns, CLONE_NEWNS);
 	int fd = r < 0 ? r : lr_open("/", O_PATH | O_DIRECTORY | O_CLOEXEC);
-	const bool is = fd >= 0 && dup3(fd, ret, O_CLOEXEC) == ret;
 
+	if (r >= 0 && (fd < 0 || dup3(fd, ret, O_CLOEXEC) != ret))
+		r = -errno;
 	lr_close(fd);
-	_exit(is ? 0 : 1);
+	_exit(-r);
 }
 
-/* Of the whole mount namespace: its first process may have another one. */
+/* 0 or an errno. */
+static int ask_there(int ns, int ret)
+{
+	struct clone_args args = {.flags = CLONE_FILES, .exit_signal = SIGCHLD};
+	LR_CLEANUP_WAITING const bool waiting = lr_proc_waiting();
+	int status = 0;
+
+	pid_t pid = lr_clone3(&args, sizeof(args));
+	if (pid == 0)
+		open_root_there(ns, ret);
+	if (pid < 0)
+		return -pid;
+	while (waitpid(pid, &status, 0) < 0)
+		if (errno != EINTR)
+			return errno;
+	return WIFEXITED(status) ? WEXITSTATUS(status) : ECHILD;
+}
+
+/* Of the whole mount namespace: its first process may have another one. Or a negative errno. */
 static int root_of_namespace(const struct cap *c)
 {
-	/* Of a child that ends with SIGCHLD nothing is told where the caller has us ignore that. */
-	struct clone_args args = {.flags = CLONE_FILES};
 	char path[32];
-	int status = 1;
 
 	snprintf(path, sizeof(path), "/proc/%d/ns/mnt", c->opts->pid);
 	LR_CLEANUP_FD int ns = lr_open(path, O_RDONLY | O_CLOEXEC);
-	int fd = ns < 0 ? ns : lr_open("/", O_PATH | O_DIRECTORY | O_CLOEXEC);
-	pid_t pid = fd < 0 ? -1 : lr_clone3(&args, sizeof(args));
-	if (pid == 0)
-		open_root_there(ns, fd);
-	while (pid > 0 && waitpid(pid, &status, __WALL) < 0 && errno == EINTR)
-		;
-	return status == 0 ? fd : lr_close(fd);
+	LR_CLEANUP_FD int fd = ns < 0 ? ns : lr_open("/", O_PATH | O_DIRECTORY | O_CLOEXEC);
+	if (fd < 0)
+		return -errno;
+	const int code = ask_there(ns, fd);
+	return code ? -code : lr_take_fd(&fd);
 }
 
 static bool is_ours(const struct stat *st, uint64_t mount)
@@ -94,9 +107,13 @@ static int find_root(struct cap *c)
 
 static int root_of(struct cap *c)
 {
-	if (!c->root_known)
-		c->root = find_root(c);
+	if (c->root_known)
+		return c->root;
 	c->root_known = true;
+	c->root = find_root(c);
+	if (c->root < 0)
+		cap_refuse(c, c->p, "the root of its mount namespace can't be looked at: %s",
+			   lr_strerror(-c->root));
 	return c->root;
 }
 
