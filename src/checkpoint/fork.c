@@ -239,7 +239,7 @@ static const char *const *list_tmpfs(const struct oci_mounts *mounts, struct lr_
 static int checkpoint(const struct lr_checkpoint_job *job, struct lr_arena *a, struct lr_err *err)
 {
 	const bool own_names = lr_checkpoint_own(job->config, "uts");
-	struct lr_made made = {.job = job, .space = LR_NOFD, .mountinfo = LR_NOFD};
+	struct lr_made made = {.job = job, .mountinfo = LR_NOFD};
 	struct saving x = {
 		.job = job,
 		.capture = {.pid = job->pid,
@@ -284,7 +284,6 @@ static int checkpoint(const struct lr_checkpoint_job *job, struct lr_arena *a, s
 					  : to_daemon(&x, job->opts, err);
 	x.layer.upper = lr_close(x.layer.upper);
 	lr_close(made.mountinfo);
-	lr_close(made.space);
 	return r;
 }
 #else

@@ -79,8 +79,7 @@ struct lr_capture_refuse;
 /* What the container has made beside its processes. */
 struct lr_made {
 	const struct lr_checkpoint_job *job;
-	/* LR_NOFD before the first look; the caller's to close. space: the mount namespace that is looked at. */
-	int space, mountinfo;
+	int mountinfo; /* LR_NOFD before the first look; the caller's to close */
 	int top; /* the mount that is its first process's root, "/", where mountinfo had that; 0: not so */
 	uint64_t cgroups; /* lr_cgroup_count_below */
 };

@@ -5,7 +5,7 @@
  *
  * All of it is looked at while the container runs. When the container is held, only three questions are
  * left, so that it is not held for long: have its mounts changed since, or been others (poll(2) on
- * mountinfo tells, and which mount namespace it is, and which root), is its first process where
+ * mountinfo tells, and which mount its root is), is its first process where
  * config.json has it (first.c), and are there more or fewer cgroups (by the links of the directory).
  */
 #define LR_ROOM "checkpoint"
@@ -128,39 +128,24 @@ static int look_at_mounts(struct lr_made *x, const char *root, const struct lr_c
 	return r;
 }
 
-/* Before mounts are looked at, so that poll(2) tells of every change since: of changes in the namespace that the
- * process is in by now. If it goes to another one, that is seen by `space`. */
+/* Before mounts are looked at, so that poll(2) tells of every change since: of the namespace that the process is in by
+ * now. In another one its root is another mount. */
 static int open_mountinfo(struct lr_made *x, struct lr_err *err)
 {
 	char path[32];
 
-	snprintf(path, sizeof(path), "/proc/%d/ns/mnt", x->job->pid);
-	lr_close(x->space);
-	x->space = lr_open(path, O_RDONLY | O_CLOEXEC);
-	if (x->space < 0)
-		return lr_fail(err, errno, "open %s", path);
 	snprintf(path, sizeof(path), "/proc/%d/mountinfo", x->job->pid);
 	lr_close(x->mountinfo);
 	x->mountinfo = lr_open(path, O_RDONLY | O_CLOEXEC);
 	return x->mountinfo < 0 ? lr_fail(err, errno, "open %s", path) : 0;
 }
 
-static bool is_elsewhere(const struct lr_made *x)
-{
-	struct stat was, is;
-	char path[32];
-
-	snprintf(path, sizeof(path), "/proc/%d/ns/mnt", x->job->pid);
-	return fstat(x->space, &was) < 0 || stat(path, &is) < 0 || was.st_ino != is.st_ino;
-}
-
-/* Closes them, too: while they are open, they keep the container's mounts. */
+/* Closes it, too: while it is open, it keeps the container's mounts. */
 static bool has_new_mounts(struct lr_made *x)
 {
 	struct pollfd p = {.fd = x->mountinfo, .events = POLLPRI};
-	bool changed = x->mountinfo < 0 || is_elsewhere(x) || poll(&p, 1, 0) != 0;
+	bool changed = x->mountinfo < 0 || poll(&p, 1, 0) != 0;
 
-	x->space = lr_close(x->space);
 	x->mountinfo = lr_close(x->mountinfo);
 	return changed;
 }
