@@ -10,6 +10,7 @@
 #include <errno.h>
 #include <string.h>
 #include <sys/prctl.h>
+#include <sys/resource.h>
 #include <sys/syscall.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -23,14 +24,25 @@
 #define SYS_landlock_restrict_self  446
 #endif
 
-const int cap_domain_by[CAP_DOMAIN_BY] = {SYS_landlock_create_ruleset, SYS_landlock_restrict_self,
-					  SYS_prctl};
-
 /* Linux 5.13; since 5.19, 16. */
 #define DEEPEST 64
+#define FAILED  (DEEPEST + 1)
 
 /* struct landlock_ruleset_attr of Linux 5.13, with LANDLOCK_ACCESS_FS_EXECUTE: what it is does not matter. */
 static const uint64_t rules = 1;
+
+static _Noreturn void count_and_end(void)
+{
+	int n = 0;
+
+	prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0);
+	const long fd = syscall(SYS_landlock_create_ruleset, &rules, sizeof(rules), 0);
+	if (fd < 0)
+		_exit(errno == ENOSYS || errno == EOPNOTSUPP || errno == EPERM ? 0 : FAILED);
+	while (n < DEEPEST && syscall(SYS_landlock_restrict_self, fd, 0) == 0)
+		n++;
+	_exit(n);
+}
 
 /* How far a process of ours can go. 0: the kernel has no Landlock, or we may not use it. */
 static int depth_of_ours(struct lr_err *err)
@@ -41,43 +53,71 @@ static int depth_of_ours(struct lr_err *err)
 
 	if (pid < 0)
 		return lr_fail(err, errno, "try out Landlock");
-	if (pid == 0) {
-		int n = 0;
-		prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0);
-		const long fd = syscall(SYS_landlock_create_ruleset, &rules, sizeof(rules), 0);
-		while (n < DEEPEST && fd >= 0 && syscall(SYS_landlock_restrict_self, fd, 0) == 0)
-			n++;
-		_exit(n);
-	}
+	if (pid == 0)
+		count_and_end();
 	while (waitpid(pid, &status, 0) < 0)
 		if (errno != EINTR)
 			return lr_fail(err, errno, "wait for who tried out Landlock");
-	return WIFEXITED(status) ? WEXITSTATUS(status)
-				 : lr_refuse(err, EIO, "who tried out Landlock was killed");
+	return WIFEXITED(status) && WEXITSTATUS(status) != FAILED
+		       ? WEXITSTATUS(status)
+		       : lr_refuse(err, EIO, "a process that tried out Landlock has failed");
 }
 
+/* Each call is watched: the process runs by now, and may write to the memory of its twin, but it can't change what the
+ * kernel says of a call. */
 static int call(const struct cap_process *p, const struct lr_trace_process *twin,
 		struct lr_trace_call *calls, size_t n, struct lr_err *err)
 {
 	uint8_t buffer[LR_TRACE_BUFFER] = {0};
-	const struct lr_trace_work work = {
-		.calls = calls, .n = n, .unwatched = p->lets.landlock ? n : 0, .buffer = buffer};
+	const struct lr_trace_work work = {.calls = calls, .n = n, .buffer = buffer};
 
 	memcpy(buffer, &rules, sizeof(rules));
 	return lr_trace_calls(twin, p->twin, &work, err);
+}
+
+/* After something else. *ret: the descriptor, or what the kernel says instead. */
+static int make_rules(const struct cap_process *p, const struct lr_trace_process *twin,
+		      struct lr_trace_call before, int64_t *ret, struct lr_err *err)
+{
+	struct lr_trace_call calls[] = {
+		before,
+		{.nr = SYS_landlock_create_ruleset, .args = {0, sizeof(rules)}, .relative = 1},
+	};
+
+	int r = call(p, twin, calls, LR_ARRAY_SIZE(calls), err);
+	*ret = calls[1].ret;
+	return r;
+}
+
+/* Its process has all the descriptors that it may have. The twin needs none of them; but its limits are read later. */
+static int make_rules_in_place(const struct cap_process *p, const struct lr_trace_process *twin,
+			       int64_t *ret, struct lr_err *err)
+{
+	const struct lr_trace_call close_first = {.nr = SYS_close, .args = {0}};
+	struct rlimit was;
+
+	if (prlimit(p->twin, RLIMIT_NOFILE, NULL, &was) < 0)
+		return lr_fail(err, errno, "read the limits of process %d", p->pid);
+	const struct rlimit one = {1, was.rlim_max ? was.rlim_max : 1};
+	if (!was.rlim_cur && prlimit(p->twin, RLIMIT_NOFILE, &one, NULL) < 0)
+		return 0; /* which is told of */
+	int r = make_rules(p, twin, close_first, ret, err);
+	if (!was.rlim_cur && prlimit(p->twin, RLIMIT_NOFILE, &was, NULL) < 0)
+		return lr_fail(err, errno, "set the limits of process %d back", p->pid);
+	return r;
 }
 
 /* What the kernel says to the last of that many steps: below 0, it is not made. */
 static int go_down(const struct cap_process *p, const struct lr_trace_process *twin, int steps,
 		   int64_t *ret, struct lr_err *err)
 {
-	struct lr_trace_call calls[DEEPEST] = {
-		{.nr = SYS_prctl, .args = {PR_SET_NO_NEW_PRIVS, 1}},
-		{.nr = SYS_landlock_create_ruleset, .args = {0, sizeof(rules)}, .relative = 1},
-	};
+	const struct lr_trace_call nnp = {.nr = SYS_prctl, .args = {PR_SET_NO_NEW_PRIVS, 1}};
+	struct lr_trace_call calls[DEEPEST];
 
-	int r = call(p, twin, calls, 2, err);
-	const int64_t fd = *ret = calls[1].ret;
+	int r = make_rules(p, twin, nnp, ret, err);
+	if (r >= 0 && *ret == -EMFILE)
+		r = make_rules_in_place(p, twin, ret, err);
+	const int64_t fd = *ret;
 	if (r < 0 || fd < 0)
 		return r;
 	for (int i = 0; i < steps; i++)

@@ -95,7 +95,6 @@ static struct cap_may lets(struct cap *c, const struct lr_capture_filter *f)
 		return c->filter_lets;
 	c->filter_lets.ask = allows(c, f, asked_by, LR_ARRAY_SIZE(asked_by));
 	c->filter_lets.barrier = allows(c, f, &(const int){SYS_membarrier}, 1);
-	c->filter_lets.landlock = allows(c, f, cap_domain_by, CAP_DOMAIN_BY);
 	c->filter = lr_new(c->a, struct lr_capture_filter);
 	if (c->filter)
 		*c->filter = *f;
@@ -106,7 +105,7 @@ static struct cap_may lets(struct cap *c, const struct lr_capture_filter *f)
  * can't suspend them: then nothing is asked that they may end it for. */
 static struct cap_may may(struct cap *c, const struct cap_thread *t)
 {
-	struct cap_may all = {true, true, true, true};
+	struct cap_may all = {true, true, true};
 	struct lr_capture_filter f;
 	unsigned i = 0;
 	int found;
@@ -118,7 +117,6 @@ static struct cap_may may(struct cap *c, const struct cap_thread *t)
 		const struct cap_may one = lets(c, &f);
 		all.ask = all.ask && one.ask;
 		all.barrier = all.barrier && one.barrier;
-		all.landlock = all.landlock && one.landlock;
 	}
 	if (found == -ENOENT && i > 0)
 		return all;

@@ -15,6 +15,7 @@
  *	net		goes into a network namespace of its own, and stays there
  *	gives-up	the same, and gives up all capabilities then
  *	seal		seals memory
+ *	withhold	has memory that forks do not get
  *	queue, posix	makes a message queue of System V, or of POSIX
  *	name		sets the host name
  *	ipc		the whole process goes to an ipc namespace of its own, and makes a queue there
@@ -33,6 +34,7 @@
 #include <pthread.h>
 #include <sched.h>
 #include <stdbool.h>
+#include <stdint.h>
 #include <stdio.h>
 #include <string.h>
 #include <sys/mman.h>
@@ -122,6 +124,13 @@ static int enter_domain(void)
 	return fd < 0 ? fd : (int)syscall(SYS_landlock_restrict_self, fd, 0) < 0 ? -1 : close(fd);
 }
 
+static int withhold(void)
+{
+	void *p = mmap(NULL, 4096, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+
+	return madvise(p, 4096, MADV_DONTFORK);
+}
+
 static int act(void)
 {
 	if (strcmp(kind, "filter") == 0)
@@ -140,6 +149,8 @@ static int act(void)
 		return unshare(CLONE_NEWNET) < 0 ? -1 : give_up();
 	if (strcmp(kind, "seal") == 0)
 		return seal();
+	if (strcmp(kind, "withhold") == 0)
+		return withhold();
 	if (strcmp(kind, "queue") == 0)
 		return msgget(7, IPC_CREAT | 0600);
 	if (strcmp(kind, "posix") == 0)
