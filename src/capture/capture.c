@@ -41,13 +41,9 @@ static bool withholds(const struct cap_before *b, pid_t pid)
 	return false;
 }
 
-static int note_withheld(struct cap_before *b, const struct cap_process *p, struct lr_err *err)
+int cap_note_withheld(struct cap_before *b, const struct cap_process *p, struct lr_err *err)
 {
-	size_t i = 0;
-
-	while (i < p->maps.n && !(p->maps.v[i].flags & LR_SEED_DONTFORK))
-		i++;
-	if (i == p->maps.n || withholds(b, p->pid))
+	if (withholds(b, p->pid))
 		return 0;
 	pid_t *v = lr_grow(b->a, b->withhold, b->n_withhold, sizeof(*v));
 	if (!v)
@@ -57,15 +53,28 @@ static int note_withheld(struct cap_before *b, const struct cap_process *p, stru
 	return 0;
 }
 
+static bool has_withheld(const struct cap_maps *m)
+{
+	for (size_t i = 0; i < m->n; i++)
+		if (m->v[i].flags & LR_SEED_DONTFORK)
+			return true;
+	return false;
+}
+
 static int look_inside(struct cap *c, struct cap_process *p, const char *maps, struct lr_err *err)
 {
 	/* Other flags are looked up in the twin, which has none of the locks; and what is withheld from
 	 * forks it has only if it is known (inside.c). */
-	const bool flags = p->locks || withholds(c->before, p->pid);
+	const bool seen = cap_index_find(&c->before->seen, 0, (uint64_t)p->pid, NULL);
+	const bool flags = p->locks || !seen || withholds(c->before, p->pid);
 	int r = cap_maps_read(c->a, p->pid, flags ? "smaps" : maps, &p->maps, err);
 
-	if (r >= 0)
-		r = note_withheld(c->before, p, err);
+	if (r >= 0 && has_withheld(&p->maps))
+		r = cap_note_withheld(c->before, p, err);
+	/* Who is new when all are held has nothing noted. */
+	if (r >= 0 && !c->holds &&
+	    cap_index_put(c->before->a, &c->before->seen, 0, (uint64_t)p->pid, 0) < 0)
+		r = lr_fail(err, ENOMEM, "list the processes");
 	if (r < 0)
 		return r;
 	cap_maps_refuse(c, p);
@@ -318,6 +327,9 @@ static int capture(struct cap *c, struct lr_capture_stats *stats, bool *copied, 
 		r = ask_twins(c, err);
 	if (r >= 0)
 		r = copy(c, err);
+	/* It began to withhold memory since it was looked at (match): that is known the next time. */
+	if (r == -EBUSY)
+		*copied = false;
 	if (r >= 0 && c->opts->take)
 		r = give(c, err);
 	if (r >= 0 && c->opts->written)

@@ -216,6 +216,9 @@ static int match(struct cap *c, struct cap_process *p, struct lr_err *err)
 		while (k < twin.n && twin.v[k].end <= v->start)
 			k++;
 		if (k == twin.n || twin.v[k].start > v->start) {
+			r = cap_note_withheld(c->before, p, err);
+			if (r < 0)
+				return r;
 			lr_refuse(err, EBUSY,
 				  "process %d began to withhold memory from its forks at %llx",
 				  p->pid, (unsigned long long)v->start);

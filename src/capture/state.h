@@ -32,10 +32,9 @@ struct cap_restart {
 
 /* What a thread's filters of seccomp(2) let through, whatever the arguments. */
 struct cap_may {
-	bool known;    /* what they are: then they can be suspended, too */
-	bool ask;      /* all that a thread is asked by */
-	bool barrier;  /* membarrier(2) */
-	bool landlock; /* to go into a domain (domains.c) */
+	bool known;   /* what they are: then they can be suspended, too */
+	bool ask;     /* all that a thread is asked by */
+	bool barrier; /* membarrier(2) */
 };
 
 struct cap_thread {
@@ -207,7 +206,8 @@ struct cap_before {
 	/* Their ipc namespace, and where its queues are (spaces.c); or LR_NOFD. */
 	int ipc, system_v[3], posix;
 	struct lr_arena *a;
-	pid_t *withhold; /* processes that keep memory from their forks (MADV_DONTFORK) */
+	struct cap_index seen; /* processes that were looked at, by their ids */
+	pid_t *withhold;       /* processes that keep memory from their forks (MADV_DONTFORK) */
 	size_t n_withhold;
 };
 
@@ -387,9 +387,7 @@ int cap_inside_take(struct cap *c, struct cap_process *p, struct lr_err *err);
 /* The twin is the first that the kernel kills. */
 int cap_inside_expose(struct cap_process *p, struct lr_err *err);
 void cap_inside_end(struct cap_process *p); /* the twin; its process has ended, or is held */
-/* domains.c: of Landlock. In the twins, when their processes run on; and by what they are asked. */
-#define CAP_DOMAIN_BY 3
-extern const int cap_domain_by[CAP_DOMAIN_BY];
+/* domains.c: of Landlock. In the twins, when their processes run on. */
 int cap_domains_refuse(struct cap *c, struct lr_err *err);
 void cap_inside_reap(struct cap *c, struct cap_process *p); /* the same, and its process runs */
 /* Whose number may be another's then. If it has not when somebody of that number is held, that is
@@ -464,6 +462,8 @@ int cap_pages_copy(struct cap *c, struct cap_process *p, struct lr_err *err);
 int cap_pages_fill(struct cap *c, struct lr_err *err);
 #define CAP_BATCH 256U /* pages */
 
+/* capture.c: it withholds memory from its forks, as whoever looks at it again has to know. */
+int cap_note_withheld(struct cap_before *b, const struct cap_process *p, struct lr_err *err);
 /* capture.c: whether all twins are still there: only then was what was read theirs. */
 int cap_check_twins(const struct cap *c, struct lr_err *err);
 

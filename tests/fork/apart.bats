@@ -101,6 +101,24 @@ is_refused_late() {
 	seed "$ID"
 }
 
+@test "apart: who has all the descriptors that it may have is in no domain for that" {
+	local limits
+	for limits in 5:5 0:1000; do
+		program none
+		wait_until test -e "$R/done"
+		prlimit --pid "$(pid_of)" --nofile=$limits
+		seed "$ID"
+	done
+}
+
+@test "apart: memory that is withheld from forks since it was looked at is known the next time" {
+	command -v strace >/dev/null || skip "strace is not installed"
+	program withhold late
+	seed_meanwhile -e trace=ptrace || fail "$(cat said)"
+	[ -e "$IMG/descriptor" ]
+	moves
+}
+
 @test "apart: a thread that may not ask what the processor is (ARCH_SET_CPUID) is refused by name" {
 	grep -q -w cpuid_fault /proc/cpuinfo || skip "the processor lets everybody ask what it is (CPUID)"
 	is_refused cpuid "may not ask what the processor is (ARCH_SET_CPUID)"
