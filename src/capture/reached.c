@@ -136,28 +136,43 @@ static bool is_same(const struct stat *a, uint64_t mount, const struct stat *b, 
 	       (!S_ISDIR(a->st_mode) || mount == other);
 }
 
-static bool is_at(int fd, const struct stat *st, uint64_t mount)
+/* 1 or 0; or a negative errno. */
+static int is_at(int fd, const struct stat *st, uint64_t mount)
 {
 	struct stat there;
 	uint64_t its_mount;
 
-	return fd >= 0 && cap_stat_at(fd, "", &there, &its_mount) == 0 &&
-	       is_same(st, mount, &there, its_mount);
+	if (cap_stat_at(fd, "", &there, &its_mount) < 0)
+		return -errno;
+	return is_same(st, mount, &there, its_mount);
+}
+
+/* The same. */
+static int leads_from(int root, const char *path, const struct stat *st, uint64_t mount)
+{
+	/* A link that is on the way by now would lead to our root, and not to the container's: there is none in a path
+	 * of the kernel's. */
+	LR_CLEANUP_FD int fd = lr_open_in_nolinks(root, path, O_PATH | O_NOFOLLOW, 0);
+
+	if (fd < 0)
+		return fd == -ENOENT || fd == -ENOTDIR || fd == -ELOOP ? 0 : fd;
+	return is_at(fd, st, mount);
 }
 
 bool cap_path_leads(struct cap *c, const char *path, const struct stat *st, uint64_t mount)
 {
 	/* That is also the path of what was moved out of the directory that its mount shows, whichever mount that is. */
-	if (lr_streq(path, "/"))
-		return is_at(root_of(c), st, mount);
-	if (!lr_has_suffix(path, DELETED) && cap_mount_is_inside(c, (unsigned)mount))
+	const bool top = lr_streq(path, "/");
+
+	if (!top && !lr_has_suffix(path, DELETED) && cap_mount_is_inside(c, (unsigned)mount))
 		return true;
-	/* A link that is on the way by now would lead to our root, and not to the container's: there is none in a path
-	 * of the kernel's. */
 	const int root = root_of(c);
-	LR_CLEANUP_FD int fd =
-		root < 0 ? LR_NOFD : lr_open_in_nolinks(root, path, O_PATH | O_NOFOLLOW, 0);
-	return is_at(fd, st, mount);
+	if (root < 0)
+		return false;
+	const int r = top ? is_at(root, st, mount) : leads_from(root, path, st, mount);
+	if (r < 0)
+		cap_refuse(c, c->p, "where %s leads can't be looked at: %s", path, lr_strerror(-r));
+	return r > 0;
 }
 
 /* ---- mappings ---------------------------------------------------------------------------------- */
