@@ -447,6 +447,23 @@ static bool is_standard(const struct found *x)
 	       !cap_mount_is_inside(x->c, (unsigned)info(x, "mnt_id:", 10));
 }
 
+/* One of these that was opened again (/dev/stdout, /proc/self/fd/1), as servers do with their logs; or NULL. Where it
+ * would write in a file that does not append means nothing in a child's. */
+static const struct cap_file *standard_again(const struct found *x)
+{
+	const struct cap_inode *inode = inode_of(x);
+	const uint32_t flags = (uint32_t)info(x, "flags:", 8);
+	const bool fits = S_ISFIFO(x->st.st_mode) || (S_ISREG(x->st.st_mode) && flags & O_APPEND);
+
+	if (!x->c->opts->namespace_too || !inode || flags & O_PATH || !fits ||
+	    cap_mount_is_inside(x->c, (unsigned)info(x, "mnt_id:", 10)))
+		return NULL;
+	for (const struct cap_file *f = inode->first; f; f = f->next)
+		if (f->seed.kind == LR_SEED_STDIO && !((f->seed.flags ^ flags) & O_ACCMODE))
+			return f;
+	return NULL;
+}
+
 static struct cap_file *add_file(struct found *x)
 {
 	struct cap *c = x->c;
@@ -455,6 +472,8 @@ static struct cap_file *add_file(struct found *x)
 
 	if (!f)
 		return NULL;
+	const bool standard = is_standard(x);
+	const struct cap_file *again = standard ? NULL : standard_again(x);
 	c->files = v;
 	f->device = x->st.st_dev;
 	f->inode = x->st.st_ino;
@@ -469,7 +488,13 @@ static struct cap_file *add_file(struct found *x)
 	x->f = f;
 	if (add_to_inode(x, f) < 0)
 		return NULL;
-	if (!is_standard(x)) {
+	if (again) {
+		f->seed.kind = LR_SEED_STDIO;
+		f->seed.args[0] = again->seed.args[0];
+		f->seed.args[1] = 1;
+		return f;
+	}
+	if (!standard) {
 		look(x);
 		cap_owner_look(c, x->p, x->fd, x->st.st_mode, f);
 		return f;

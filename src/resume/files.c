@@ -63,12 +63,27 @@ static int open_regular(struct lr_resume *r, const struct lr_seed_file *f, struc
 	return fd;
 }
 
+/* As its program had done. LR_NOFD: the new process has none like that, or a socket, which nobody can open; or only for
+ * less: whoever gets a log to write to it does not read what others have written there. */
+static int open_stdio_again(const struct lr_resume *r, int from, uint32_t flags)
+{
+	const int has = fcntl(from, F_GETFL);
+	const uint32_t own = flags & (O_ACCMODE | O_APPEND | O_NONBLOCK);
+
+	if (has < 0 || ((has & O_ACCMODE) != O_RDWR && ((uint32_t)has ^ flags) & O_ACCMODE))
+		return LR_NOFD;
+	int fd = resume_open_again(r, from, own | O_NONBLOCK); /* which waits for nobody */
+	return fd >= 0 && fcntl(fd, F_SETFL, own) < 0 ? lr_close(fd) : fd;
+}
+
 static int open_stdio(struct lr_resume *r, const struct lr_seed_file *f, struct lr_err *err)
 {
 	int from = r->opts.stdio[f->args[0]];
-	int fd = from >= 0 ? fcntl(from, F_DUPFD_CLOEXEC, 3)
-			   : lr_open("/dev/null", O_RDWR | O_CLOEXEC);
+	int fd = from >= 0 && f->args[1] ? open_stdio_again(r, from, f->flags) : LR_NOFD;
 
+	if (fd < 0)
+		fd = from >= 0 ? fcntl(from, F_DUPFD_CLOEXEC, 3)
+			       : lr_open("/dev/null", O_RDWR | O_CLOEXEC);
 	return fd < 0 ? lr_fail(err, errno, "attach standard input and output") : fd;
 }
 

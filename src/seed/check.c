@@ -238,7 +238,7 @@ static int check_file(const struct lr_seed *s, uint32_t i, struct lr_err *err)
 	    (f->kind == LR_SEED_MEMFD_FILE) != (f->object != LR_SEED_NONE) ||
 	    (f->kind == LR_SEED_TERMINAL_FILE && !lr_seed_count(s, LR_SEED_TERMINAL)))
 		return BAD("files", i, "is without what it stands for");
-	if ((f->kind == LR_SEED_STDIO && f->args[0] > 2) ||
+	if ((f->kind == LR_SEED_STDIO && (f->args[0] > 2 || f->args[1] > 1)) ||
 	    (f->kind == LR_SEED_SOCKET && f->args[0] > 1) ||
 	    (f->kind == LR_SEED_PIDFD && (!f->args[0] || f->args[0] >= LR_SEED_PIDS)) ||
 	    f->pos > INT64_MAX || f->signal > 64 || !owner_fits(f))

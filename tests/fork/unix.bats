@@ -750,6 +750,40 @@ while True:
 	assert_eq "$(cat "$R/shown")" "b'waits' ['0o4002', '0o10000000', '0o10000000'] True Bad file descriptor Bad file descriptor b''"
 }
 
+@test "unix: a log that was opened again by /dev/stdout is the child's own, with flags of its own" {
+	local from child
+	printf '#!/bin/sh\nexec 5>>/dev/stdout\nwhile :; do i=$((i + 1)); echo $i >&5; echo $i >/n; busybox usleep 20000; done\n' >"$R/bin/logs"
+	chmod 755 "$R/bin/logs"
+	cfg '.process.args = ["/bin/logs"]'
+	for from in pipe file; do
+		rm -rf "$IMG" "$N"
+		new_id ID
+		cfg --arg id "$ID" '.linux.cgroupsPath = "/" + $id'
+		if [ $from = pipe ]; then
+			rt run --detach --bundle "$BUNDLE" "$ID" </dev/null 2>began | cat >said 3>&- &
+		else
+			rt run --detach --bundle "$BUNDLE" "$ID" </dev/null >>said 2>began
+		fi
+		wait_until test -s "$N" || fail "it says: $(cat began)"
+		seed "$ID"
+		for to in pipe file; do
+			new_id child
+			cfg --arg id "$child" '.linux.cgroupsPath = "/" + $id'
+			rm -f logged
+			if [ $to = pipe ]; then
+				rt restore --engine fork --detach --image-path "$IMG" --bundle "$BUNDLE" "$child" </dev/null 2>began | cat >logged 3>&- &
+			else
+				rt restore --engine fork --detach --image-path "$IMG" --bundle "$BUNDLE" "$child" </dev/null >>logged 2>began
+			fi
+			wait_until eval '[ "$(wc -l <logged)" -gt 5 ]' || fail "from a $from to a $to: $(cat began)"
+			first=$(ID=$child pid_of)
+			grep -q '^flags:.*1$' "/proc/$first/fdinfo/1"
+			grep -q '^flags:.*2001$' "/proc/$first/fdinfo/5" # O_APPEND
+			rt delete --force "$child"
+		done
+	done
+}
+
 @test "unix: a pipe that leads outside does so, whatever its program has opened again" {
 	python '
 both = os.open("/proc/self/fd/1", os.O_RDWR)
