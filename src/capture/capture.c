@@ -33,24 +33,16 @@ static int refused(const struct cap *c, struct lr_err *err)
 	return c->n_passing == c->n_refusals ? -EAGAIN : -ENOTSUP;
 }
 
-static bool withholds(const struct cap_before *b, pid_t pid)
+static int note(struct cap_before *b, struct cap_index *whom, pid_t pid, struct lr_err *err)
 {
-	for (size_t i = 0; i < b->n_withhold; i++)
-		if (b->withhold[i] == pid)
-			return true;
-	return false;
+	int r = cap_index_put(b->a, whom, 0, (uint64_t)pid, 0);
+
+	return r < 0 ? lr_fail(err, -r, "list the processes") : 0;
 }
 
 int cap_note_withheld(struct cap_before *b, const struct cap_process *p, struct lr_err *err)
 {
-	if (withholds(b, p->pid))
-		return 0;
-	pid_t *v = lr_grow(b->a, b->withhold, b->n_withhold, sizeof(*v));
-	if (!v)
-		return lr_fail(err, ENOMEM, "list the mappings of process %d", p->pid);
-	b->withhold = v;
-	v[b->n_withhold++] = p->pid;
-	return 0;
+	return note(b, &b->withhold, p->pid, err);
 }
 
 static bool has_withheld(const struct cap_maps *m)
@@ -65,16 +57,16 @@ static int look_inside(struct cap *c, struct cap_process *p, const char *maps, s
 {
 	/* Other flags are looked up in the twin, which has none of the locks; and what is withheld from
 	 * forks it has only if it is known (inside.c). */
-	const bool seen = cap_index_find(&c->before->seen, 0, (uint64_t)p->pid, NULL);
-	const bool flags = p->locks || !seen || withholds(c->before, p->pid);
+	struct cap_before *b = c->before;
+	const bool flags = p->locks || !cap_index_find(&b->seen, 0, (uint64_t)p->pid, NULL) ||
+			   cap_index_find(&b->withhold, 0, (uint64_t)p->pid, NULL);
 	int r = cap_maps_read(c->a, p->pid, flags ? "smaps" : maps, &p->maps, err);
 
 	if (r >= 0 && has_withheld(&p->maps))
-		r = cap_note_withheld(c->before, p, err);
-	/* Who is new when all are held has nothing noted. */
-	if (r >= 0 && !c->holds &&
-	    cap_index_put(c->before->a, &c->before->seen, 0, (uint64_t)p->pid, 0) < 0)
-		r = lr_fail(err, ENOMEM, "list the processes");
+		r = cap_note_withheld(b, p, err);
+	/* Of who is new when all are held nothing is known yet. */
+	if (r >= 0 && !c->holds)
+		r = note(b, &b->seen, p->pid, err);
 	if (r < 0)
 		return r;
 	cap_maps_refuse(c, p);
@@ -231,7 +223,7 @@ static int copy(struct cap *c, struct lr_err *err)
 	return dead < 0 ? dead : r;
 }
 
-/* As long as they are there. */
+/* What a process can be asked only by its twin, as long as all twins are there. */
 static int ask_twins(struct cap *c, struct lr_err *err)
 {
 	int r = cap_domains_refuse(c, err);

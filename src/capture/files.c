@@ -447,8 +447,8 @@ static bool is_standard(const struct found *x)
 	       !cap_mount_is_inside(x->c, (unsigned)info(x, "mnt_id:", 10));
 }
 
-/* One of these that was opened again (/dev/stdout, /proc/self/fd/1), as servers do with their logs; or NULL. Where it
- * would write in a file that does not append means nothing in a child's. */
+/* One of these that was opened again (/dev/stdout, /proc/self/fd/1), as servers do with their logs; or NULL. In a file
+ * that is not appended to it has a place, which means nothing in a child's. */
 static const struct cap_file *standard_again(const struct found *x)
 {
 	const struct cap_inode *inode = inode_of(x);

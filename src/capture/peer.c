@@ -139,9 +139,11 @@ static int add_part(struct dumping *x, const char *part, size_t n)
 	for (; r >= 0 && NLMSG_OK(h, n); h = NLMSG_NEXT(h, n)) {
 		if (h->nlmsg_type == NLMSG_DONE)
 			return ended(h);
-		/* ENOENT: the kernel can't tell of this kind, and not that there is none. */
-		if (h->nlmsg_type == NLMSG_ERROR)
-			return ended(h) == -ENOENT ? -EOPNOTSUPP : ended(h);
+		if (h->nlmsg_type == NLMSG_ERROR) {
+			r = ended(h);
+			/* The kernel can't tell of this kind: not that there is none. */
+			return r == -ENOENT ? -EOPNOTSUPP : r;
+		}
 		if (h->nlmsg_type == SOCK_DIAG_BY_FAMILY && h->nlmsg_len >= NLMSG_LENGTH(x->fields))
 			r = add(x, h);
 	}

@@ -7,8 +7,8 @@
  * may have made it. Who is locked up in there, or has a file of it, would have the container's of that path.
  *
  * Of a mount that is in the mountinfo of the container's first process, the path is the true one, unless it is "/", and
- * nothing has to be looked up. But that lists only what is below the root of this process, and what is handed in from outside may be a
- * volume's. So every other path is looked up, as a child will, and has to lead to the same.
+ * nothing has to be looked up. But that lists only what is below the root of this process, and what is handed in from
+ * outside may be a volume's. So every other path is looked up, as a child will, and has to lead to the same.
  */
 #define LR_ROOM "capture"
 #include <errno.h>

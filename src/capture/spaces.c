@@ -45,8 +45,8 @@ static int cannot_open(const char *path, int code, struct lr_err *err)
 {
 	if (code != ENOENT)
 		return lr_fail(err, code, "open %s", path);
-	lr_refuse(err, ENOTSUP, "there is no %s",
-		  path); /* ENOENT is tried again, as what is passing */
+	/* ENOENT is tried again, as what is passing. */
+	lr_refuse(err, ENOTSUP, "there is no %s", path);
 	return lr_err_hint(err, "is /proc mounted with subset=pid (systemd: ProcSubset=)?");
 }
 

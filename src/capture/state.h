@@ -206,9 +206,8 @@ struct cap_before {
 	/* Their ipc namespace, and where its queues are (spaces.c); or LR_NOFD. */
 	int ipc, system_v[3], posix;
 	struct lr_arena *a;
-	struct cap_index seen; /* processes that were looked at, by their ids */
-	pid_t *withhold;       /* processes that keep memory from their forks (MADV_DONTFORK) */
-	size_t n_withhold;
+	/* Processes that were looked at, and those that keep memory from their forks (MADV_DONTFORK); by their ids. */
+	struct cap_index seen, withhold;
 };
 
 /* Mapped files that their paths lead to (reached.c): of one look. When all are held, another file may be at such a path,
@@ -387,8 +386,6 @@ int cap_inside_take(struct cap *c, struct cap_process *p, struct lr_err *err);
 /* The twin is the first that the kernel kills. */
 int cap_inside_expose(struct cap_process *p, struct lr_err *err);
 void cap_inside_end(struct cap_process *p); /* the twin; its process has ended, or is held */
-/* domains.c: of Landlock. In the twins, when their processes run on. */
-int cap_domains_refuse(struct cap *c, struct lr_err *err);
 void cap_inside_reap(struct cap *c, struct cap_process *p); /* the same, and its process runs */
 /* Whose number may be another's then. If it has not when somebody of that number is held, that is
  * the one. */
@@ -440,6 +437,9 @@ int cap_here_take(struct cap *c, struct lr_err *err);
 void cap_here_copied(const struct cap_object *o, uint8_t *page);
 void cap_here_tell(const struct cap *c);
 void cap_here_close(struct cap_object *o);
+
+/* domains.c: of Landlock. In the twins, when their processes run on. */
+int cap_domains_refuse(struct cap *c, struct lr_err *err);
 
 /* pages.c: from memory to the file of pages. */
 int cap_put(int fd, const void *bytes, size_t n, uint64_t at, const char *what, struct lr_err *err);

@@ -5,8 +5,8 @@
  *
  * All of it is looked at while the container runs. When the container is held, only three questions are
  * left, so that it is not held for long: have its mounts changed since, or been others (poll(2) on
- * mountinfo tells, and which mount its root is), is its first process where
- * config.json has it (first.c), and are there more or fewer cgroups (by the links of the directory).
+ * mountinfo tells, and which mount its root is), is its first process where config.json has it
+ * (first.c), and are there more or fewer cgroups (by the links of the directory).
  */
 #define LR_ROOM "checkpoint"
 #include <errno.h>

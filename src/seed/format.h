@@ -251,15 +251,14 @@ struct lr_seed_backing {
 
 enum lr_seed_file_kind {
 	LR_SEED_REGULAR = 1, /* also directories, and devices that any container has */
-	LR_SEED_STDIO, /* attached to what the new process gets: args[0] says which, 0 to 2; args[1]: 1:
-			      * it was opened again, and is a file of its own */
-	LR_SEED_PIPE,          /* channel; by its flags one end, both (O_RDWR) or none (O_PATH) */
-	LR_SEED_SOCKET,        /* one of a pair: channel, args[0] which end, args[1] its type */
-	LR_SEED_EVENTFD,       /* args: count, semaphore */
-	LR_SEED_TIMERFD,       /* args: clock, ticks, settime flags, value and interval in ns */
-	LR_SEED_SIGNALFD,      /* args: mask */
-	LR_SEED_EPOLL,         /* watches */
-	LR_SEED_INOTIFY,       /* watches */
+	LR_SEED_STDIO,    /* what the new process gets; args: which, 0 to 2; 1: that opened again */
+	LR_SEED_PIPE,     /* channel; by its flags one end, both (O_RDWR) or none (O_PATH) */
+	LR_SEED_SOCKET,   /* one of a pair: channel, args[0] which end, args[1] its type */
+	LR_SEED_EVENTFD,  /* args: count, semaphore */
+	LR_SEED_TIMERFD,  /* args: clock, ticks, settime flags, value and interval in ns */
+	LR_SEED_SIGNALFD, /* args: mask */
+	LR_SEED_EPOLL,    /* watches */
+	LR_SEED_INOTIFY,  /* watches */
 	LR_SEED_MEMFD_FILE,    /* object; args: 1 (0: the rest says nothing), mode, owner, group */
 	LR_SEED_TERMINAL_FILE, /* the one of LR_SEED_TERMINAL */
 	LR_SEED_ENDPOINT_FILE, /* args[0]: which endpoint */
