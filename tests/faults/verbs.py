@@ -851,46 +851,40 @@ class ContinuesListeningSeed(ContinuesSeed):
         super().seed(place, words + " --tcp-close", out)
 
 
-def with_settings(edit):
-    """With what its child's root and priority take."""
+def with_rights(edit, *rights):
+    """With what its program takes to set up what it has."""
 
-    def settings_edit(config, place):
+    def rights_edit(config, place):
         edit(config, place)
         for allowed in config["process"]["capabilities"].values():
-            allowed += ["CAP_SYS_CHROOT", "CAP_SYS_NICE"]
+            allowed += rights
 
-    return settings_edit
+    return rights_edit
+
+
+# Its child's root and priority; and other users' pairs of sockets and pipes.
+SETTINGS_TAKE = ("CAP_SYS_CHROOT", "CAP_SYS_NICE")
+PAIRS_TAKE = ("CAP_SETUID", "CAP_SETGID", "CAP_CHOWN", "CAP_FOWNER")
 
 
 class MakesSeedWithSettings(MakesSeed):
-    edit = staticmethod(with_settings(lives("settings", "stay")))
+    edit = staticmethod(with_rights(lives("settings", "stay"), *SETTINGS_TAKE))
 
 
 class ContinuesSeedWithSettings(ContinuesSeed):
     def __init__(self, name, *words):
         super().__init__(name, "-d", *words)
-        self.edit = with_settings(lives("settings", *words))
-
-
-def with_pairs(edit):
-    """With what pairs of sockets, and pipes, of other users take."""
-
-    def pairs_edit(config, place):
-        edit(config, place)
-        for allowed in config["process"]["capabilities"].values():
-            allowed += ["CAP_SETUID", "CAP_SETGID", "CAP_CHOWN", "CAP_FOWNER"]
-
-    return pairs_edit
+        self.edit = with_rights(lives("settings", *words), *SETTINGS_TAKE)
 
 
 class MakesSeedWithPairs(MakesSeed):
-    edit = staticmethod(with_pairs(lives("pairs", "stay")))
+    edit = staticmethod(with_rights(lives("pairs", "stay"), *PAIRS_TAKE))
 
 
 class ContinuesSeedWithPairs(ContinuesSeed):
     def __init__(self, name, *words):
         super().__init__(name, "-d", *words)
-        self.edit = with_pairs(lives("pairs", *words))
+        self.edit = with_rights(lives("pairs", *words), *PAIRS_TAKE)
 
 
 class MakesSeedWithoutExec(MakesSeed):
