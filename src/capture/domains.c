@@ -26,7 +26,7 @@
 
 /* Linux 5.13; since 5.19, 16. */
 #define DEEPEST 64
-#define FAILED  (DEEPEST + 1)
+#define FAILED  (DEEPEST + 1) /* and errno */
 
 /* struct landlock_ruleset_attr of Linux 5.13, with LANDLOCK_ACCESS_FS_EXECUTE: what it is does not matter. */
 static const uint64_t rules = 1;
@@ -38,7 +38,8 @@ static _Noreturn void count_and_end(void)
 	prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0);
 	const long fd = syscall(SYS_landlock_create_ruleset, &rules, sizeof(rules), 0);
 	if (fd < 0)
-		_exit(errno == ENOSYS || errno == EOPNOTSUPP || errno == EPERM ? 0 : FAILED);
+		_exit(errno == ENOSYS || errno == EOPNOTSUPP || errno == EPERM ? 0
+									       : FAILED + errno);
 	while (n < DEEPEST && syscall(SYS_landlock_restrict_self, fd, 0) == 0)
 		n++;
 	_exit(n);
@@ -58,9 +59,10 @@ static int depth_of_ours(struct lr_err *err)
 	while (waitpid(pid, &status, 0) < 0)
 		if (errno != EINTR)
 			return lr_fail(err, errno, "wait for who tried out Landlock");
-	return WIFEXITED(status) && WEXITSTATUS(status) != FAILED
-		       ? WEXITSTATUS(status)
-		       : lr_refuse(err, EIO, "a process that tried out Landlock has failed");
+	if (!WIFEXITED(status))
+		return lr_refuse(err, EIO, "a process that tried out Landlock was killed");
+	const int n = WEXITSTATUS(status);
+	return n < FAILED ? n : lr_fail(err, n - FAILED, "try out Landlock");
 }
 
 /* Each call is watched: the process runs by now, and may write to the memory of its twin, but it can't change what the

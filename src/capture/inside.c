@@ -471,14 +471,11 @@ int cap_inside_expose(struct cap_process *p, struct lr_err *err)
 
 void cap_inside_end(struct cap_process *p)
 {
-	int status;
-
 	if (!p->twin)
 		return;
 	/* Whoever holds it needs no right to signal it. Else it ends when we do. */
 	if (kill(p->twin, SIGKILL) == 0 || errno == ESRCH || lr_trace_end(p->twin) == 0)
-		while (waitpid(p->twin, &status, __WALL) < 0 && errno == EINTR)
-			;
+		lr_trace_await_end(p->twin);
 	p->twin = 0;
 }
 

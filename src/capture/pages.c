@@ -94,17 +94,34 @@ int cap_pages_put(struct cap *c, const uint8_t *bytes, uint64_t start, size_t n,
 	return 0;
 }
 
+#define LOOK_BYTES (16U << 20)
+
 struct source {
 	int mem, pagemap;
+	pid_t twin;
 	uint8_t *buffer;
 };
 
+/* A twin that was killed, for want of memory, keeps its own until we look. Another one's can wait a moment. */
+static int look_at_twins(struct cap *c, const struct source *s, size_t size, struct lr_err *err)
+{
+	c->not_looked += size;
+	if (c->not_looked < LOOK_BYTES)
+		return lr_trace_check_held(s->twin, err);
+	c->not_looked = 0;
+	return cap_check_twins(c, err);
+}
+
 /* By /proc/PID/mem: process_vm_readv(2) pins what it reads, and the kernel gives the twin a copy of
  * its own of each page before that. */
-static int read_pages(const struct source *s, uint64_t start, size_t n, struct lr_err *err)
+static int read_pages(struct cap *c, const struct source *s, uint64_t start, size_t n,
+		      struct lr_err *err)
 {
 	size_t size = n * LR_SEED_PAGE;
 
+	int r = look_at_twins(c, s, size, err);
+	if (r < 0)
+		return r;
 	ssize_t got = pread(s->mem, s->buffer, size, (off_t)start);
 	return got == (ssize_t)size ? 0
 				    : lr_fail(err, got < 0 ? errno : EIO, "read memory at %llx",
@@ -121,7 +138,7 @@ static int take_pages(struct cap *c, const struct source *s, struct cap_process 
 		c->pages_at += n * LR_SEED_PAGE;
 		return 0;
 	}
-	int r = read_pages(s, start, n, err);
+	int r = read_pages(c, s, start, n, err);
 	return r < 0 ? r : cap_pages_put(c, s->buffer, start, n, file, &p->runs, &p->n_runs, err);
 }
 
@@ -248,7 +265,7 @@ int cap_pages_copy(struct cap *c, struct cap_process *p, struct lr_err *err)
 	LR_CLEANUP_FD int pagemap = lr_open(path, O_RDONLY | O_CLOEXEC);
 	if (p->mem < 0 || pagemap < 0 || !buffer)
 		return lr_fail(err, errno, "open the memory of the twin of process %d", p->pid);
-	const struct source s = {p->mem, pagemap, buffer};
+	const struct source s = {p->mem, pagemap, p->twin, buffer};
 	int r = match(c, p, err);
 	for (size_t i = 0; r >= 0 && i < p->maps.n; i++) {
 		const struct cap_vma *v = &p->maps.v[i];
@@ -306,7 +323,7 @@ static int fill_run(struct filling *f, const struct cap_process *p, const struct
 		    uint64_t at, uint64_t end, struct lr_err *err)
 {
 	const uint64_t run_end = run->at + run->pages * LR_SEED_PAGE;
-	const struct source s = {p->mem, LR_NOFD, f->buffer};
+	const struct source s = {p->mem, LR_NOFD, p->twin, f->buffer};
 	int r = 0;
 
 	at = at < run->at ? run->at : at;
@@ -314,7 +331,7 @@ static int fill_run(struct filling *f, const struct cap_process *p, const struct
 	for (size_t n; r >= 0 && at < end; at += n * LR_SEED_PAGE) {
 		n = (size_t)((end - at) / LR_SEED_PAGE);
 		n = n < CAP_BATCH ? n : CAP_BATCH;
-		r = read_pages(&s, run->start + (at - run->at), n, err);
+		r = read_pages(f->c, &s, run->start + (at - run->at), n, err);
 		if (r >= 0)
 			r = put_sparse(f, n, at, err);
 		if (r < 0)

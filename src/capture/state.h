@@ -270,6 +270,7 @@ struct cap {
 	uint64_t pages_at;            /* end of what was written to the file of pages */
 	uint64_t private_at;          /* where private memory begins in that file */
 	uint64_t zero_pages;
+	uint64_t not_looked;           /* bytes that were read since all twins were looked at */
 	char congestion[LR_SEED_NAME]; /* TCP's in its network namespace; "": not known yet */
 	struct cap_sockets sockets[CAP_KINDS];
 	uint64_t deleted; /* bytes of files that have no name any more */

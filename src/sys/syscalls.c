@@ -92,6 +92,15 @@ int lr_pidfd_getfd(int pidfd, int fd)
 	return ret(syscall(SYS_pidfd_getfd, pidfd, fd, 0));
 }
 
+#ifndef SYS_process_mrelease /* Debian 12's musl lacks it */
+#define SYS_process_mrelease 448
+#endif
+
+int lr_process_mrelease(int pidfd)
+{
+	return ret(syscall(SYS_process_mrelease, pidfd, 0));
+}
+
 int lr_close_range(unsigned first, unsigned last, unsigned flags)
 {
 	return ret(syscall(SYS_close_range, first, last, flags));

@@ -55,6 +55,7 @@ bool lr_has_cap(int cap); /* in the effective set */
 int lr_pidfd_open(pid_t pid, unsigned flags);
 int lr_pidfd_send_signal(int pidfd, int sig);
 int lr_pidfd_getfd(int pidfd, int fd); /* close-on-exec */
+int lr_process_mrelease(int pidfd);    /* of one that was killed: frees its memory */
 int lr_close_range(unsigned first, unsigned last, unsigned flags);
 int lr_memfd_create(const char *name, unsigned flags);
 int lr_execveat(int dirfd, const char *path, char *const argv[], char *const envp[], int flags);

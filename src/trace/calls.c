@@ -226,7 +226,7 @@ static int hold_twin(struct run *r, struct lr_err *err)
 	if (rc < 0)
 		return rc;
 	/* It is ours alone: it shall not outlive us, not even to its own end. */
-	ptrace(PTRACE_SETOPTIONS, (pid_t)pid, 0, PTRACE_O_EXITKILL);
+	ptrace(PTRACE_SETOPTIONS, (pid_t)pid, 0, TWIN_OPTIONS);
 	r->twin = (pid_t)pid;
 	return 0;
 }
@@ -255,6 +255,8 @@ static int step(struct run *r, struct lr_err *err)
 			rc = hold_twin(r, err);
 			if (rc < 0)
 				return rc;
+		} else if (status >> 16 == PTRACE_EVENT_EXIT) {
+			return lr_fail(err, ESRCH, "thread %d ends", r->tid);
 		} else if (status >> 16 == 0) {
 			r->stopped_by = WSTOPSIG(status);
 			if (r->stopped_by != SIGSTOP)
@@ -319,7 +321,7 @@ static int leave(struct run *r, int64_t *ret, struct lr_err *err)
 static int set_options(const struct run *r, bool suspend_filter, struct lr_err *err)
 {
 	const long options =
-		PTRACE_O_TRACESYSGOOD | PTRACE_O_TRACECLONE | (r->p->ours ? PTRACE_O_EXITKILL : 0);
+		PTRACE_O_TRACESYSGOOD | PTRACE_O_TRACECLONE | (r->p->ours ? TWIN_OPTIONS : 0);
 
 	if (suspend_filter &&
 	    ptrace(PTRACE_SETOPTIONS, r->tid, 0, options | PTRACE_O_SUSPEND_SECCOMP) == 0)
@@ -329,6 +331,21 @@ static int set_options(const struct run *r, bool suspend_filter, struct lr_err *
 		       : 0;
 }
 
+/*
+ * A twin was born with it, and goes nowhere but from call to call. It gets no page by our writing: at the container's
+ * limit of memory the kernel would kill it for that, and then its parent, as what we write to stays until we have
+ * written. For the same reason the code has all of its memory at once (MAP_POPULATE).
+ */
+static int give_code(const struct run *r, struct lr_err *err)
+{
+	const size_t code = (uintptr_t)lr_trace_code_end - (uintptr_t)lr_trace_code;
+
+	if (r->p->ours)
+		return 0;
+	int rc = write_to(r->p, r->p->code, lr_trace_code, code, err);
+	return rc < 0 ? rc : write_slot(r->p, &r->was, r->mask, err);
+}
+
 static int start(struct run *r, struct lr_err *err)
 {
 	struct user_regs_struct regs = r->was;
@@ -336,10 +353,7 @@ static int start(struct run *r, struct lr_err *err)
 
 	if (ptrace(PTRACE_GETSIGMASK, r->tid, sizeof(r->mask), &r->mask) < 0)
 		return lr_fail(err, errno, "read the signal mask of thread %d", r->tid);
-	const size_t code = (uintptr_t)lr_trace_code_end - (uintptr_t)lr_trace_code;
-	int rc = write_to(r->p, r->p->code, lr_trace_code, code, err);
-	if (rc >= 0)
-		rc = write_slot(r->p, &r->was, r->mask, err);
+	int rc = give_code(r, err);
 	if (rc >= 0)
 		rc = set_options(r, !r->work->unwatched, err);
 	if (rc < 0)
@@ -384,7 +398,7 @@ static int finish(struct run *r, struct lr_err *err)
 		return lr_fail(err, errno, "restore the signal mask of thread %d", r->tid);
 	rc = lr_trace_set_regs(r->tid, &r->was, err);
 	ptrace(PTRACE_SETOPTIONS, r->tid, 0,
-	       PTRACE_O_TRACESYSGOOD | (r->p->ours ? PTRACE_O_EXITKILL : 0));
+	       PTRACE_O_TRACESYSGOOD | (r->p->ours ? TWIN_OPTIONS : 0));
 	if (r->stopped_by)
 		syscall(SYS_tgkill, r->p->pid, r->tid, r->stopped_by);
 	return rc;
@@ -565,9 +579,12 @@ static int run_unwatched(struct run *r, uint64_t memory, struct lr_err *err)
 
 static int take_memory(struct run *r, uint64_t *ret, struct lr_err *err)
 {
-	const uint64_t args[6] = {
-		0, TRACE_MEMORY, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, UINT64_MAX,
-		0};
+	const uint64_t args[6] = {0,
+				  TRACE_MEMORY,
+				  PROT_READ | PROT_WRITE,
+				  MAP_PRIVATE | MAP_ANONYMOUS | MAP_POPULATE,
+				  UINT64_MAX,
+				  0};
 	int64_t at = 0;
 
 	int rc = enter(r, SYS_mmap, args, 6, err);

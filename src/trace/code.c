@@ -27,11 +27,11 @@ __asm__(".pushsection .rodata\n"
 	".globl lr_trace_code_end\n"
 	"lr_trace_code:\n"
 	"	lea lr_trace_code_end(%rip), %r15\n"
-	/* mmap(0, 16384, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0) */
+	/* mmap(0, 16384, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_POPULATE, -1, 0) */
 	"	xor %edi, %edi\n"
 	"	mov $16384, %esi\n"
 	"	mov $3, %edx\n"
-	"	mov $0x22, %r10d\n"
+	"	mov $0x8022, %r10d\n"
 	"	mov $-1, %r8\n"
 	"	xor %r9d, %r9d\n"
 	"	mov $9, %eax\n"

@@ -15,7 +15,9 @@
 #include <unistd.h>
 
 #include "src/base/clock.h"
+#include "src/base/fd.h"
 #include "src/sys/proc.h"
+#include "src/sys/syscalls.h"
 #include "src/trace/trace.h"
 
 /* The kernel's, for calls that are made again: they never leave it but to a tracer. */
@@ -169,13 +171,47 @@ bool lr_trace_is_gone(pid_t tid)
 	return lr_trace_glance(tid, &status, NULL) < 0;
 }
 
+/* 1: it stands at the stop before its end; 0: at another one. Asked twice: who waits for an end is lost if this fails. */
+static int ends(pid_t tid)
+{
+	siginfo_t info;
+
+	for (unsigned i = 0; i < 2; i++)
+		if (ptrace(PTRACE_GETSIGINFO, tid, 0, &info) == 0)
+			return info.si_code >> 8 == PTRACE_EVENT_EXIT;
+	return -errno;
+}
+
+/* Before Linux 5.15 it ends at once. */
+static void free_and_let_end(pid_t twin)
+{
+	LR_CLEANUP_FD int pidfd = lr_pidfd_open(twin, 0);
+
+	if (pidfd >= 0)
+		(void)lr_process_mrelease(pidfd);
+	for (unsigned i = 0; i < 2; i++)
+		if (ptrace(PTRACE_CONT, twin, 0, 0) == 0)
+			return;
+}
+
+void lr_trace_await_end(pid_t twin)
+{
+	int status;
+	pid_t r;
+
+	do {
+		/* We may have been told of that stop before. */
+		if (ends(twin) > 0)
+			free_and_let_end(twin);
+		r = waitpid(twin, &status, __WALL);
+	} while ((r < 0 && errno == EINTR) || (r > 0 && WIFSTOPPED(status)));
+}
+
 int lr_trace_check_held(pid_t tid, struct lr_err *err)
 {
-	unsigned long message;
+	const int r = ends(tid);
 
-	return ptrace(PTRACE_GETEVENTMSG, tid, 0, &message) < 0
-		       ? lr_fail(err, errno, "look at thread %d", tid)
-		       : 0;
+	return r ? lr_fail(err, r < 0 ? -r : ESRCH, "look at thread %d", tid) : 0;
 }
 
 int lr_trace_filter(pid_t tid, unsigned n, struct sock_filter *ret, size_t most)

@@ -3,9 +3,13 @@
 #ifndef LR_TRACE_HOLD_H
 #define LR_TRACE_HOLD_H
 
+#include <sys/ptrace.h>
 #include <sys/types.h>
 
 #include "src/base/err.h"
+
+/* A twin ends with us, and stands still once more before it does: see lr_trace_await_end. */
+#define TWIN_OPTIONS (PTRACE_O_EXITKILL | PTRACE_O_TRACEEXIT)
 
 /* Waits until it stops, for half a minute at most: a hostile program may see to it that it never
  * does (-ETIMEDOUT). -ESRCH: it ended. */
