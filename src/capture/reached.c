@@ -159,6 +159,11 @@ static int leads_from(int root, const char *path, const struct stat *st, uint64_
 	return is_at(fd, st, mount);
 }
 
+static void refuse_unseen(struct cap *c, const char *path, int code)
+{
+	cap_refuse(c, c->p, "where %s leads can't be looked at: %s", path, lr_strerror(code));
+}
+
 bool cap_path_leads(struct cap *c, const char *path, const struct stat *st, uint64_t mount)
 {
 	/* That is also the path of what was moved out of the directory that its mount shows, whichever mount that is. */
@@ -171,7 +176,7 @@ bool cap_path_leads(struct cap *c, const char *path, const struct stat *st, uint
 		return false;
 	const int r = top ? is_at(root, st, mount) : leads_from(root, path, st, mount);
 	if (r < 0)
-		cap_refuse(c, c->p, "where %s leads can't be looked at: %s", path, lr_strerror(-r));
+		refuse_unseen(c, path, -r);
 	return r > 0;
 }
 
@@ -215,8 +220,11 @@ bool cap_mapping_leads(struct cap *c, pid_t pid, const struct cap_vma *v)
 		 (unsigned long long)v->start, (unsigned long long)v->end);
 	/* Who still runs may have unmapped it. Without the right to look there it can't be opened later either, which
 	 * is told then. */
-	if (cap_stat_at(AT_FDCWD, path, &st, &mount) < 0)
-		return !c->holds || errno == EPERM;
+	if (cap_stat_at(AT_FDCWD, path, &st, &mount) < 0) {
+		if (c->holds && errno != EPERM)
+			refuse_unseen(c, v->name, errno);
+		return true;
+	}
 	if (!cap_path_leads(c, v->name, &st, mount))
 		return false;
 	note(c, &f, hash);
