@@ -187,6 +187,13 @@ static int take(struct cap *c, struct lr_err *err)
 	return r;
 }
 
+static void keep_twins(const struct cap *c)
+{
+	for (size_t i = 0; i < c->n; i++)
+		if (!(c->p[i].seed.flags & LR_SEED_ZOMBIE))
+			lr_trace_keep(c->p[i].twin);
+}
+
 /* Of memory that is gone the kernel shows nothing, and says of little that it can't. So what was read
  * is believed when its owner is still there behind it; and a failure may be no more than its death. */
 int cap_check_twins(const struct cap *c, struct lr_err *err)
@@ -227,7 +234,8 @@ static int copy(struct cap *c, struct lr_err *err)
 static int ask_twins(struct cap *c, struct lr_err *err)
 {
 	int r = cap_domains_refuse(c, err);
-	int dead = r < 0 ? cap_check_twins(c, err) : 0;
+	/* One that is kept busy by who writes to its memory is as little where it was. */
+	int dead = r < 0 && r != -ETIMEDOUT ? cap_check_twins(c, err) : 0;
 
 	if (dead < 0)
 		return dead;
@@ -308,6 +316,8 @@ static int capture(struct cap *c, struct lr_capture_stats *stats, bool *copied, 
 		r = refused(c, err);
 	if (r >= 0)
 		r = take(c, err);
+	if (r >= 0)
+		keep_twins(c);
 	if (r < 0 || !c->opts->end)
 		cap_tree_let_go(c);
 	stats->pause_ns = now() - begin;
@@ -339,6 +349,8 @@ static int capture(struct cap *c, struct lr_capture_stats *stats, bool *copied, 
 		c->p[i].mem = lr_close(c->p[i].mem);
 	}
 	close_all(c);
+	for (size_t i = 0; i < c->n; i++)
+		cap_inside_end_later(c, &c->p[i]);
 	for (size_t i = 0; i < c->n; i++)
 		cap_inside_reap(c, &c->p[i]);
 	for (size_t i = 0; i < c->n; i++)

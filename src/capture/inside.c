@@ -498,15 +498,9 @@ static int call_anew(pid_t pid, const struct lr_trace_work *work)
 	return r;
 }
 
-/* A twin that has ended: as we see it, and as its parent does. */
-struct dead {
-	pid_t pid, inside;
-	uint64_t start_time;
-};
-
 /* 1: it is; 0: somebody else has waited for it, and its number may be another's; -EAGAIN: it has not
  * ended yet; or another negative errno. */
-static int is_there(const struct dead *d, struct lr_proc_stat *st)
+static int is_there(const struct cap_dead *d, struct lr_proc_stat *st)
 {
 	int r = lr_proc_stat(d->pid, st);
 
@@ -518,7 +512,7 @@ static int is_there(const struct dead *d, struct lr_proc_stat *st)
 }
 
 /* One that was found later was never ours to wait for, and memory takes its time. */
-static void await_end(const struct dead *d)
+static void await_end(const struct cap_dead *d)
 {
 	struct lr_proc_stat st;
 
@@ -526,7 +520,7 @@ static void await_end(const struct dead *d)
 		nanosleep(&(struct timespec){.tv_nsec = 1000000}, NULL);
 }
 
-static int wait_inside(const struct cap_process *p, const struct dead *d)
+static int wait_inside(const struct cap_process *p, const struct cap_dead *d)
 {
 	struct asking q = {0};
 	struct lr_proc_stat st;
@@ -546,7 +540,7 @@ static int wait_inside(const struct cap_process *p, const struct dead *d)
 }
 
 /* Whose child it is, now that its parent has ended: that one knows of it as little. */
-static const struct cap_process *heir(const struct cap *c, const struct dead *d)
+static const struct cap_process *heir(const struct cap *c, const struct cap_dead *d)
 {
 	struct lr_proc_stat st;
 
@@ -558,8 +552,7 @@ static const struct cap_process *heir(const struct cap *c, const struct dead *d)
 	return NULL;
 }
 
-/* It is a child of the process, which does not know of it. */
-void cap_inside_reap(struct cap *c, struct cap_process *p)
+void cap_inside_end_later(struct cap *c, struct cap_process *p)
 {
 	struct lr_proc_stat st = {0};
 
@@ -573,13 +566,19 @@ void cap_inside_reap(struct cap *c, struct cap_process *p)
 	if (p->twin_inside <= 0)
 		p->twin_inside = (pid_t)cap_inner_pid(p->twin);
 	(void)!lr_proc_stat(p->twin, &st);
-	const struct dead d = {p->twin, p->twin_inside, st.start_time};
-	const struct cap_process *by = p;
+	p->dead = (struct cap_dead){p->twin, p->twin_inside, st.start_time};
 	cap_inside_end(p);
-	await_end(&d);
-	for (unsigned i = 0; i < 3 && d.inside > 0 && wait_inside(by, &d) < 0; i++) {
+	await_end(&p->dead);
+}
+
+/* It is a child of the process, which does not know of it. */
+void cap_inside_reap(struct cap *c, struct cap_process *p)
+{
+	const struct cap_process *by = p;
+
+	for (unsigned i = 0; i < 3 && p->dead.inside > 0 && wait_inside(by, &p->dead) < 0; i++) {
 		nanosleep(&(struct timespec){.tv_nsec = 1000000}, NULL);
-		const struct cap_process *other = heir(c, &d);
+		const struct cap_process *other = heir(c, &p->dead);
 		by = other ? other : by;
 	}
 }

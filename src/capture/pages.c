@@ -290,9 +290,10 @@ struct filling {
 static int tell(struct filling *f, bool last, struct lr_err *err)
 {
 	const struct lr_capture *o = f->c->opts;
-	int r = 0;
+	/* Nobody may go on with what was no twin's. */
+	int r = cap_check_twins(f->c, err);
 
-	if (o->filled && (f->told.pages || last))
+	if (r >= 0 && o->filled && (f->told.pages || last))
 		r = o->filled(o->written_arg, &f->told, last, &f->wanted, err);
 	f->told.at += f->told.pages * LR_SEED_PAGE;
 	f->told.pages = 0;
@@ -403,6 +404,8 @@ int cap_pages_fill(struct cap *c, struct lr_err *err)
 		if (r >= 0)
 			r = tell(&f, false, err);
 	}
+	if (r >= 0)
+		return tell(&f, true, err);
 	int dead = cap_check_twins(c, err);
-	return dead < 0 ? dead : r < 0 ? r : tell(&f, true, err);
+	return dead < 0 ? dead : r;
 }

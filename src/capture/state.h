@@ -118,6 +118,12 @@ struct cap_fd {
 	struct cap_file *file;
 };
 
+/* A twin that has ended: as we see it, and as its parent does. */
+struct cap_dead {
+	pid_t pid, inside;
+	uint64_t start_time;
+};
+
 struct cap_process {
 	pid_t pid, parent; /* as we see them */
 	struct lr_seed_process seed;
@@ -142,6 +148,7 @@ struct cap_process {
 	size_t auxv_size;
 	struct cap_may lets;     /* of the leader's filters */
 	pid_t twin, twin_inside; /* as we see it, and as the process does */
+	struct cap_dead dead;    /* the twin, when it has ended */
 	int mem;                 /* the twin's, as a file; or LR_NOFD */
 	bool twin_lost;          /* there may be one that we don't know */
 	int pidfd;               /* of a process with a twin; else LR_NOFD */
@@ -387,7 +394,9 @@ int cap_inside_take(struct cap *c, struct cap_process *p, struct lr_err *err);
 /* The twin is the first that the kernel kills. */
 int cap_inside_expose(struct cap_process *p, struct lr_err *err);
 void cap_inside_end(struct cap_process *p); /* the twin; its process has ended, or is held */
-void cap_inside_reap(struct cap *c, struct cap_process *p); /* the same, and its process runs */
+/* The same, and its process runs; and then, when all have ended, it is waited for: that is the process's to do. */
+void cap_inside_end_later(struct cap *c, struct cap_process *p);
+void cap_inside_reap(struct cap *c, struct cap_process *p);
 /* Whose number may be another's then. If it has not when somebody of that number is held, that is
  * the one. */
 bool cap_has_ended(int pidfd);

@@ -226,7 +226,7 @@ static int hold_twin(struct run *r, struct lr_err *err)
 	if (rc < 0)
 		return rc;
 	/* It is ours alone: it shall not outlive us, not even to its own end. */
-	ptrace(PTRACE_SETOPTIONS, (pid_t)pid, 0, TWIN_OPTIONS);
+	ptrace(PTRACE_SETOPTIONS, (pid_t)pid, 0, PTRACE_O_EXITKILL);
 	r->twin = (pid_t)pid;
 	return 0;
 }
@@ -321,7 +321,7 @@ static int leave(struct run *r, int64_t *ret, struct lr_err *err)
 static int set_options(const struct run *r, bool suspend_filter, struct lr_err *err)
 {
 	const long options =
-		PTRACE_O_TRACESYSGOOD | PTRACE_O_TRACECLONE | (r->p->ours ? TWIN_OPTIONS : 0);
+		PTRACE_O_TRACESYSGOOD | PTRACE_O_TRACECLONE | (r->p->ours ? KEPT_OPTIONS : 0);
 
 	if (suspend_filter &&
 	    ptrace(PTRACE_SETOPTIONS, r->tid, 0, options | PTRACE_O_SUSPEND_SECCOMP) == 0)
@@ -398,7 +398,7 @@ static int finish(struct run *r, struct lr_err *err)
 		return lr_fail(err, errno, "restore the signal mask of thread %d", r->tid);
 	rc = lr_trace_set_regs(r->tid, &r->was, err);
 	ptrace(PTRACE_SETOPTIONS, r->tid, 0,
-	       PTRACE_O_TRACESYSGOOD | (r->p->ours ? TWIN_OPTIONS : 0));
+	       PTRACE_O_TRACESYSGOOD | (r->p->ours ? KEPT_OPTIONS : 0));
 	if (r->stopped_by)
 		syscall(SYS_tgkill, r->p->pid, r->tid, r->stopped_by);
 	return rc;

@@ -7,6 +7,7 @@
 #include <errno.h>
 #include <sched.h>
 #include <signal.h>
+#include <stdlib.h>
 #include <sys/ptrace.h>
 #include <sys/syscall.h>
 #include <sys/uio.h>
@@ -30,6 +31,76 @@
 #define PATIENCE_MS           3000
 #define LONG_MS               30000
 #define AT_ONCE               500 /* looks without a pause */
+
+/* ---- twins that end ------------------------------------------------------------------------------ */
+
+static struct {
+	pid_t *v;
+	size_t n, room;
+} kept;
+
+/* 1: it stands at the stop before its end; 0: at another one. Asked twice: who waits for an end is lost if this fails. */
+static int ends(pid_t tid)
+{
+	siginfo_t info;
+
+	for (unsigned i = 0; i < 2; i++)
+		if (ptrace(PTRACE_GETSIGINFO, tid, 0, &info) == 0)
+			return info.si_code >> 8 == PTRACE_EVENT_EXIT;
+	return -errno;
+}
+
+/* Before Linux 5.15 it ends at once. */
+static void free_and_let_end(pid_t twin)
+{
+	LR_CLEANUP_FD int pidfd = lr_pidfd_open(twin, 0);
+
+	if (pidfd >= 0)
+		(void)lr_process_mrelease(pidfd);
+	for (unsigned i = 0; i < 2; i++)
+		if (ptrace(PTRACE_CONT, twin, 0, 0) == 0)
+			return;
+}
+
+/* Whom we wait for may wait for their memory. */
+static void free_who_ends(void)
+{
+	for (size_t i = 0; i < kept.n; i++)
+		if (ends(kept.v[i]) > 0)
+			free_and_let_end(kept.v[i]);
+}
+
+void lr_trace_keep(pid_t twin)
+{
+	if (kept.n == kept.room) {
+		const size_t room = kept.room ? 2 * kept.room : 16;
+		pid_t *v = realloc(kept.v, room * sizeof(*v));
+		if (!v)
+			return; /* it ends as others do */
+		kept.v = v;
+		kept.room = room;
+	}
+	kept.v[kept.n++] = twin;
+	(void)ptrace(PTRACE_SETOPTIONS, twin, 0, KEPT_OPTIONS);
+}
+
+void lr_trace_await_end(pid_t twin)
+{
+	int status;
+	pid_t r;
+
+	do {
+		/* We may have been told of that stop before. */
+		if (ends(twin) > 0)
+			free_and_let_end(twin);
+		r = waitpid(twin, &status, __WALL);
+	} while ((r < 0 && errno == EINTR) || (r > 0 && WIFSTOPPED(status)));
+	for (size_t i = 0; i < kept.n; i++)
+		if (kept.v[i] == twin)
+			kept.v[i] = kept.v[--kept.n];
+}
+
+/* ---- to wait for a thread --------------------------------------------------------------------- */
 
 /* Its own parent is told of its end when we have been. Where we are that parent, how it ended is for
  * whoever waits for our children. */
@@ -78,6 +149,7 @@ static int wait_within(pid_t tid, int *status, int64_t ms, struct lr_err *err)
 		}
 		if (lr_now_ms() > until)
 			return -ETIMEDOUT;
+		free_who_ends();
 		nanosleep(&pause, NULL);
 		if (pause.tv_nsec < 1000000)
 			pause.tv_nsec *= 2;
@@ -87,8 +159,13 @@ static int wait_within(pid_t tid, int *status, int64_t ms, struct lr_err *err)
 /* What is ours does not take long; but a fork copies the tables of as much memory as there is. */
 int lr_trace_wait_long(pid_t tid, int *status, struct lr_err *err)
 {
-	int r = wait_within(tid, status, LONG_MS, err);
+	int r = wait_within(tid, status, PATIENCE_MS, err);
 
+	/* The first process of a pid namespace that is killed waits for the others, and these for us. */
+	if (r == -ETIMEDOUT && lr_proc_dies(tid))
+		return lr_fail(err, ESRCH, "thread %d ends", tid);
+	if (r == -ETIMEDOUT)
+		r = wait_within(tid, status, LONG_MS - PATIENCE_MS, err);
 	return r == -ETIMEDOUT ? lr_refuse(err, ETIMEDOUT, "thread %d does not come to an end", tid)
 			       : r;
 }
@@ -169,42 +246,6 @@ bool lr_trace_is_gone(pid_t tid)
 	int status;
 
 	return lr_trace_glance(tid, &status, NULL) < 0;
-}
-
-/* 1: it stands at the stop before its end; 0: at another one. Asked twice: who waits for an end is lost if this fails. */
-static int ends(pid_t tid)
-{
-	siginfo_t info;
-
-	for (unsigned i = 0; i < 2; i++)
-		if (ptrace(PTRACE_GETSIGINFO, tid, 0, &info) == 0)
-			return info.si_code >> 8 == PTRACE_EVENT_EXIT;
-	return -errno;
-}
-
-/* Before Linux 5.15 it ends at once. */
-static void free_and_let_end(pid_t twin)
-{
-	LR_CLEANUP_FD int pidfd = lr_pidfd_open(twin, 0);
-
-	if (pidfd >= 0)
-		(void)lr_process_mrelease(pidfd);
-	for (unsigned i = 0; i < 2; i++)
-		if (ptrace(PTRACE_CONT, twin, 0, 0) == 0)
-			return;
-}
-
-void lr_trace_await_end(pid_t twin)
-{
-	int status;
-	pid_t r;
-
-	do {
-		/* We may have been told of that stop before. */
-		if (ends(twin) > 0)
-			free_and_let_end(twin);
-		r = waitpid(twin, &status, __WALL);
-	} while ((r < 0 && errno == EINTR) || (r > 0 && WIFSTOPPED(status)));
 }
 
 int lr_trace_check_held(pid_t tid, struct lr_err *err)

@@ -8,8 +8,8 @@
 
 #include "src/base/err.h"
 
-/* A twin ends with us, and stands still once more before it does: see lr_trace_await_end. */
-#define TWIN_OPTIONS (PTRACE_O_EXITKILL | PTRACE_O_TRACEEXIT)
+/* Of a twin that is kept (lr_trace_keep). */
+#define KEPT_OPTIONS (PTRACE_O_EXITKILL | PTRACE_O_TRACEEXIT)
 
 /* Waits until it stops, for half a minute at most: a hostile program may see to it that it never
  * does (-ETIMEDOUT). -ESRCH: it ended. */

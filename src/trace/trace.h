@@ -31,16 +31,18 @@ void lr_trace_let_go(pid_t tid);
 /* Kills one that is held, also where a policy of the host's forbids signals to it. */
 int lr_trace_end(pid_t tid);
 /*
- * Waits for the end of a twin that was killed. In a container that is short of memory the kernel kills others meanwhile
- * if it does not see any more who has the memory, and it does not from the twin's last steps on. So the twin is held
- * before them, whoever killed it, until its memory is free; the kernel's own hand does that after two seconds.
+ * Of a twin, as soon as its process runs on. In a container that is short of memory the kernel kills others as long as
+ * it does not see who has the memory, and it does not from a process's last steps on. So from now on the twin stands
+ * still before them, whoever has killed it, until we have freed its memory: where we wait for any thread, and in
+ * lr_trace_await_end. If we do neither, the kernel's own hand does it after two seconds.
  */
+void lr_trace_keep(pid_t twin);
+/* Waits for the end of a twin that was killed. */
 void lr_trace_await_end(pid_t twin);
 /* Of one that is held, and was killed since: it is waited for, if it has come to its end. */
 bool lr_trace_is_gone(pid_t tid);
 
-/* Whether it still stands where it was stopped: -ESRCH as soon as it is killed. Who is short of memory waits for us to
- * look (lr_trace_await_end). */
+/* Whether it still stands where it was stopped: -ESRCH as soon as it is killed. */
 int lr_trace_check_held(pid_t tid, struct lr_err *err);
 
 int lr_trace_get_regs(pid_t tid, struct user_regs_struct *ret, struct lr_err *err);
