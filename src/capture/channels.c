@@ -264,8 +264,10 @@ static int take_pipe(struct cap *c, struct cap_channel *ch, struct lr_err *err)
 {
 	int pair[2], waiting = 0, any = ch->fd[0] >= 0 ? ch->fd[0] : ch->fd[1];
 
-	int capacity = fcntl(any, F_GETPIPE_SZ);
-	ch->seed.capacity = capacity > 0 ? (uint32_t)capacity : 0;
+	const int capacity = fcntl(any, F_GETPIPE_SZ);
+	if (capacity < 0)
+		return lr_fail(err, errno, "ask how much a pipe holds");
+	ch->seed.capacity = (uint32_t)capacity;
 	if (ch->fd[0] < 0)
 		return 0;
 	if (ioctl(ch->fd[0], FIONREAD, &waiting) < 0)
