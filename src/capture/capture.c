@@ -187,11 +187,11 @@ static int take(struct cap *c, struct lr_err *err)
 	return r;
 }
 
-static void keep_twins(const struct cap *c)
+static void stop_twins_at_end(const struct cap *c)
 {
 	for (size_t i = 0; i < c->n; i++)
-		if (!(c->p[i].seed.flags & LR_SEED_ZOMBIE))
-			lr_trace_keep(c->p[i].twin);
+		if (c->p[i].twin)
+			lr_trace_stop_at_end(c->p[i].twin);
 }
 
 /* Of memory that is gone the kernel shows nothing, and says of little that it can't. So what was read
@@ -234,7 +234,7 @@ static int copy(struct cap *c, struct lr_err *err)
 static int ask_twins(struct cap *c, struct lr_err *err)
 {
 	int r = cap_domains_refuse(c, err);
-	/* One that is kept busy by who writes to its memory is as little where it was. */
+	/* One that timed out still runs: it would be called killed. */
 	int dead = r < 0 && r != -ETIMEDOUT ? cap_check_twins(c, err) : 0;
 
 	if (dead < 0)
@@ -316,8 +316,7 @@ static int capture(struct cap *c, struct lr_capture_stats *stats, bool *copied, 
 		r = refused(c, err);
 	if (r >= 0)
 		r = take(c, err);
-	if (r >= 0)
-		keep_twins(c);
+	stop_twins_at_end(c);
 	if (r < 0 || !c->opts->end)
 		cap_tree_let_go(c);
 	stats->pause_ns = now() - begin;
@@ -350,7 +349,7 @@ static int capture(struct cap *c, struct lr_capture_stats *stats, bool *copied, 
 	}
 	close_all(c);
 	for (size_t i = 0; i < c->n; i++)
-		cap_inside_end_later(c, &c->p[i]);
+		cap_inside_end_running(c, &c->p[i]);
 	for (size_t i = 0; i < c->n; i++)
 		cap_inside_reap(c, &c->p[i]);
 	for (size_t i = 0; i < c->n; i++)

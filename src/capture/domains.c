@@ -26,7 +26,7 @@
 
 /* Linux 5.13; since 5.19, 16. */
 #define DEEPEST 64
-#define FAILED  (DEEPEST + 1) /* and errno */
+#define FAILED  (DEEPEST + 1) /* plus the errno */
 
 /* struct landlock_ruleset_attr of Linux 5.13, with LANDLOCK_ACCESS_FS_EXECUTE: what it is does not matter. */
 static const uint64_t rules = 1;
@@ -42,7 +42,7 @@ static _Noreturn void count_and_end(void)
 									       : FAILED + errno);
 	while (n < DEEPEST && syscall(SYS_landlock_restrict_self, fd, 0) == 0)
 		n++;
-	_exit(n);
+	_exit(n == DEEPEST || errno == E2BIG ? n : FAILED + errno);
 }
 
 /* How far a process of ours can go. 0: the kernel has no Landlock, or we may not use it. */
@@ -53,7 +53,7 @@ static int depth_of_ours(struct lr_err *err)
 	const pid_t pid = fork();
 
 	if (pid < 0)
-		return lr_fail(err, errno, "try out Landlock");
+		return lr_fail(err, errno, "fork to try out Landlock");
 	if (pid == 0)
 		count_and_end();
 	while (waitpid(pid, &status, 0) < 0)

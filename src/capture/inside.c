@@ -471,11 +471,8 @@ int cap_inside_expose(struct cap_process *p, struct lr_err *err)
 
 void cap_inside_end(struct cap_process *p)
 {
-	if (!p->twin)
-		return;
-	/* Whoever holds it needs no right to signal it. Else it ends when we do. */
-	if (kill(p->twin, SIGKILL) == 0 || errno == ESRCH || lr_trace_end(p->twin) == 0)
-		lr_trace_await_end(p->twin);
+	if (p->twin)
+		lr_trace_end_twin(p->twin);
 	p->twin = 0;
 }
 
@@ -552,7 +549,7 @@ static const struct cap_process *heir(const struct cap *c, const struct cap_dead
 	return NULL;
 }
 
-void cap_inside_end_later(struct cap *c, struct cap_process *p)
+void cap_inside_end_running(struct cap *c, struct cap_process *p)
 {
 	struct lr_proc_stat st = {0};
 

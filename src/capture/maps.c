@@ -155,7 +155,7 @@ static bool is_elsewhere(struct cap *c, const struct cap_process *p, const struc
 	if (before && before->inode == v->inode && before->major == v->major &&
 	    before->minor == v->minor && lr_streq(before->name, v->name))
 		return false;
-	return !cap_mapping_leads(c, p->pid, v);
+	return !cap_mapping_leads(c, p, v);
 }
 
 void cap_maps_refuse(struct cap *c, const struct cap_process *p)

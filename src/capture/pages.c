@@ -102,7 +102,8 @@ struct source {
 	uint8_t *buffer;
 };
 
-/* A twin that was killed, for want of memory, keeps its own until we look. Another one's can wait a moment. */
+/* A twin that was killed for want of memory has its own until we look: at this one each time, at the others every
+ * LOOK_BYTES. */
 static int look_at_twins(struct cap *c, const struct source *s, size_t size, struct lr_err *err)
 {
 	c->not_looked += size;
@@ -286,11 +287,11 @@ struct filling {
 	struct lr_capture_wanted wanted;
 };
 
-/* Not each time: that is a question to another process. */
+/* To ask another process takes time, so it is not done for each batch. Nobody may go on with what was read of a twin
+ * that had been killed. */
 static int tell(struct filling *f, bool last, struct lr_err *err)
 {
 	const struct lr_capture *o = f->c->opts;
-	/* Nobody may go on with what was no twin's. */
 	int r = cap_check_twins(f->c, err);
 
 	if (r >= 0 && o->filled && (f->told.pages || last))

@@ -159,9 +159,9 @@ static int leads_from(int root, const char *path, const struct stat *st, uint64_
 	return is_at(fd, st, mount);
 }
 
-static void refuse_unseen(struct cap *c, const char *path, int code)
+static void refuse_unseen(struct cap *c, const struct cap_process *p, const char *path, int code)
 {
-	cap_refuse(c, c->p, "where %s leads can't be looked at: %s", path, lr_strerror(code));
+	cap_refuse(c, p, "where %s leads can't be looked at: %s", path, lr_strerror(code));
 }
 
 bool cap_path_leads(struct cap *c, const char *path, const struct stat *st, uint64_t mount)
@@ -173,11 +173,11 @@ bool cap_path_leads(struct cap *c, const char *path, const struct stat *st, uint
 		return true;
 	const int root = root_of(c);
 	if (root < 0)
-		return false;
+		return true;
 	const int r = top ? is_at(root, st, mount) : leads_from(root, path, st, mount);
 	if (r < 0)
-		refuse_unseen(c, path, -r);
-	return r > 0;
+		refuse_unseen(c, c->p, path, -r);
+	return r != 0;
 }
 
 /* ---- mappings ---------------------------------------------------------------------------------- */
@@ -207,7 +207,7 @@ static void note(struct cap *c, const struct cap_led_file *f, uint64_t hash)
 		v[k->n++] = *f;
 }
 
-bool cap_mapping_leads(struct cap *c, pid_t pid, const struct cap_vma *v)
+bool cap_mapping_leads(struct cap *c, const struct cap_process *p, const struct cap_vma *v)
 {
 	const struct cap_led_file f = {v->name, v->inode, makedev(v->major, v->minor)};
 	char path[80];
@@ -216,13 +216,13 @@ bool cap_mapping_leads(struct cap *c, pid_t pid, const struct cap_vma *v)
 
 	if (is_known(&c->led, &f, &hash))
 		return true;
-	snprintf(path, sizeof(path), "/proc/%d/map_files/%llx-%llx", pid,
+	snprintf(path, sizeof(path), "/proc/%d/map_files/%llx-%llx", p->pid,
 		 (unsigned long long)v->start, (unsigned long long)v->end);
 	/* Who still runs may have unmapped it. Without the right to look there it can't be opened later either, which
 	 * is told then. */
 	if (cap_stat_at(AT_FDCWD, path, &st, &mount) < 0) {
 		if (c->holds && errno != EPERM)
-			refuse_unseen(c, v->name, errno);
+			refuse_unseen(c, p, v->name, errno);
 		return true;
 	}
 	if (!cap_path_leads(c, v->name, &st, mount))

@@ -118,7 +118,7 @@ struct cap_fd {
 	struct cap_file *file;
 };
 
-/* A twin that has ended: as we see it, and as its parent does. */
+/* A twin that we end: as we see it, and as its parent does. */
 struct cap_dead {
 	pid_t pid, inside;
 	uint64_t start_time;
@@ -148,13 +148,13 @@ struct cap_process {
 	size_t auxv_size;
 	struct cap_may lets;     /* of the leader's filters */
 	pid_t twin, twin_inside; /* as we see it, and as the process does */
-	struct cap_dead dead;    /* the twin, when it has ended */
-	int mem;                 /* the twin's, as a file; or LR_NOFD */
-	bool twin_lost;          /* there may be one that we don't know */
-	int pidfd;               /* of a process with a twin; else LR_NOFD */
-	uint64_t caught;         /* or ignored; signal n: bit n - 1 */
-	pid_t group;             /* as we see it */
-	bool locks;              /* some of its memory is locked (mlock(2)) */
+	struct cap_dead dead;
+	int mem;         /* the twin's, as a file; or LR_NOFD */
+	bool twin_lost;  /* there may be one that we don't know */
+	int pidfd;       /* of a process with a twin; else LR_NOFD */
+	uint64_t caught; /* or ignored; signal n: bit n - 1 */
+	pid_t group;     /* as we see it */
+	bool locks;      /* some of its memory is locked (mlock(2)) */
 	struct lr_seed_run *runs;
 	size_t n_runs;
 	struct lr_treap_node order[CAP_SHARED];
@@ -369,10 +369,11 @@ int cap_open_again(int fd, int flags);
 int cap_open_failed(int r, struct lr_err *err);
 uint32_t cap_inner_pid(pid_t pid); /* as its own pid namespace has it; 0: it is gone */
 
-/* reached.c: whether the path that the kernel has of it, from the container's root, leads a child there, too. */
+/* reached.c: whether the path that the kernel has of it, from the container's root, leads a child there, too. Also true
+ * when that can't be told, which is refused by its own name then. */
 bool cap_path_leads(struct cap *c, const char *path, const struct stat *st, uint64_t mount);
 /* The same of what a process has mapped. */
-bool cap_mapping_leads(struct cap *c, pid_t pid, const struct cap_vma *v);
+bool cap_mapping_leads(struct cap *c, const struct cap_process *p, const struct cap_vma *v);
 /* Finds p->exe, p->cwd and p->root; once more while it is held, as a mount may be detached after that. Paths are looked
  * up, so it has to be known before that nobody would be waited for. */
 int cap_places_look(struct cap *c, struct cap_process *p, struct lr_err *err);
@@ -394,8 +395,9 @@ int cap_inside_take(struct cap *c, struct cap_process *p, struct lr_err *err);
 /* The twin is the first that the kernel kills. */
 int cap_inside_expose(struct cap_process *p, struct lr_err *err);
 void cap_inside_end(struct cap_process *p); /* the twin; its process has ended, or is held */
-/* The same, and its process runs; and then, when all have ended, it is waited for: that is the process's to do. */
-void cap_inside_end_later(struct cap *c, struct cap_process *p);
+/* The twin of a process that runs. */
+void cap_inside_end_running(struct cap *c, struct cap_process *p);
+/* Has the process wait for it; only when all twins have ended: it may take memory. */
 void cap_inside_reap(struct cap *c, struct cap_process *p);
 /* Whose number may be another's then. If it has not when somebody of that number is held, that is
  * the one. */

@@ -316,12 +316,16 @@ static int leave(struct run *r, int64_t *ret, struct lr_err *err)
 	return rc;
 }
 
+static long own_options(const struct run *r)
+{
+	return r->p->ours ? PTRACE_O_EXITKILL | PTRACE_O_TRACEEXIT : 0;
+}
+
 /* A filter of the program's own may know none of our calls. Needs CAP_SYS_ADMIN; without one it
  * changes nothing. */
 static int set_options(const struct run *r, bool suspend_filter, struct lr_err *err)
 {
-	const long options =
-		PTRACE_O_TRACESYSGOOD | PTRACE_O_TRACECLONE | (r->p->ours ? KEPT_OPTIONS : 0);
+	const long options = PTRACE_O_TRACESYSGOOD | PTRACE_O_TRACECLONE | own_options(r);
 
 	if (suspend_filter &&
 	    ptrace(PTRACE_SETOPTIONS, r->tid, 0, options | PTRACE_O_SUSPEND_SECCOMP) == 0)
@@ -332,9 +336,8 @@ static int set_options(const struct run *r, bool suspend_filter, struct lr_err *
 }
 
 /*
- * A twin was born with it, and goes nowhere but from call to call. It gets no page by our writing: at the container's
- * limit of memory the kernel would kill it for that, and then its parent, as what we write to stays until we have
- * written. For the same reason the code has all of its memory at once (MAP_POPULATE).
+ * A twin was born with it. We don't write it again: close to the limit of memory that could take a page, for which the
+ * kernel would kill the twin, and then its parent, as the twin's memory can't go while we write to it.
  */
 static int give_code(const struct run *r, struct lr_err *err)
 {
@@ -378,6 +381,8 @@ static int interrupt(struct run *r, struct lr_err *err)
 			return rc;
 		if (status >> 16 == PTRACE_EVENT_STOP)
 			return 0;
+		if (status >> 16 == PTRACE_EVENT_EXIT)
+			return lr_fail(err, ESRCH, "thread %d ends", r->tid);
 		if (status >> 16 || WSTOPSIG(status) != SIGSTOP)
 			return astray(r, "it makes another call", err);
 		r->stopped_by = WSTOPSIG(status);
@@ -397,8 +402,7 @@ static int finish(struct run *r, struct lr_err *err)
 	if (ptrace(PTRACE_SETSIGMASK, r->tid, sizeof(r->mask), &r->mask) < 0)
 		return lr_fail(err, errno, "restore the signal mask of thread %d", r->tid);
 	rc = lr_trace_set_regs(r->tid, &r->was, err);
-	ptrace(PTRACE_SETOPTIONS, r->tid, 0,
-	       PTRACE_O_TRACESYSGOOD | (r->p->ours ? KEPT_OPTIONS : 0));
+	ptrace(PTRACE_SETOPTIONS, r->tid, 0, PTRACE_O_TRACESYSGOOD | own_options(r));
 	if (r->stopped_by)
 		syscall(SYS_tgkill, r->p->pid, r->tid, r->stopped_by);
 	return rc;
@@ -577,6 +581,7 @@ static int run_unwatched(struct run *r, uint64_t memory, struct lr_err *err)
 	return rc < 0 ? rc : go_on_at(r, lr_trace_code_loop, memory, watched_at(r, memory), err);
 }
 
+/* All of it at once (MAP_POPULATE): none is to come when we write to it, for the reason that give_code has. */
 static int take_memory(struct run *r, uint64_t *ret, struct lr_err *err)
 {
 	const uint64_t args[6] = {0,

@@ -37,9 +37,10 @@
 static struct {
 	pid_t *v;
 	size_t n, room;
-} kept;
+} to_stop;
 
-/* 1: it stands at the stop before its end; 0: at another one. Asked twice: who waits for an end is lost if this fails. */
+/* 1: it stands at the stop before its end; 0: at another one; or a negative errno. Tried twice: after one failed call
+ * lr_trace_end_twin would wait for ever. */
 static int ends(pid_t tid)
 {
 	siginfo_t info;
@@ -50,7 +51,7 @@ static int ends(pid_t tid)
 	return -errno;
 }
 
-/* Before Linux 5.15 it ends at once. */
+/* Before Linux 5.15 its memory is not freed first. */
 static void free_and_let_end(pid_t twin)
 {
 	LR_CLEANUP_FD int pidfd = lr_pidfd_open(twin, 0);
@@ -62,29 +63,29 @@ static void free_and_let_end(pid_t twin)
 			return;
 }
 
-/* Whom we wait for may wait for their memory. */
+/* The thread that we wait for may itself wait for their memory. */
 static void free_who_ends(void)
 {
-	for (size_t i = 0; i < kept.n; i++)
-		if (ends(kept.v[i]) > 0)
-			free_and_let_end(kept.v[i]);
+	for (size_t i = 0; i < to_stop.n; i++)
+		if (ends(to_stop.v[i]) > 0)
+			free_and_let_end(to_stop.v[i]);
 }
 
-void lr_trace_keep(pid_t twin)
+void lr_trace_stop_at_end(pid_t twin)
 {
-	if (kept.n == kept.room) {
-		const size_t room = kept.room ? 2 * kept.room : 16;
-		pid_t *v = realloc(kept.v, room * sizeof(*v));
+	(void)ptrace(PTRACE_SETOPTIONS, twin, 0, PTRACE_O_EXITKILL | PTRACE_O_TRACEEXIT);
+	if (to_stop.n == to_stop.room) {
+		const size_t room = to_stop.room ? 2 * to_stop.room : 16;
+		pid_t *v = realloc(to_stop.v, room * sizeof(*v));
 		if (!v)
-			return; /* it ends as others do */
-		kept.v = v;
-		kept.room = room;
+			return; /* its memory is freed when we end it */
+		to_stop.v = v;
+		to_stop.room = room;
 	}
-	kept.v[kept.n++] = twin;
-	(void)ptrace(PTRACE_SETOPTIONS, twin, 0, KEPT_OPTIONS);
+	to_stop.v[to_stop.n++] = twin;
 }
 
-void lr_trace_await_end(pid_t twin)
+static void await_end(pid_t twin)
 {
 	int status;
 	pid_t r;
@@ -95,9 +96,17 @@ void lr_trace_await_end(pid_t twin)
 			free_and_let_end(twin);
 		r = waitpid(twin, &status, __WALL);
 	} while ((r < 0 && errno == EINTR) || (r > 0 && WIFSTOPPED(status)));
-	for (size_t i = 0; i < kept.n; i++)
-		if (kept.v[i] == twin)
-			kept.v[i] = kept.v[--kept.n];
+}
+
+void lr_trace_end_twin(pid_t twin)
+{
+	/* A signal would wake one that stands before its end (before Linux 6.0). Whoever holds it needs no right to
+	 * signal it; else it ends when we do. */
+	if (ends(twin) > 0 || kill(twin, SIGKILL) == 0 || errno == ESRCH || lr_trace_end(twin) == 0)
+		await_end(twin);
+	for (size_t i = 0; i < to_stop.n; i++)
+		if (to_stop.v[i] == twin)
+			to_stop.v[i] = to_stop.v[--to_stop.n];
 }
 
 /* ---- to wait for a thread --------------------------------------------------------------------- */

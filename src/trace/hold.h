@@ -3,16 +3,12 @@
 #ifndef LR_TRACE_HOLD_H
 #define LR_TRACE_HOLD_H
 
-#include <sys/ptrace.h>
 #include <sys/types.h>
 
 #include "src/base/err.h"
 
-/* Of a twin that is kept (lr_trace_keep). */
-#define KEPT_OPTIONS (PTRACE_O_EXITKILL | PTRACE_O_TRACEEXIT)
-
 /* Waits until it stops, for half a minute at most: a hostile program may see to it that it never
- * does (-ETIMEDOUT). -ESRCH: it ended. */
+ * does (-ETIMEDOUT). -ESRCH: it has ended, or is on its way out. */
 int lr_trace_wait_long(pid_t tid, int *status, struct lr_err *err);
 /* 1: it has stopped; 0: not yet. */
 int lr_trace_glance(pid_t tid, int *status, struct lr_err *err);

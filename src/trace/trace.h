@@ -31,14 +31,14 @@ void lr_trace_let_go(pid_t tid);
 /* Kills one that is held, also where a policy of the host's forbids signals to it. */
 int lr_trace_end(pid_t tid);
 /*
- * Of a twin, as soon as its process runs on. In a container that is short of memory the kernel kills others as long as
- * it does not see who has the memory, and it does not from a process's last steps on. So from now on the twin stands
- * still before them, whoever has killed it, until we have freed its memory: where we wait for any thread, and in
- * lr_trace_await_end. If we do neither, the kernel's own hand does it after two seconds.
+ * From now on a twin that is killed, by whomever, stops before its end until we have freed its memory: while we wait
+ * for a thread, or in lr_trace_end_twin. Without that the kernel, short of memory, would no longer see that the twin
+ * has it, and kill others. To be called when its process is let go: before that we ourselves may wait for its memory,
+ * where we write to a process.
  */
-void lr_trace_keep(pid_t twin);
-/* Waits for the end of a twin that was killed. */
-void lr_trace_await_end(pid_t twin);
+void lr_trace_stop_at_end(pid_t twin);
+/* Kills it, and waits for its end. */
+void lr_trace_end_twin(pid_t twin);
 /* Of one that is held, and was killed since: it is waited for, if it has come to its end. */
 bool lr_trace_is_gone(pid_t tid);
 

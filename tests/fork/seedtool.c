@@ -5,7 +5,7 @@
  *	seedtool capture [-s] PID DIR      -s: DIR/sums, of every page at that moment, read by
  *	                                   another way than the seed's
  *	                                   SEEDTOOL_KILL: the twins of the processes are killed
- *	                                   before anything is copied from them
+ *	                                   before anything is copied from them ("late": when all is)
  *	seedtool look PID                  what can't be carried
  *	seedtool dump DIR
  *	seedtool forge DIR TABLE INDEX MEMBER VALUE     writes a number into the descriptor,
@@ -80,8 +80,14 @@ static int kill_twin(void *arg, pid_t pid, struct lr_err *err)
 		       : 0;
 }
 
+static int kill_late(void *arg, struct lr_err *err)
+{
+	return kill_twin(NULL, *(const pid_t *)arg, err);
+}
+
 static int do_capture(int argc, char **argv)
 {
+	const char *kills = getenv("SEEDTOOL_KILL");
 	struct lr_capture_stats stats = {0};
 	struct lr_err err = {0};
 	char *refusals = NULL;
@@ -102,8 +108,12 @@ static int do_capture(int argc, char **argv)
 		c.held = write_sums;
 		c.arg = f;
 	}
-	if (getenv("SEEDTOOL_KILL"))
+	if (kills && lr_streq(kills, "late")) {
+		c.written = kill_late;
+		c.written_arg = &c.pid;
+	} else if (kills) {
 		c.held = kill_twin;
+	}
 	int r = lr_capture(&c, &stats, &refusals, &err);
 	if (f)
 		fclose(f);
