@@ -207,8 +207,6 @@ static void regions_free(struct lean_link *link)
 /* Everything of the device's, so that no key is good any more. */
 static void link_release(struct lean_link *link)
 {
-	if (link->id->qp)
-		ib_drain_qp(link->id->qp);
 	cancel_work_sync(&link->announce);
 	regions_free(link);
 	if (link->id->qp)
@@ -225,6 +223,7 @@ static void link_down_work(struct work_struct *work)
 	struct lean_link *link = container_of(work, struct lean_link, down);
 
 	rdma_disconnect(link->id);
+	ib_drain_qp(link->id->qp);
 	link_release(link);
 	/* After this no event comes any more. */
 	rdma_destroy_id(link->id);
@@ -349,7 +348,11 @@ static int link_accept(struct rdma_cm_id *id, struct rdma_cm_event *event, struc
 		list_add(&link->link, &seed->links);
 	mutex_unlock(&seed->links_lock);
 	if (err) {
-		/* The id is destroyed by rdma_cm, as the handler of the request fails. */
+		/*
+		 * Nothing was posted, and soft-RoCE never ends to drain a queue pair that it had
+		 * no memory for. The id is destroyed by rdma_cm, as the handler of the request
+		 * fails.
+		 */
 		link_release(link);
 		link_put(link);
 	}

@@ -662,8 +662,9 @@ static void connect_and_read(void)
 		return;
 	int seed = a_seed();
 	struct lean_seed_token token = token_of(seed);
+	/* Where the other side has failed, all of it passes. */
 	struct lean_seed_connect arg = {
-		.address = (uintptr_t)&a, .length = sizeof(a), .timeout = 20000};
+		.address = (uintptr_t)&a, .length = sizeof(a), .timeout = 5000};
 	memcpy(arg.token, token.token, sizeof(arg.token));
 	int source = COUNTED(ioctl(dev, LEAN_SEED_CONNECT, &arg));
 	if (!is_refused_somehow(source))
