@@ -731,7 +731,7 @@ outlives() { # PROCESSES
 n = int(sys.argv[1])
 size = (24 << 20) // n
 b, i = bytearray(size), 0
-first = all([os.fork() for _ in range(n - 1)])
+first = all(os.fork() for _ in range(n - 1))
 while True:
     i += 1
     for at in range(0, size, 4096):
@@ -746,6 +746,7 @@ while True:
 	rt update --memory "$limit" "$ID"
 	rt update --memory-swap "$limit" "$ID"
 	processes=$(rt ps -f json "$ID")
+	assert_eq "$(jq length <<<"$processes")" "$1"
 	lost=0
 	for _ in {1..20}; do
 		rm -rf "$IMG"
