@@ -139,24 +139,36 @@ TEST(calls_are_made_and_leave_no_trace)
 	CHECK_INT(status_of(pid), 42);
 }
 
-TEST(a_twin_ends_when_nobody_holds_it)
+/* A held sleeper and its twin; 0: we may not trace. */
+static pid_t sleeper_with_twin(struct lr_trace_process *p, pid_t *twin)
 {
 	struct lr_trace_call fork = {.nr = SYS_clone};
 	uint8_t buffer[LR_TRACE_BUFFER] = {0};
-	struct lr_trace_process p;
+	const struct lr_trace_work work = {.calls = &fork, .n = 1, .buffer = buffer, .twin = twin};
 	struct lr_err err = {0};
+	pid_t pid = sleeper(400);
 
-	prctl(PR_SET_CHILD_SUBREAPER, 1);
-	pid_t pid = sleeper(400), twin = 0;
-	const struct lr_trace_work work = {.calls = &fork, .n = 1, .buffer = buffer, .twin = &twin};
+	*twin = 0;
 	if (lr_trace_hold(pid, &err) < 0) {
 		kill(pid, SIGKILL);
 		status_of(pid);
-		SKIP("may not trace");
+		return 0;
 	}
-	REQUIRE(open_child(pid, &p, &err) == 0);
-	CHECK_INT(lr_trace_calls(&p, pid, &work, &err), 0);
-	CHECK(fork.ret > 0 && twin > 0);
+	CHECK_INT(open_child(pid, p, &err), 0);
+	CHECK_INT(lr_trace_calls(p, pid, &work, &err), 0);
+	CHECK(fork.ret > 0 && *twin > 0);
+	return pid;
+}
+
+TEST(a_twin_ends_when_nobody_holds_it)
+{
+	struct lr_trace_process p;
+	pid_t twin;
+
+	prctl(PR_SET_CHILD_SUBREAPER, 1);
+	const pid_t pid = sleeper_with_twin(&p, &twin);
+	if (!pid)
+		SKIP("may not trace");
 	lr_trace_close(&p);
 	lr_trace_let_go(pid);
 	lr_trace_let_go(twin);
@@ -165,6 +177,61 @@ TEST(a_twin_ends_when_nobody_holds_it)
 	int status = -1;
 	CHECK_INT(waitpid(twin, &status, __WALL), twin);
 	CHECK(WIFEXITED(status) && WEXITSTATUS(status) == 0);
+}
+
+/* What waitid(2) tells of it: CLD_TRAPPED, CLD_KILLED and so on; 0 if there is nothing (WNOHANG). */
+static int told(pid_t pid, int options)
+{
+	siginfo_t info = {0};
+
+	options |= WSTOPPED | WEXITED | WNOWAIT | __WALL;
+	CHECK_INT(waitid(P_PID, (id_t)pid, &info, options), 0);
+	return info.si_code;
+}
+
+TEST(a_twin_that_is_killed_stands_until_its_memory_is_freed)
+{
+	struct lr_trace_process p;
+	struct lr_err err = {0};
+	pid_t twin;
+
+	const pid_t pid = sleeper_with_twin(&p, &twin);
+	if (!pid)
+		SKIP("may not trace");
+	lr_trace_stop_at_end(twin);
+	CHECK_INT(lr_trace_check_held(twin, &err), 0);
+	CHECK_INT(kill(twin, SIGKILL), 0);
+	CHECK_INT(told(twin, 0), CLD_TRAPPED);
+	CHECK_INT(lr_trace_check_held(twin, &err), -ESRCH);
+	lr_trace_end_twin(twin);
+	CHECK(lr_trace_is_gone(twin));
+	lr_trace_close(&p);
+	lr_trace_let_go(pid);
+	CHECK_INT(status_of(pid), 42);
+}
+
+TEST(who_waits_for_a_thread_frees_twins_that_were_killed)
+{
+	struct lr_trace_call wait = {.nr = SYS_poll, .args = {0, 0, 50}};
+	uint8_t buffer[LR_TRACE_BUFFER] = {0};
+	const struct lr_trace_work work = {.calls = &wait, .n = 1, .buffer = buffer};
+	struct lr_trace_process p;
+	struct lr_err err = {0};
+	pid_t twin;
+
+	const pid_t pid = sleeper_with_twin(&p, &twin);
+	if (!pid)
+		SKIP("may not trace");
+	lr_trace_stop_at_end(twin);
+	CHECK_INT(kill(twin, SIGKILL), 0);
+	CHECK_INT(told(twin, 0), CLD_TRAPPED);
+	CHECK_INT(lr_trace_calls(&p, pid, &work, &err), 0);
+	CHECK_INT(wait.ret, 0);
+	CHECK_INT(told(twin, 0), CLD_KILLED);
+	lr_trace_end_twin(twin);
+	lr_trace_close(&p);
+	lr_trace_let_go(pid);
+	CHECK_INT(status_of(pid), 42);
 }
 
 TEST(what_is_stopped_is_left_alone)
