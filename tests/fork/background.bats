@@ -23,7 +23,7 @@ missing() {
 	ask a inspect "$id" | sed 's/.*missing=//'
 }
 
-# Children that run, or are held, of the container's first process: a copy that outlives its use would be one.
+# Children that run, or are held, of the container's first process: its twin, and one that outlives its use.
 processes() {
 	local child
 	for child in $(cat "/proc/$(pid_of)/task/"*/children); do
@@ -102,19 +102,19 @@ while not os.path.exists("enough"):
 	moves
 }
 
-@test "background: who copies is killed, or its container deleted: the seed is damaged, and its child ends without zeros" {
+@test "background: who copies is killed, or its twin, or its container deleted: the seed is damaged, and its child ends without zeros" {
 	python 48
 	start
 	other_host
-	for how in kill delete; do
+	for how in kill twin delete; do
 		slow_seed 150
 		grow
 		[ "$(missing)" -gt 0 ] || fail "it was copied before"
-		if [ $how = kill ]; then
-			kill -9 "$copying"
-		else
-			rt delete --force "$ID"
-		fi
+		case $how in
+		kill) kill -9 "$copying" ;;
+		twin) kill -9 "$(processes)" ;;
+		delete) rt delete --force "$ID" ;;
+		esac
 		wait_until eval 'ask a inspect "$id" | grep -q damaged'
 		wait_for_status stopped "$CHILD"
 		wait "$slow" || true
