@@ -128,6 +128,7 @@ FILTER='{"defaultAction": "SCMP_ACT_ALLOW", "syscalls": [{"names": ["mkdir"], "a
 }
 
 @test "birth: exec" {
+	cfg 'del(.linux.namespaces[] | select(.type == "cgroup"))' # with cgroup v2
 	rt_sleeper
 	traced exec "$ID" true
 	as_written exec
