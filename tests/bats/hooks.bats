@@ -74,8 +74,10 @@ began() {
 	done
 }
 
+# crun begins createContainer hooks in the bundle, and is the same otherwise.
 @test "hooks: they begin in the bundle, the root file system and the process's directory, as runc's" {
 	is_lean || skip "stand-in runtime: is what this one is compared with"
+	for_peers
 	all_hooks
 	cfg '.process.cwd = "/srv"'
 	local expected="prestart $BUNDLE
@@ -86,11 +88,13 @@ poststart $BUNDLE
 poststop $BUNDLE"
 	run -0 rt run -b "$BUNDLE" "$ID"
 	assert_eq "$(began)" "$expected"
-	if [[ $(peers) == *runc* ]]; then
+	local p
+	for p in $(peers); do
 		rm cwd.*
-		run -0 peer runc run -b "$BUNDLE" "$ID"
-		assert_eq "$(began)" "$expected"
-	fi
+		run -0 peer_run "$p"
+		[ "$p" != crun ] || expected=${expected/"createContainer $BUNDLE/rootfs"/"createContainer $BUNDLE"}
+		assert_eq "$p: $(began)" "$p: $expected"
+	done
 }
 
 @test "hooks: poststop of delete begins where delete was called, as runc's" {
@@ -204,10 +208,11 @@ hook_envs() {
 	env -i PATH=/usr/bin:/bin OF=caller SECRET=caller LR_TEST_TAG="$TAG" "$@" run -b "$BUNDLE" "$ID" </dev/null 3>&-
 	local k
 	for k in prestart createRuntime createContainer startContainer poststart poststop; do
-		echo "$k: $(grep -v -e '^PWD=' -e '^SHLVL=' -e '^_=' -e '^LR_TEST_TAG=' env.$k | tr '\n' ' ')"
+		echo "$k: $(grep -v -e '^PWD=' -e '^SHLVL=' -e '^_=' -e '^_LIBCONTAINER_' -e '^LR_TEST_TAG=' env.$k | tr '\n' ' ')"
 	done
 }
 
+# crun gives createContainer hooks the caller's.
 @test "hooks: without env they have the runtime's, in the container the process's, as runc's" {
 	cat >hookenv <<-END
 		#!/bin/sh
@@ -217,6 +222,7 @@ hook_envs() {
 	END
 	chmod 755 hookenv
 	local k
+	for_peers
 	for k in prestart createRuntime createContainer startContainer poststart poststop; do
 		cfg --arg k "$k" --arg p "$BATS_TEST_TMPDIR/hookenv" '.hooks[$k] = [{"path": (if $k == "startContainer" then "/hooks/hookenv" else $p end), "args": ["hookenv", $k]}]'
 	done
@@ -233,6 +239,10 @@ poststop: $callers"
 	if [[ $(peers) == *runc* ]]; then
 		run -0 hook_envs runc --root "$BATS_TEST_TMPDIR/runc-root"
 		assert_eq "$output" "$expected"
+	fi
+	if [[ $(peers) == *crun* ]]; then
+		run -0 hook_envs unshare -m sh -c 'umount /sys/fs/cgroup/unified 2>/dev/null; exec crun "$@"' sh --root "$BATS_TEST_TMPDIR/crun-root"
+		assert_eq "$output" "${expected/"createContainer: OF=process PATH=/bin "/"createContainer: $callers"}"
 	fi
 }
 
@@ -334,14 +344,26 @@ confined_cfg() {
 	sh_cfg 'cat /proc/self/status >/hooks/status.program'
 }
 
-@test "hooks: startContainer has the process' ids, capabilities and filter, as with runc" {
+# VERB: the container's hook succeeds, and its program runs.
+by_verb() {
+	if [ "$1" = run ]; then
+		run -0 rt run -b "$BUNDLE" "$ID"
+	else
+		rt_create
+		run -0 rt start "$ID"
+		wait_for_status stopped "$ID"
+		rt delete "$ID"
+	fi
+}
+
+@test "hooks: startContainer has the process' ids, capabilities and filter, as with runc and crun" {
 	lean_changes bounding
+	for_peers
 	confined_cfg
-	local nnp verb
+	local nnp verb p
 	for nnp in true false; do
 		cfg --argjson n "$nnp" '.process.noNewPrivileges = $n'
 		for verb in run create; do
-			rm -f status.*
 			if [ $verb = run ]; then
 				run -1 rt run -b "$BUNDLE" "$ID"
 			else
@@ -352,18 +374,20 @@ confined_cfg() {
 			fi
 			# It could not make its directory, and said so.
 			! is_lean || assert_has "$output" "No space left on device"
+			rm status.*
 			cfg '.hooks.startContainer[0].args[2] += "; true"'
-			run -0 rt run -b "$BUNDLE" "$ID"
-			cfg '.hooks.startContainer[0].args[2] |= rtrimstr("; true")'
+			by_verb $verb
 			assert_match "$(confinement status.hook)" 'Seccomp:.2'
 			assert_eq "$(confinement status.hook)" "$(confinement status.program)"
+			confinement status.hook >"mine.$verb"
+			[ $verb = run ] || assert_eq "$(cat mine.create)" "$(cat mine.run)"
+			for p in $(peers); do
+				rm status.*
+				run -0 peer_run "$p"
+				assert_eq "$p: $(confinement status.hook)" "$p: $(cat mine.run)"
+			done
+			cfg '.hooks.startContainer[0].args[2] |= rtrimstr("; true")'
 		done
-		confinement status.hook >"mine.$nnp"
-		command -v runc >/dev/null || continue
-		cfg '.hooks.startContainer[0].args[2] += "; true"'
-		peer runc run -b "$BUNDLE" "$ID"
-		cfg '.hooks.startContainer[0].args[2] |= rtrimstr("; true")'
-		assert_eq "$(cat "mine.$nnp")" "$(confinement status.hook)"
 	done
 }
 
