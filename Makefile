@@ -61,7 +61,7 @@ unit: all ## run the unit tests and house rules only
 check-lean: all ## run the suite of the command line with the lean profile on
 	@tests/run-all $(BUILD) lean
 
-sanitize: ## build with ASan and UBSan into $(BUILD)-sanitize, and run every suite with that
+sanitize: ## build with ASan and UBSan into $(BUILD)-sanitize, and run the unit tests, the command-line suite and the managers
 	@tests/sanitize $(abspath $(BUILD)-sanitize) unit bats docker podman buildah containerd
 
 lint: all ## look for faults with cppcheck, gcc's analyzer and codespell; tools/lint.off says what is off and why
