@@ -315,10 +315,23 @@ rt_fds() {
 	rt_sleeper
 	run -0 rt_fds3 exec --preserve-fds 50 "$ID" sh -c 'for f in 3 4 5 6; do [ ! -e /proc/$$/fd/$f ] || readlink /proc/$$/fd/$f; done'
 	assert_eq "$output" $'/etc/passwd\n/etc/group'
+	rt delete --force "$ID"
+	if [[ $(peers crun) ]]; then
+		peer crun run -d -b "$BUNDLE" "$ID" >out 2>&1
+		run -0 crun_fds3 exec --preserve-fds 3 "$ID" sh -c 'for f in 3 4 5 6; do [ ! -e /proc/$$/fd/$f ] || readlink /proc/$$/fd/$f; done'
+		peer crun delete --force "$ID"
+		assert_eq "$output" $'/etc/passwd\n/etc/group'
+	fi
 }
 
 rt_fds3() {
 	LR_TEST_TAG=$TAG "$LEAN_RUNTIME" --root "$ROOT" "$@" 3</etc/passwd 4<&- 5</etc/group 6<&-
+}
+
+# Not through peer, which closes 3.
+crun_fds3() {
+	LR_TEST_TAG=$TAG unshare -m sh -c 'umount /sys/fs/cgroup/unified 2>/dev/null; exec "$@"' sh \
+		crun --root "$BATS_TEST_TMPDIR/crun-root" "$@" </dev/null 3</etc/passwd 4<&- 5</etc/group 6<&-
 }
 
 @test "exec: no descriptor but the standard three, and none of the host's" {
