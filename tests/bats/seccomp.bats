@@ -119,17 +119,24 @@ ENOUGH=$(printf '"%s",' accept access arch_prctl brk capget capset chdir clock_g
 	rt delete --force "$ID"
 }
 
+# crun looks for it all the same, and wants an absolute path.
 @test "seccomp: a listener that no rule notifies is ignored, as runc has it" {
 	cfg '.process.args = ["mkdir", "/tmp/x"]'
+	for_peers
 	local path
 	for path in /no/such.sock relative.sock; do
 		seccomp '{"defaultAction": "SCMP_ACT_ALLOW", "listenerPath": "'"$path"'", "listenerMetadata": "m",
 			"syscalls": [{"names": ["mkdir", "mkdirat"], "action": "SCMP_ACT_ERRNO", "errnoRet": 28}]}'
 		run ! rt run -b "$BUNDLE" "$ID"
 		assert_has "$output" "No space left on device"
-		if command -v runc >/dev/null; then
-			run ! peer runc run -b "$BUNDLE" "$ID"
+		if [[ $(peers runc) ]]; then
+			run ! peer_run runc
 			assert_has "$output" "No space left on device"
+		fi
+		if [[ $(peers crun) ]]; then
+			run ! peer_run crun
+			assert_has "$output" "$path"
+			assert_hasnt "$output" "No space left on device"
 		fi
 	done
 }
@@ -184,10 +191,10 @@ ENOUGH=$(printf '"%s",' accept access arch_prctl brk capget capset chdir clock_g
 	done
 }
 
-# An agent that lets no call through: there is no space left.
+# An agent that lets no call through: there is no space left. With an argument it answers none, and makes the file `asked`.
 start_agent() {
 	cat >agent.py <<-'END'
-		import array, json, os, socket, sys
+		import array, json, os, socket, sys, time
 		s = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
 		s.bind("agent.sock")
 		s.listen(1)
@@ -206,12 +213,16 @@ start_agent() {
 		    buf = bytearray(80)
 		    try:
 		        fcntl.ioctl(fds[0], 0xC0502100, buf)
+		        if len(sys.argv) > 1:
+		            open("asked", "w").close()
+		            time.sleep(300)
 		        nid = struct.unpack_from("Q", buf)[0]
 		        fcntl.ioctl(fds[0], 0xC0182101, struct.pack("QqiI", nid, 0, -28, 0))
 		    except OSError:
 		        break
 	END
-	python3 agent.py </dev/null >agent.log 2>&1 3>&- &
+	rm -f agent.sock asked
+	python3 agent.py "$@" </dev/null >agent.log 2>&1 3>&- &
 	AGENT=$!
 	wait_until test -S agent.sock
 }
@@ -331,4 +342,34 @@ create_and_start() {
 	run timeout -k 2 20 "$LEAN_RUNTIME" --root "$ROOT" run -b "$BUNDLE" "$ID"
 	assert_one_error
 	assert_has "$output" "startContainer"
+}
+
+# Its calls wait for an agent, and fail when that is gone: this is how it stays in this state while its runtime is killed.
+@test "seccomp: what can neither execute its program nor end does not run on when its runtime was told to end, or was killed" {
+	lean_only "spins, or says nothing"
+	local verb signal runtime
+	seccomp '{"defaultAction": "SCMP_ACT_ALLOW", "listenerPath": "'"$BATS_TEST_TMPDIR"'/agent.sock",
+		"syscalls": [{"action": "SCMP_ACT_NOTIFY", "names": ["execve", "execveat", "exit", "exit_group"]},
+			{"action": "SCMP_ACT_ERRNO", "names": ["kill", "tgkill"]}]}'
+	for verb in run start; do
+		for signal in TERM KILL; do
+			start_agent silent
+			if [ $verb = run ]; then
+				set -- run -b "$BUNDLE" "$ID"
+			else
+				rt_create
+				set -- start "$ID"
+			fi
+			LR_TEST_TAG=$TAG "$LEAN_RUNTIME" --root "$ROOT" "$@" </dev/null >said 2>&1 3>&- &
+			runtime=$!
+			wait_until test -e asked
+			kill -$signal $runtime
+			end_agent
+			wait_until eval "! kill -0 $runtime 2>/dev/null"
+			wait $runtime || true
+			[ $verb$signal = runTERM ] || wait_for_status stopped "$ID"
+			rt delete --force "$ID"
+			assert_nothing_left
+		done
+	done
 }
