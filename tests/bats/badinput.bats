@@ -73,6 +73,19 @@ bad() { # JQ-FILTER [WORD THAT OUR ERROR NAMES]
 	assert_has "$output" "is larger than 16 MiB"
 }
 
+@test "config.json: 60000 rules of seccomp are refused with the bound" {
+	lean_only "the bound is ours"
+	jq '.linux.seccomp = {defaultAction: "SCMP_ACT_ALLOW", architectures: ["SCMP_ARCH_X86_64"], syscalls:
+		[range(60000) | {names: ["read"], action: "SCMP_ACT_ERRNO", args: [{index: 0, value: ., op: "SCMP_CMP_EQ"}]}]}' \
+		"$BUNDLE/config.json" >many.json
+	mv many.json "$BUNDLE/config.json"
+	run timeout 60 "$LEAN_RUNTIME" --root "$ROOT" run -b "$BUNDLE" "$ID" </dev/null
+	assert_one_error
+	assert_has "$output" "60000 different conditions"
+	assert_has "$output" "at most 4096 instructions"
+	assert_has "$output" "linux.seccomp.syscalls"
+}
+
 @test "config.json: trailing rubbish" {
 	lean_only "does not look"
 	echo '}' >>"$BUNDLE/config.json"

@@ -169,6 +169,23 @@ v1_file() {
 	refused linux.memoryPolicy.nodes '.linux.memoryPolicy = {mode: "MPOL_BIND", nodes: "x"}'
 }
 
+@test "linux.memoryPolicy: where the kernel lacks NUMA, one error, and one birth" {
+	lean_only "one of its own"
+	command -v strace >/dev/null || skip "strace is not installed"
+	cfg '.linux.memoryPolicy = {mode: "MPOL_BIND", nodes: "0"}'
+	local verb
+	for verb in run create; do
+		LR_TEST_TAG=$TAG run timeout 60 strace -f -q -o calls -e trace=set_mempolicy -e inject=set_mempolicy:error=ENOSYS \
+			"$LEAN_RUNTIME" --root "$ROOT" $verb -b "$BUNDLE" "$ID" </dev/null
+		assert_one_error
+		assert_has "$output" "linux.memoryPolicy"
+		assert_has "$output" "CONFIG_NUMA"
+		# Who is born once more, in another way, would ask for it again.
+		assert_eq "$(grep -c 'set_mempolicy(.*ENOSYS' calls)" 1
+		run ! rt state "$ID"
+	done
+}
+
 @test "linux.memoryPolicy: exec has it too" {
 	[ -e /proc/self/numa_maps ] || skip "the kernel lacks NUMA"
 	cfg '.linux.memoryPolicy = {mode: "MPOL_INTERLEAVE", nodes: "0"}'
