@@ -128,6 +128,57 @@ TEST(programs_that_cannot_be_executed)
 	lean_close(t);
 }
 
+#define DEEP  150
+#define SMALL (128 << 10)
+
+static char deepest[2 * DEEP + 32];
+
+static void *cat_deepest(void *t)
+{
+	CHECK_STR(output(t, ARGS("cat", deepest), NULL), "150\n");
+	return NULL;
+}
+
+/* Who copies has memory of its own, and in it the stack of the thread that starts the container. */
+static void copy_up_deep(const char *profile)
+{
+	const struct parts parts = {
+		.mounts = ",{\"destination\":\"/deep\",\"type\":\"tmpfs\",\"source\":\"tmpfs\","
+			  "\"options\":[\"tmpcopyup\"]}"};
+	struct lean_template *t = NULL;
+	struct lean_error e = {0};
+	pthread_attr_t small;
+	pthread_t thread;
+
+	strcpy(deepest, "/deep");
+	for (int i = 0; i < DEEP; i++)
+		strcat(deepest, "/d");
+	strcat(deepest, "/file");
+	shell("mkdir -p %s/deep && cd %s/deep && for i in $(seq %d); do mkdir -p d && cd d && echo "
+	      "$i >file; done",
+	      rootfs, rootfs, DEEP);
+	CHECK_INT(open_parts(profile, parts, &t, &e), 0);
+	REQUIRE(t);
+	pthread_attr_init(&small);
+	pthread_attr_setstacksize(&small, SMALL);
+	CHECK_INT(pthread_create(&thread, &small, cat_deepest, t), 0);
+	pthread_join(thread, NULL);
+	CHECK_INT(left(), 0);
+	lean_close(t);
+}
+
+TEST(deep_directories_are_copied_up)
+{
+	NEEDS_CONTAINERS;
+	copy_up_deep(NULL);
+}
+
+TEST(deep_directories_are_copied_up_lean)
+{
+	NEEDS_CONTAINERS;
+	copy_up_deep("lean");
+}
+
 static const char *filtered(const char *syscalls)
 {
 	static char text[4096];
