@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Which error which system call can answer with: what cases are made of."""
 import fcntl
+import os
 
 NEVER = set(
     # Cannot fail but by a wrong argument, or do not return.
@@ -35,7 +36,8 @@ rule("EIO EPERM ENOSPC ENOMEM", """chown fchown lchown fchownat chmod fchmod fch
     name_to_handle_at""")
 rule("EIO EPERM ENOMEM", "ioctl keyctl getxattr listxattr")
 rule("EPERM", "prctl")
-rule("EINTR ENOMEM EIO", "flock fsync fdatasync")
+rule("EINTR ENOMEM EIO", "fsync fdatasync")
+rule("EINTR ENOMEM EIO ENOLCK", "flock")
 rule("ESRCH EPERM EIO", "ptrace")
 rule("EPERM ESRCH", "kcmp")
 rule("EACCES ENOSPC ENOMEM ENOENT", "inotify_add_watch")
@@ -72,4 +74,6 @@ def errors_of(call, what):
         return []
     if call == "fcntl":
         return FCNTL.get(what, [])
+    if call in ("open", "openat", "openat2") and what & os.O_CREAT:
+        return ERRORS[call] + ["ENOSPC"]
     return ERRORS.get(call, ["ENOMEM", "EPERM"])

@@ -19,7 +19,8 @@
  *
  * REPORT gets a line for each of these:
  *	call PROCESS CALL N WHAT SITE	without -f, for every call that a case could be made of;
- *					WHAT: what prctl, fcntl or ioctl is asked to do;
+ *					WHAT: what prctl, fcntl or ioctl is asked to do,
+ *					or the flags of an open;
  *					SITE: the same for calls of the same place in the program, and
  *					of the same callers, or 0 if that can't be told
  *	hit PROCESS CALL N INDEX	the fault was made; INDEX counts all calls of that process
@@ -111,10 +112,11 @@ static const struct {
 	const char *name;
 	int error;
 } errors[] = {
-	{"EIO", EIO},       {"ENOMEM", ENOMEM}, {"EPERM", EPERM},   {"EMFILE", EMFILE},
-	{"ENOSPC", ENOSPC}, {"EINTR", EINTR},   {"EAGAIN", EAGAIN}, {"EACCES", EACCES},
-	{"ENFILE", ENFILE}, {"EBUSY", EBUSY},   {"EPIPE", EPIPE},   {"ENOSYS", ENOSYS},
-	{"EINVAL", EINVAL}, {"ESRCH", ESRCH},   {"ENOENT", ENOENT},
+	{"EIO", EIO},       {"ENOMEM", ENOMEM},         {"EPERM", EPERM},   {"EMFILE", EMFILE},
+	{"ENOSPC", ENOSPC}, {"EINTR", EINTR},           {"EAGAIN", EAGAIN}, {"EACCES", EACCES},
+	{"ENFILE", ENFILE}, {"EBUSY", EBUSY},           {"EPIPE", EPIPE},   {"ENOSYS", ENOSYS},
+	{"EINVAL", EINVAL}, {"ESRCH", ESRCH},           {"ENOENT", ENOENT}, {"ENOLCK", ENOLCK},
+	{"ESTALE", ESTALE}, {"EOPNOTSUPP", EOPNOTSUPP},
 };
 
 static void parse_case(const char *text)
@@ -378,6 +380,21 @@ static uint64_t site_of(struct process *p, const struct call_info *info)
 	return found ? site : 0;
 }
 
+/* What tells what a call asks for: errors.py decides by it which errors the call can have. */
+static unsigned long long what_of(const struct process *p, const struct call_info *info)
+{
+	switch (info->nr) {
+	case SYS_prctl:
+		return info->args[0];
+	case SYS_openat:
+		return info->args[2];
+	case SYS_openat2: /* struct open_how begins with them */
+		return (unsigned long)ptrace(PTRACE_PEEKDATA, p->pid, info->args[2], 0);
+	default:
+		return info->args[1];
+	}
+}
+
 static void at_call(struct process *p)
 {
 	struct call_info info = {0};
@@ -405,8 +422,7 @@ static void at_call(struct process *p)
 		p->index++;
 		if (fault.kind == NOTHING)
 			fprintf(report, "call %s %s %u %llu %llx\n", p->name, name, n,
-				(unsigned long long)info.args[nr == SYS_prctl ? 0 : 1],
-				(unsigned long long)site_of(p, &info));
+				what_of(p, &info), (unsigned long long)site_of(p, &info));
 		else if (!fault.done && n == fault.n && strcmp(name, fault.call) == 0 &&
 			 strcmp(p->name, fault.process) == 0 && !make_fault(p, &info))
 			return;
