@@ -14,6 +14,7 @@
 #include <poll.h>
 #include <pthread.h>
 #include <stdarg.h>
+#include <sys/rseq.h>
 #include <sys/syscall.h>
 
 #define N ((size_t)64)
@@ -113,11 +114,22 @@ static void prepare_kinds(void)
 	knob("fail_page_alloc", "min-order", 0);
 }
 
+/*
+ * The kernel writes to a thread's area (rseq(2)) when the thread gets another processor. Just after a fork that page has
+ * to be copied, and a thread whose area can't be written to is killed.
+ */
+static void do_without_rseq(void)
+{
+	struct rseq *area = (struct rseq *)((char *)__builtin_thread_pointer() + __rseq_offset);
+	CHECK(syscall(SYS_rseq, area, sizeof(*area), RSEQ_FLAG_UNREGISTER, RSEQ_SIG) == 0);
+}
+
 /* From the first allocation of this thread on, until a round has fewer. */
 static void of_this_thread(void (*round)(void), bool takes_memory)
 {
 	unsigned failed = 0;
 	alarm(PATIENCE);
+	do_without_rseq();
 	prepare_kinds();
 	thread_file = open(FAILNTH, O_RDWR | O_CLOEXEC);
 	CHECK(thread_file >= 0);
