@@ -56,9 +56,13 @@ static int read_from(const struct lr_trace_process *p, uint64_t at, void *bytes,
 {
 	ssize_t done = pread(p->memfd, bytes, n, (off_t)at);
 
-	return done == (ssize_t)n
-		       ? 0
-		       : lr_fail(err, done < 0 ? errno : EIO, "read from process %d", p->pid);
+	/* 0: that memory is gone, as who executes a program has another one. */
+	return done == (ssize_t)n ? 0
+				  : lr_fail(err,
+					    done < 0 ? errno
+					    : done   ? EIO
+						     : ESRCH,
+					    "read from process %d", p->pid);
 }
 
 /* The end of what the loader of the vDSO maps, and of its table of sections, for debuggers. */
