@@ -64,15 +64,20 @@ static int open_regular(struct lr_resume *r, const struct lr_seed_file *f, struc
 }
 
 /* As its program had done. LR_NOFD: the new process has none like that, or a socket, which nobody can open; or only for
- * less: whoever gets a log to write to it does not read what others have written there. */
+ * less: whoever gets a log to write to it does not read what others have written there. Nor does it write over that, as
+ * one would that begins anew in a file. */
 static int open_stdio_again(const struct lr_resume *r, int from, uint32_t flags)
 {
 	const int has = fcntl(from, F_GETFL);
 	const uint32_t own = flags & (O_ACCMODE | O_APPEND | O_NONBLOCK);
+	struct stat st;
 
 	if (has < 0 || ((has & O_ACCMODE) != O_RDWR && ((uint32_t)has ^ flags) & O_ACCMODE))
 		return LR_NOFD;
-	int fd = resume_open_again(r, from, own | O_NONBLOCK); /* which waits for nobody */
+	if (!(flags & O_APPEND) && (fstat(from, &st) < 0 || S_ISREG(st.st_mode)))
+		return LR_NOFD;
+	/* It waits for nobody, and gives nobody a terminal. */
+	int fd = resume_open_again(r, from, own | O_NONBLOCK | O_NOCTTY);
 	return fd >= 0 && fcntl(fd, F_SETFL, own) < 0 ? lr_close(fd) : fd;
 }
 

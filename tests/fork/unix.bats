@@ -784,6 +784,35 @@ while True:
 	done
 }
 
+@test "unix: what was opened again to begin anew writes over no log in a child, and a terminal becomes nobody's" {
+	sh_cfg 'exec 4</dev/stdin 5>/dev/stdout; while :; do i=$((i + 1)); echo $i >&5; echo $i >/n; usleep 20000; done'
+	mkfifo words
+	sleep 300 >words 3>&- &
+	local writer=$!
+	rt run --detach --bundle "$BUNDLE" "$ID" <words 2>began | cat >said 3>&- &
+	wait_until test -s "$N" || fail "it says: $(cat began)"
+	seed "$ID"
+	rt delete --force "$ID"
+	kill $writer
+	echo kept >logged
+	python3 - "$LEAN_RUNTIME" --root "$ROOT" restore --engine fork --detach --image-path "$IMG" --bundle "$BUNDLE" "$ID" >shown 3>&- <<-'END' &
+		import json, os, pty, subprocess, sys
+		ours, its = pty.openpty() # which controls nobody
+		subprocess.run(sys.argv[1:], stdin=its, stdout=open("logged", "a"), stderr=open("began", "w"), check=True)
+		pid = json.loads(subprocess.check_output([*sys.argv[1:4], "state", sys.argv[-1]]))["pid"]
+		print(os.readlink(f"/proc/{pid}/fd/4") == os.ttyname(its), open(f"/proc/{pid}/stat").read().split(")")[1].split()[4], flush=True)
+		sys.stdin.read()
+		os.read(ours, 1)
+	END
+	local python=$!
+	wait_until test -s shown || fail "$(cat began)"
+	assert_eq "$(cat shown)" "True 0"
+	wait_until eval '[ "$(wc -l <logged)" -gt 5 ]'
+	assert_eq "$(head -n 1 logged)" kept
+	rt delete --force "$ID"
+	kill $python
+}
+
 @test "unix: a pipe that leads outside does so, whatever its program has opened again" {
 	python '
 both = os.open("/proc/self/fd/1", os.O_RDWR)
