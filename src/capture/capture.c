@@ -4,6 +4,7 @@
 #include "src/capture/capture.h"
 
 #include <errno.h>
+#include <linux/oom.h>
 #include <signal.h>
 #include <stdlib.h>
 #include <string.h>
@@ -144,11 +145,16 @@ static void close_all(struct cap *c)
 	cap_reached_close(c);
 }
 
+static bool is_zombie(const struct cap_process *p)
+{
+	return p->seed.flags & LR_SEED_ZOMBIE;
+}
+
 static int take_process(struct cap *c, struct cap_process *p, struct lr_err *err)
 {
 	int r = cap_proc_take(c, p, err);
 
-	if (r < 0 || p->seed.flags & LR_SEED_ZOMBIE)
+	if (r < 0 || is_zombie(p))
 		return r;
 	r = lr_trace_open(p->pid, p->maps.vdso, p->maps.vdso_end, &p->trace, err);
 	for (size_t i = 0; r >= 0 && i < p->n_threads; i++)
@@ -156,9 +162,42 @@ static int take_process(struct cap *c, struct cap_process *p, struct lr_err *err
 	if (r >= 0)
 		r = cap_threads_take(c, p, err);
 	/* Who has its calls dispatched could not make ours. */
-	if (r >= 0)
-		r = refused(c, err);
-	return r < 0 ? r : cap_inside_take(c, p, err);
+	return r < 0 ? r : refused(c, err);
+}
+
+/* A mapping, as the kernel has it; and a process, with its stack there and what is counted ahead for each processor. */
+#define MAPPING 512U
+#define PROCESS (256U << 10)
+#define AHEAD   (1U << 20)
+
+/* If there is too little memory for the twins, the kernel ends somebody before there is a twin to end. */
+static int afford(const struct cap *c, struct lr_err *err)
+{
+	struct lr_capture_cost cost = {.copies = AHEAD, .oom_score_adj = OOM_SCORE_ADJ_MIN};
+
+	for (size_t i = 0; i < c->n; i++) {
+		const struct cap_process *p = &c->p[i];
+		if (is_zombie(p))
+			continue;
+		cost.copies += p->tables + p->maps.n * MAPPING + PROCESS;
+		cost.written += c->opts->end ? 0 : p->written;
+		if (p->seed.oom_score_adj > cost.oom_score_adj)
+			cost.oom_score_adj = p->seed.oom_score_adj;
+	}
+	return c->opts->afford ? c->opts->afford(c->opts->look_arg, &cost, err) : 0;
+}
+
+/* Who is killed while it is held has ended when it is let go, and nobody else would say so. */
+static int check_held(const struct cap *c, struct lr_err *err)
+{
+	for (size_t i = 0; i < c->n; i++) {
+		if (is_zombie(&c->p[i]) || lr_trace_check_held(c->p[i].pid, NULL) != -ESRCH)
+			continue;
+		lr_refuse(err, ECANCELED, "process %d was killed while it was held", c->p[i].pid);
+		return lr_err_hint(err,
+				   "by the kernel, as the container's memory is at its limit?");
+	}
+	return 0;
 }
 
 /* Everything that is lost once they run on. Nobody runs, so all of it is of one moment. */
@@ -171,6 +210,11 @@ static int take(struct cap *c, struct lr_err *err)
 	for (size_t i = 0; r >= 0 && i < c->n; i++)
 		r = take_process(c, &c->p[i], err);
 	if (r >= 0)
+		r = afford(c, err);
+	for (size_t i = 0; r >= 0 && i < c->n; i++)
+		if (!is_zombie(&c->p[i]))
+			r = cap_inside_take(c, &c->p[i], err);
+	if (r >= 0)
 		r = cap_channels_take(c, err);
 	if (r >= 0)
 		r = refused(c, err);
@@ -178,13 +222,9 @@ static int take(struct cap *c, struct lr_err *err)
 		r = cap_objects_copy(c, err);
 	if (r >= 0)
 		r = cap_tmpfs_copy(c, err);
-	/* Before anybody writes. */
-	for (size_t i = 0; r >= 0 && i < c->n; i++)
-		if (!(c->p[i].seed.flags & LR_SEED_ZOMBIE))
-			r = cap_inside_expose(&c->p[i], err);
 	if (r >= 0 && c->opts->held)
 		r = c->opts->held(c->opts->arg, c->opts->pid, err);
-	return r;
+	return r < 0 ? r : check_held(c, err);
 }
 
 static void stop_twins_at_end(const struct cap *c)
@@ -200,7 +240,7 @@ int cap_check_twins(const struct cap *c, struct lr_err *err)
 {
 	for (size_t i = 0; i < c->n; i++) {
 		const struct cap_process *p = &c->p[i];
-		int r = p->seed.flags & LR_SEED_ZOMBIE ? 0 : lr_trace_check_held(p->twin, err);
+		int r = is_zombie(p) ? 0 : lr_trace_check_held(p->twin, err);
 		if (r >= 0)
 			continue;
 		if (r != -ESRCH)
@@ -218,7 +258,7 @@ static int copy(struct cap *c, struct lr_err *err)
 
 	c->private_at = c->pages_at;
 	for (size_t i = 0; r >= 0 && i < c->n; i++) {
-		if (c->p[i].seed.flags & LR_SEED_ZOMBIE)
+		if (is_zombie(&c->p[i]))
 			continue;
 		r = cap_proc_take_twin(c, &c->p[i], err);
 		if (r >= 0)
@@ -252,7 +292,7 @@ static int give(struct cap *c, struct lr_err *err)
 	if (!twins)
 		return lr_fail(err, ENOMEM, "list the frozen copies");
 	for (size_t i = 0; i < c->n; i++)
-		if (!(c->p[i].seed.flags & LR_SEED_ZOMBIE))
+		if (!is_zombie(&c->p[i]))
 			twins[n++] = c->p[i].twin;
 	int r = c->opts->take(c->opts->written_arg, twins, n, err);
 	if (r < 0)

@@ -62,6 +62,14 @@ struct lr_capture_refuse {
 	void *capture;
 };
 
+/* What it takes of the memory that the processes themselves may have, in bytes. */
+struct lr_capture_cost {
+	uint64_t
+		copies; /* at once: the kernel's notes of them and of their memory, for the twins */
+	uint64_t written;  /* at most, until all is copied: what they write to is there twice */
+	int oom_score_adj; /* the highest of theirs */
+};
+
 struct lr_capture {
 	pid_t pid;      /* the root of the tree, as we see it */
 	int descriptor; /* files that are empty, opened for reading and writing */
@@ -76,6 +84,9 @@ struct lr_capture {
 	int (*look)(void *arg, bool held, const struct lr_capture_refuse *refuse,
 		    struct lr_err *err);
 	void *look_arg;
+	/* Whether there is that much, with `look_arg`; called when all are held, and no twin is made yet. NULL: nobody
+	 * knows. */
+	int (*afford)(void *arg, const struct lr_capture_cost *cost, struct lr_err *err);
 	/* Each thread has one filter of seccomp(2), and whoever resumes it loads that again. */
 	bool known_filter;
 	/* Whether a filter lets these calls through, whatever their arguments; NULL: nobody knows. */

@@ -433,6 +433,17 @@ static int take_leader(struct cap *c, struct cap_process *p, struct lr_err *err)
 	return r < 0 ? r : back;
 }
 
+/* To the kernel that is short of memory, also while it makes the next one: a seed can be made again. */
+static void expose(pid_t twin)
+{
+	char path[40];
+
+	snprintf(path, sizeof(path), "/proc/%d/oom_score_adj", twin);
+	LR_CLEANUP_FD int fd = lr_open(path, O_WRONLY | O_CLOEXEC);
+	if (fd >= 0)
+		(void)!write(fd, "1000", 4);
+}
+
 int cap_inside_take(struct cap *c, struct cap_process *p, struct lr_err *err)
 {
 	int r = 0;
@@ -450,23 +461,11 @@ int cap_inside_take(struct cap *c, struct cap_process *p, struct lr_err *err)
 		if (r >= 0)
 			r = read_thread(c, p, &q, &t, &p->threads[i], err);
 	}
-	return r < 0 ? r : take_leader(c, p, err);
-}
-
-/* For want of memory: a seed can be made again. */
-int cap_inside_expose(struct cap_process *p, struct lr_err *err)
-{
-	char path[40], text[16] = "";
-
-	snprintf(path, sizeof(path), "/proc/%d/oom_score_adj", p->twin);
-	LR_CLEANUP_FD int fd = lr_open(path, O_RDWR | O_CLOEXEC);
-	if (fd < 0)
-		fd = lr_open(path, O_RDONLY | O_CLOEXEC);
-	if (fd < 0 || read(fd, text, sizeof(text) - 1) <= 0)
-		return lr_fail(err, errno, "read %s", path);
-	p->seed.oom_score_adj = atoi(text);
-	(void)!write(fd, "1000", 4);
-	return 0;
+	if (r >= 0)
+		r = take_leader(c, p, err);
+	if (r >= 0)
+		expose(p->twin);
+	return r;
 }
 
 void cap_inside_end(struct cap_process *p)

@@ -391,6 +391,8 @@ int cap_proc_look(struct cap *c, struct cap_process *p, struct lr_err *err)
 	p->group = (pid_t)number(text, "NSpgid", 10);
 	p->umask = (uint32_t)number(text, "Umask", 8);
 	p->locks = number(text, "VmLck", 10) > 0;
+	p->tables = number(text, "VmPTE", 10) * 1024;
+	p->written = number(text, "RssAnon", 10) * 1024;
 	p->caught = number(text, "SigCgt", 16) | number(text, "SigIgn", 16);
 	/* A process's status is that of its leader. */
 	for (size_t i = 0; r >= 0 && i < p->n_threads; i++) {
@@ -529,10 +531,24 @@ static int read_limits(struct cap *c, struct cap_process *p, struct lr_err *err)
 	return 0;
 }
 
+static int read_oom_score(struct cap_process *p, struct lr_err *err)
+{
+	char path[40], text[16];
+
+	snprintf(path, sizeof(path), "/proc/%d/oom_score_adj", p->pid);
+	int r = lr_read_file_at(AT_FDCWD, path, text, sizeof(text));
+	if (r < 0)
+		return lr_fail(err, -r, "read %s", path);
+	p->seed.oom_score_adj = atoi(text);
+	return 0;
+}
+
 int cap_proc_take(struct cap *c, struct cap_process *p, struct lr_err *err)
 {
-	return p->seed.flags & LR_SEED_ZOMBIE ? read_stat(c, p, p->pid, err)
-					      : read_timers(c, p, err);
+	if (p->seed.flags & LR_SEED_ZOMBIE)
+		return read_stat(c, p, p->pid, err);
+	int r = read_oom_score(p, err);
+	return r < 0 ? r : read_timers(c, p, err);
 }
 
 int cap_proc_take_twin(struct cap *c, struct cap_process *p, struct lr_err *err)

@@ -149,12 +149,14 @@ struct cap_process {
 	struct cap_may lets;     /* of the leader's filters */
 	pid_t twin, twin_inside; /* as we see it, and as the process does */
 	struct cap_dead dead;
-	int mem;         /* the twin's, as a file; or LR_NOFD */
-	bool twin_lost;  /* there may be one that we don't know */
-	int pidfd;       /* of a process with a twin; else LR_NOFD */
-	uint64_t caught; /* or ignored; signal n: bit n - 1 */
-	pid_t group;     /* as we see it */
-	bool locks;      /* some of its memory is locked (mlock(2)) */
+	int mem;          /* the twin's, as a file; or LR_NOFD */
+	bool twin_lost;   /* there may be one that we don't know */
+	int pidfd;        /* of a process with a twin; else LR_NOFD */
+	uint64_t caught;  /* or ignored; signal n: bit n - 1 */
+	pid_t group;      /* as we see it */
+	bool locks;       /* some of its memory is locked (mlock(2)) */
+	uint64_t tables;  /* bytes: what the kernel needs to know where its memory is */
+	uint64_t written; /* and what it has written to of its private memory */
 	struct lr_seed_run *runs;
 	size_t n_runs;
 	struct lr_treap_node order[CAP_SHARED];
@@ -390,10 +392,8 @@ bool cap_restart_is(const struct cap_restart *x, const struct user_regs_struct *
 
 /* threads.c: what ptrace(2) tells; inside.c: what only calls in the process tell. */
 int cap_threads_take(struct cap *c, struct cap_process *p, struct lr_err *err);
-/* And it forks the twin. */
+/* And it forks the twin, which is the first that the kernel kills. */
 int cap_inside_take(struct cap *c, struct cap_process *p, struct lr_err *err);
-/* The twin is the first that the kernel kills. */
-int cap_inside_expose(struct cap_process *p, struct lr_err *err);
 void cap_inside_end(struct cap_process *p); /* the twin; its process has ended, or is held */
 /* The twin of a process that runs. */
 void cap_inside_end_running(struct cap *c, struct cap_process *p);

@@ -86,6 +86,17 @@ struct lr_made {
 int lr_made_look(void *made, bool held, const struct lr_capture_refuse *refuse,
 		 struct lr_err *err); /* lr_capture.look */
 
+/* ---- afford.c ------------------------------------------------------------------------------ */
+
+struct lr_capture_cost;
+struct lr_stats_left;
+
+/* Pure. -ENOMEM: the kernel might end a process of the container, for want of memory. */
+int lr_checkpoint_afford(const struct lr_capture_cost *cost, const struct lr_stats_left *left,
+			 struct lr_err *err) LR_MUST_CHECK;
+/* lr_capture.afford; made: lr_made */
+int lr_afford(void *made, const struct lr_capture_cost *cost, struct lr_err *err);
+
 /* ---- first.c ------------------------------------------------------------------------------- */
 
 /* Refuses namespaces, or a root, that are not those in which config.json has the first process begin. root: where

@@ -110,6 +110,19 @@ struct lr_stats {
 int lr_stats_read(const struct lr_cgroup_ref *ref, struct lr_arena *arena, struct lr_stats **ret,
 		  struct lr_err *err) LR_MUST_CHECK;
 
+/* ---- memory that is left --------------------------------------------------------------------- */
+
+struct lr_stats_left {
+	uint64_t bytes; /* UINT64_MAX: there is no limit, or nobody counts */
+	uint64_t limit; /* bytes, below which that is */
+	bool group;     /* whoever is killed for want of it, others are, too (memory.oom.group) */
+};
+
+/* What a container's processes may still take, with what the kernel can take back from the page cache, and swap: in its
+ * cgroup and in those above it, where there is least. */
+void lr_stats_memory_left(const struct lr_cgroup_ref *ref, struct lr_arena *arena,
+			  struct lr_stats_left *ret);
+
 /* ---- out-of-memory events ------------------------------------------------------------------ */
 
 struct lr_stats_oom {

@@ -769,6 +769,48 @@ while True:
 	outlives 4
 }
 
+# A shell with some megabytes, which has so many KiB left below its limit.
+nearly_full() { # KIB
+	sh_cfg 'exec >/dev/null; x=$(head -c 8388608 /dev/zero | tr "\0" x); i=0; while :; do i=$((i + 1)); echo $i >/n; usleep 20000; done'
+	cfg '.linux.resources.memory = {limit: 134217728, swap: 134217728}'
+	start
+	wait_until eval '[ "$(count)" -gt 30 ]'
+	limit_to "$1"
+}
+
+limit_to() { # KIB
+	local limit=$(($(rt events --stats "$ID" | jq .data.memory.usage.usage) + ($1 << 10)))
+	rt update --memory-swap 134217728 --memory "$limit" "$ID"
+	rt update --memory-swap "$limit" "$ID"
+}
+
+@test "fork: a container that has not the memory for its frozen copies is refused, and lives" {
+	nearly_full 512
+	run ! rt checkpoint --engine fork --image-path "$IMG" "$ID"
+	assert_has "$output" "left below its limit of memory, and a seed may take"
+	assert_has "$output" "raise the limit (update --memory), or that of a cgroup above"
+	assert_eq "$(ls -A "$IMG")" ""
+	moves
+	rt update --memory-swap 134217728 --memory 134217728 "$ID"
+	seed "$ID"
+	moves
+}
+
+@test "fork: where the kernel might end a process in place of its frozen copy, there has to be memory for both" {
+	cfg '.process.oomScoreAdj = 1000'
+	nearly_full 6144
+	run ! rt checkpoint --engine fork --image-path "$IMG" "$ID"
+	assert_has "$output" "left below its limit of memory, and a seed may take"
+	assert_has "$output" "process.oomScoreAdj is high"
+	moves
+	# If nobody writes meanwhile, nothing is there twice.
+	rt checkpoint --engine fork --stop --image-path "$IMG" "$ID"
+	begin_anew
+	grow "$ID"
+	came_back
+	moves
+}
+
 @test "fork: killed at any of its system calls, restore leaves what delete --force removes" {
 	command -v strace >/dev/null || skip "strace is not installed"
 	start_counter

@@ -396,6 +396,22 @@ has_controllers() { # DIR CONTROLLER...
 	wait_until sh -c "grep -q 'populated 0' $CG/$ID/cgroup.events"
 }
 
+@test "v2: a seed of a container whose cgroup is killed as one takes memory for two" {
+	lean_only "an engine of its own"
+	sh_cfg 'exec >/dev/null; x=$(head -c 8388608 /dev/zero | tr "\0" x); while :; do i=$((i + 1)); echo $i >/n; sleep 0.1; done'
+	cfg '.root.readonly = false | .linux.resources = {memory: {limit: 134217728, swap: 134217728}, unified: {"memory.oom.group": "1"}}'
+	rt_bg run --detach -b "$BUNDLE" "$ID"
+	wait_until eval '[ "$(cat "$BUNDLE/rootfs/n" 2>/dev/null)" -gt 3 ]'
+	rt update --memory "$(($(value memory.current) + (6 << 20)))" "$ID"
+	run ! rt checkpoint --engine fork --image-path "$PWD/img" "$ID"
+	assert_has "$output" "left below its limit of memory, and a seed may take"
+	assert_has "$output" "memory.oom.group of its cgroup is 1"
+	assert_eq "$(status_of)" running
+	echo 0 >"$CG/$ID/memory.oom.group"
+	run -0 rt checkpoint --engine fork --image-path "$PWD/img" "$ID"
+	assert_eq "$(status_of)" running
+}
+
 @test "v2: a service manager as init: its cgroups, exec, pause, delete" {
 	[ -x /usr/lib/systemd/systemd ] || skip "no systemd"
 	local root=$BATS_TEST_TMPDIR/merged

@@ -6,6 +6,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
 
 #include "src/base/str.h"
 #include "src/stats/stats.h"
@@ -220,4 +221,58 @@ TEST(out_of_memory_is_a_higher_count_and_an_empty_cgroup_the_end)
 	CHECK_INT(lr_remove_tree(AT_FDCWD, dir), 0);
 	CHECK_INT(lr_stats_oom_read(&oom), -ENODEV);
 	lr_stats_oom_close(&oom);
+}
+
+/* A cgroup in a cgroup; swap is the host's, and none of it is allowed. */
+TEST(memory_that_is_left)
+{
+	char below[40];
+	struct lr_cgroup_place place = {"", below};
+	struct lr_cgroup_ref ref = {.mode = LR_CGROUP_V2, .n = 1, .v = &place};
+	struct lr_arena *arena = lr_arena_new();
+	struct lr_stats_left left;
+
+	REQUIRE(new_dir());
+	snprintf(below, sizeof(below), "%s/its", dir);
+	REQUIRE(mkdir(below, 0755) == 0);
+	ref.relative = strrchr(below, '/');
+	put("cgroup.procs", "");
+	put("its/cgroup.procs", "");
+	put("its/memory.max", "max\n");
+	lr_stats_memory_left(&ref, arena, &left);
+	CHECK(left.bytes == UINT64_MAX && !left.group);
+	put("memory.max", "1000\n");
+	put("memory.current", "900\n");
+	put("memory.stat",
+	    "anon 800\nfile 77\ninactive_file 5\nactive_file 6\nslab_reclaimable 7\n");
+	put("memory.swap.max", "0\n");
+	put("memory.oom.group", "1\n");
+	lr_stats_memory_left(&ref, arena, &left);
+	CHECK_INT(left.bytes, 118);
+	CHECK_INT(left.limit, 1000);
+	CHECK(left.group);
+	put("its/memory.max", "500\n");
+	put("its/memory.current", "600\n");
+	put("its/memory.swap.max", "0\n");
+	put("memory.oom.group", "0\n");
+	lr_stats_memory_left(&ref, arena, &left);
+	CHECK_INT(left.bytes, 0);
+	CHECK_INT(left.limit, 500);
+	CHECK(!left.group);
+	place.hierarchy = "memory";
+	ref.mode = LR_CGROUP_V1;
+	put("memory.limit_in_bytes", "9223372036854771712\n");
+	put("memory.memsw.limit_in_bytes", "9223372036854771712\n");
+	lr_stats_memory_left(&ref, arena, &left);
+	CHECK(left.bytes == UINT64_MAX);
+	put("memory.limit_in_bytes", "1000\n");
+	put("memory.usage_in_bytes", "400\n");
+	put("memory.memsw.limit_in_bytes", "1000\n");
+	put("memory.memsw.usage_in_bytes", "700\n");
+	put("memory.stat", "inactive_file 1\ntotal_inactive_file 20\ntotal_active_file 30\n");
+	lr_stats_memory_left(&ref, arena, &left);
+	CHECK_INT(left.bytes, 350);
+	CHECK_INT(left.limit, 1000);
+	CHECK_INT(lr_remove_tree(AT_FDCWD, dir), 0);
+	lr_arena_free(arena);
 }

@@ -1,0 +1,53 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * checkpoint: whether a container has the memory to become a seed. Its twins count for its limit, and where that is
+ * reached the kernel ends somebody: a twin, whom it is told to end first, but not before there is one, and not where it
+ * ends all of a cgroup, or its processes are to be ended as soon as a twin.
+ */
+#define LR_ROOM "checkpoint"
+#include <errno.h>
+
+#include "src/base/arena.h"
+#include "src/capture/capture.h"
+#include "src/checkpoint/internal.h"
+#include "src/stats/stats.h"
+
+/* The kernel ends who has most, and for each point of oom_score_adj adds a thousandth of the limit. A twin has 1000 points,
+ * and its process never has more memory than the twin and what is left now. */
+static bool twin_is_first(const struct lr_capture_cost *cost, const struct lr_stats_left *left)
+{
+	return left->bytes <= left->limit / 1000 * (uint64_t)(1000 - cost->oom_score_adj);
+}
+
+/* Pure. */
+int lr_checkpoint_afford(const struct lr_capture_cost *cost, const struct lr_stats_left *left,
+			 struct lr_err *err)
+{
+	const bool spares = !left->group && twin_is_first(cost, left);
+	const uint64_t takes = cost->copies + (spares ? 0 : cost->written);
+
+	if (left->bytes >= takes)
+		return 0;
+	lr_refuse(err, ENOMEM,
+		  "the container has %llu KiB left below its limit of memory, and a seed may take "
+		  "%llu",
+		  (unsigned long long)left->bytes / 1024, (unsigned long long)takes / 1024);
+	if (left->bytes >= cost->copies)
+		return lr_err_hint(err,
+				   "raise the limit (update --memory): at it, the kernel would end "
+				   "the container for "
+				   "want of memory, and not only the copy that is made (%s)",
+				   left->group ? "memory.oom.group of its cgroup is 1"
+					       : "process.oomScoreAdj is high");
+	return lr_err_hint(err, "raise the limit (update --memory), or that of a cgroup above");
+}
+
+int lr_afford(void *made, const struct lr_capture_cost *cost, struct lr_err *err)
+{
+	const struct lr_checkpoint_job *job = ((const struct lr_made *)made)->job;
+	LR_CLEANUP_ARENA struct lr_arena *a = lr_arena_new();
+	struct lr_stats_left left;
+
+	lr_stats_memory_left(job->cgroup, a, &left);
+	return lr_checkpoint_afford(cost, &left, err);
+}
