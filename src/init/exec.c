@@ -39,8 +39,11 @@ static struct newborn *conceive(const struct lr_init_exec *p)
 
 static int bear(struct lr_init_exec *p, bool between, struct lr_init_child *ret, struct lr_err *err)
 {
-	bool sub = p->join.n > 0;
-	LR_CLEANUP_FD int cgroup = p->cgroup && !sub ? lr_cgroup_ref_clone_fd(p->cgroup) : LR_NOFD;
+	/* It is not born in the cgroup if it goes further down; or if it begins on CPUs of its own, which may be none of
+	 * the cgroup's. */
+	const bool later = p->join.n > 0 || p->process.affinity.initial.word;
+	LR_CLEANUP_FD int cgroup =
+		p->cgroup && !later ? lr_cgroup_ref_clone_fd(p->cgroup) : LR_NOFD;
 	struct lr_clone clone = {.cgroup = cgroup, .pidfd = LR_NOFD};
 	struct newborn *n = conceive(p);
 	struct lr_bearing b = {.clone = &clone, .between = between};

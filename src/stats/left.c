@@ -83,7 +83,7 @@ void lr_stats_memory_left(const struct lr_cgroup_ref *ref, struct lr_arena *aren
 	*ret = (struct lr_stats_left){.bytes = UINT64_MAX};
 	for (char *slash; dir && is_cgroup(dir); *slash = '\0') {
 		const bool v2 = ref->mode == LR_CGROUP_V2;
-		uint64_t limit, left = (v2 ? left_v2 : left_v1)(dir, arena, &limit);
+		uint64_t limit = 0, left = (v2 ? left_v2 : left_v1)(dir, arena, &limit);
 		if (left < ret->bytes) {
 			ret->bytes = left;
 			ret->limit = limit;

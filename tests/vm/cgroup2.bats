@@ -396,6 +396,15 @@ has_controllers() { # DIR CONTROLLER...
 	wait_until sh -c "grep -q 'populated 0' $CG/$ID/cgroup.events"
 }
 
+@test "v2: exec begins on CPUs that are none of the cgroup's, and joins that then" {
+	[ "$(nproc)" -gt 1 ] || skip "one CPU only"
+	cfg '.linux.resources.cpu.cpus = "1"'
+	rt_sleeper
+	echo '{"cwd": "/", "args": ["grep", "Cpus_allowed_list", "/proc/self/status"], "execCPUAffinity": {"initial": "0", "final": "1"}}' >p.json
+	run -0 rt exec -p p.json "$ID"
+	assert_match "$output" '1$'
+}
+
 @test "v2: a seed of a container whose cgroup is killed as one takes memory for two" {
 	lean_only "an engine of its own"
 	sh_cfg 'exec >/dev/null; x=$(head -c 8388608 /dev/zero | tr "\0" x); while :; do i=$((i + 1)); echo $i >/n; sleep 0.1; done'
