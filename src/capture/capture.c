@@ -4,7 +4,6 @@
 #include "src/capture/capture.h"
 
 #include <errno.h>
-#include <linux/oom.h>
 #include <signal.h>
 #include <stdlib.h>
 #include <string.h>
@@ -13,6 +12,7 @@
 #include "src/base/fd.h"
 #include "src/capture/state.h"
 #include "src/capture/watches.h"
+#include "src/sys/proc.h"
 #include "src/sys/syscalls.h"
 
 static uint64_t now(void)
@@ -23,7 +23,8 @@ static uint64_t now(void)
 	return (uint64_t)t.tv_sec * 1000000000 + (uint64_t)t.tv_nsec;
 }
 
-#define END_MS 3000 /* memory takes its time */
+#define END_MS    3000 /* memory takes its time */
+#define KILLED_MS 100
 
 static int refused(const struct cap *c, struct lr_err *err)
 {
@@ -165,39 +166,15 @@ static int take_process(struct cap *c, struct cap_process *p, struct lr_err *err
 	return r < 0 ? r : refused(c, err);
 }
 
-/* A mapping, as the kernel has it; and a process, with its stack there and what is counted ahead for each processor. */
-#define MAPPING 512U
-#define PROCESS (256U << 10)
-#define AHEAD   (1U << 20)
-
 /* If there is too little memory for the twins, the kernel ends somebody before there is a twin to end. */
 static int afford(const struct cap *c, struct lr_err *err)
 {
-	struct lr_capture_cost cost = {.copies = AHEAD, .oom_score_adj = OOM_SCORE_ADJ_MIN};
+	struct lr_capture_cost cost;
 
-	for (size_t i = 0; i < c->n; i++) {
-		const struct cap_process *p = &c->p[i];
-		if (is_zombie(p))
-			continue;
-		cost.copies += p->tables + p->maps.n * MAPPING + PROCESS;
-		cost.written += c->opts->end ? 0 : p->written;
-		if (p->seed.oom_score_adj > cost.oom_score_adj)
-			cost.oom_score_adj = p->seed.oom_score_adj;
-	}
-	return c->opts->afford ? c->opts->afford(c->opts->look_arg, &cost, err) : 0;
-}
-
-/* Who is killed while it is held has ended when it is let go, and nobody else would say so. */
-static int check_held(const struct cap *c, struct lr_err *err)
-{
-	for (size_t i = 0; i < c->n; i++) {
-		if (is_zombie(&c->p[i]) || lr_trace_check_held(c->p[i].pid, NULL) != -ESRCH)
-			continue;
-		lr_refuse(err, ECANCELED, "process %d was killed while it was held", c->p[i].pid);
-		return lr_err_hint(err,
-				   "by the kernel, as the container's memory is at its limit?");
-	}
-	return 0;
+	if (!c->opts->afford)
+		return 0;
+	cap_cost(c, &cost);
+	return c->opts->afford(c->opts->look_arg, &cost, err);
 }
 
 /* Everything that is lost once they run on. Nobody runs, so all of it is of one moment. */
@@ -224,7 +201,38 @@ static int take(struct cap *c, struct lr_err *err)
 		r = cap_tmpfs_copy(c, err);
 	if (r >= 0 && c->opts->held)
 		r = c->opts->held(c->opts->arg, c->opts->pid, err);
-	return r < 0 ? r : check_held(c, err);
+	return r;
+}
+
+/* One that has executed a program by another thread is not held any more, and lives on; who was killed needs a moment. */
+static bool was_killed(const struct cap_process *p)
+{
+	if (is_zombie(p) || lr_trace_check_held(p->pid, NULL) != -ESRCH)
+		return false;
+	for (unsigned i = 0; i < KILLED_MS && !lr_proc_dies(p->pid); i++)
+		nanosleep(&(struct timespec){.tv_nsec = 1000000}, NULL);
+	return lr_proc_dies(p->pid);
+}
+
+/* Who is killed while it is held is not there the next time, and nobody would say so. */
+static int check_killed(const struct cap *c, struct lr_err *err)
+{
+	for (size_t i = 0; i < c->n; i++) {
+		if (!was_killed(&c->p[i]))
+			continue;
+		lr_refuse(err, ECANCELED, "process %d was killed while it was held", c->p[i].pid);
+		return lr_err_hint(err,
+				   "by the kernel, as the container's memory is at its limit?");
+	}
+	return 0;
+}
+
+/* Whatever has failed: that it was killed comes first. */
+static int take_all(struct cap *c, struct lr_err *err)
+{
+	const int r = take(c, err), killed = check_killed(c, err);
+
+	return killed < 0 ? killed : r;
 }
 
 static void stop_twins_at_end(const struct cap *c)
@@ -355,7 +363,7 @@ static int capture(struct cap *c, struct lr_capture_stats *stats, bool *copied, 
 	if (r >= 0)
 		r = refused(c, err);
 	if (r >= 0)
-		r = take(c, err);
+		r = take_all(c, err);
 	stop_twins_at_end(c);
 	if (r < 0 || !c->opts->end)
 		cap_tree_let_go(c);

@@ -434,14 +434,16 @@ static int take_leader(struct cap *c, struct cap_process *p, struct lr_err *err)
 }
 
 /* To the kernel that is short of memory, also while it makes the next one: a seed can be made again. */
-static void expose(pid_t twin)
+static int expose(pid_t twin, struct lr_err *err)
 {
 	char path[40];
 
 	snprintf(path, sizeof(path), "/proc/%d/oom_score_adj", twin);
 	LR_CLEANUP_FD int fd = lr_open(path, O_WRONLY | O_CLOEXEC);
-	if (fd >= 0)
-		(void)!write(fd, "1000", 4);
+	/* Who may not do that leaves it as its process is. */
+	if ((fd >= 0 && write(fd, "1000", 4) == 4) || errno == EACCES || errno == EPERM)
+		return 0;
+	return lr_fail(err, errno, "have the copy of a process killed before others (%s)", path);
 }
 
 int cap_inside_take(struct cap *c, struct cap_process *p, struct lr_err *err)
@@ -463,9 +465,7 @@ int cap_inside_take(struct cap *c, struct cap_process *p, struct lr_err *err)
 	}
 	if (r >= 0)
 		r = take_leader(c, p, err);
-	if (r >= 0)
-		expose(p->twin);
-	return r;
+	return r < 0 ? r : expose(p->twin, err);
 }
 
 void cap_inside_end(struct cap_process *p)

@@ -392,6 +392,7 @@ int cap_proc_look(struct cap *c, struct cap_process *p, struct lr_err *err)
 	p->umask = (uint32_t)number(text, "Umask", 8);
 	p->locks = number(text, "VmLck", 10) > 0;
 	p->tables = number(text, "VmPTE", 10) * 1024;
+	p->numbers = number(text, "FDSize", 10);
 	p->written = number(text, "RssAnon", 10) * 1024;
 	p->caught = number(text, "SigCgt", 16) | number(text, "SigIgn", 16);
 	/* A process's status is that of its leader. */

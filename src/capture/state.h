@@ -155,8 +155,9 @@ struct cap_process {
 	uint64_t caught;  /* or ignored; signal n: bit n - 1 */
 	pid_t group;      /* as we see it */
 	bool locks;       /* some of its memory is locked (mlock(2)) */
-	uint64_t tables;  /* bytes: what the kernel needs to know where its memory is */
-	uint64_t written; /* and what it has written to of its private memory */
+	uint64_t tables;  /* bytes: by which the kernel finds its memory */
+	uint64_t numbers; /* of descriptors, for which the kernel has room */
+	uint64_t written; /* bytes: of its private memory, what it has written to */
 	struct lr_seed_run *runs;
 	size_t n_runs;
 	struct lr_treap_node order[CAP_SHARED];
@@ -389,6 +390,9 @@ void cap_shares_refuse(struct cap *c, struct cap_process *p);
 void cap_restart_look(struct cap *c, pid_t pid, struct cap_thread *t);
 void cap_restart_of(const char *text, const char *wchan, struct cap_restart *ret);
 bool cap_restart_is(const struct cap_restart *x, const struct user_regs_struct *r);
+
+/* cost.c: when they have been looked at, and taken. */
+void cap_cost(const struct cap *c, struct lr_capture_cost *ret);
 
 /* threads.c: what ptrace(2) tells; inside.c: what only calls in the process tell. */
 int cap_threads_take(struct cap *c, struct cap_process *p, struct lr_err *err);

@@ -24,7 +24,10 @@ int lr_checkpoint_afford(const struct lr_capture_cost *cost, const struct lr_sta
 			 struct lr_err *err)
 {
 	const bool spares = !left->group && twin_is_first(cost, left);
-	const uint64_t takes = cost->copies + (spares ? 0 : cost->written);
+	/* What is there twice is no more than what is there once, however many share it. */
+	const uint64_t written = cost->written < left->own ? cost->written : left->own;
+	/* A twin protects nobody then while the next one is made: what is not known of its cost has room, too. */
+	const uint64_t takes = cost->copies + (spares ? 0 : cost->copies / 2 + written);
 
 	if (left->bytes >= takes)
 		return 0;
@@ -42,12 +45,12 @@ int lr_checkpoint_afford(const struct lr_capture_cost *cost, const struct lr_sta
 	return lr_err_hint(err, "raise the limit (update --memory), or that of a cgroup above");
 }
 
-int lr_afford(void *made, const struct lr_capture_cost *cost, struct lr_err *err)
+int lr_made_afford(void *made, const struct lr_capture_cost *cost, struct lr_err *err)
 {
 	const struct lr_checkpoint_job *job = ((const struct lr_made *)made)->job;
 	LR_CLEANUP_ARENA struct lr_arena *a = lr_arena_new();
 	struct lr_stats_left left;
 
-	lr_stats_memory_left(job->cgroup, a, &left);
-	return lr_checkpoint_afford(cost, &left, err);
+	int r = lr_stats_memory_left(job->cgroup, a, &left, err);
+	return r < 0 ? r : lr_checkpoint_afford(cost, &left, err);
 }

@@ -255,7 +255,7 @@ static int checkpoint(const struct lr_checkpoint_job *job, struct lr_arena *a, s
 			    .allows = allows,
 			    .look = lr_made_look,
 			    .look_arg = &made,
-			    .afford = lr_afford,
+			    .afford = lr_made_afford,
 			    .tmpfs = list_tmpfs(&job->config->mounts, a),
 			    .tmpfs_bytes = (uint64_t)job->opts->tmpfs_bytes,
 			    .tmpfs_files = (uint64_t)job->opts->tmpfs_files,

@@ -95,7 +95,7 @@ struct lr_stats_left;
 int lr_checkpoint_afford(const struct lr_capture_cost *cost, const struct lr_stats_left *left,
 			 struct lr_err *err) LR_MUST_CHECK;
 /* lr_capture.afford; made: lr_made */
-int lr_afford(void *made, const struct lr_capture_cost *cost, struct lr_err *err);
+int lr_made_afford(void *made, const struct lr_capture_cost *cost, struct lr_err *err);
 
 /* ---- first.c ------------------------------------------------------------------------------- */
 

@@ -1,7 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* stats: how much memory is left below the limits of a cgroup and of those above it. */
+/*
+ * stats: how much memory is left below the limits of a cgroup and of those above it. Other than in `events`, what
+ * can't be read is an error here: it would pass for no limit.
+ */
 #define LR_ROOM "stats"
 
+#include <errno.h>
 #include <limits.h>
 #include <stdlib.h>
 #include <string.h>
@@ -14,6 +18,12 @@
 /* v1 says so of what has no limit, rounded down to a page. */
 #define NO_LIMIT_V1 (UINT64_C(1) << 62)
 
+struct level {
+	const char *dir;
+	struct lr_arena *arena;
+	struct lr_stats_left left;
+};
+
 static uint64_t less(uint64_t a, uint64_t b)
 {
 	return a > b ? a - b : 0;
@@ -24,6 +34,27 @@ static uint64_t lesser(uint64_t a, uint64_t b)
 	return a < b ? a : b;
 }
 
+/* Of a file that is not there: `none`. "max" is UINT64_MAX. */
+static int number(const struct level *l, const char *file, uint64_t none, uint64_t *ret,
+		  struct lr_err *err)
+{
+	char text[64], *end;
+	ssize_t n = lr_cgroup_read(l->dir, file, text, sizeof(text));
+
+	*ret = none;
+	if (n == -ENOENT)
+		return 0;
+	if (n >= 0 && lr_has_prefix(text, "max")) {
+		*ret = UINT64_MAX;
+		return 0;
+	}
+	if (n >= 0) {
+		*ret = strtoull(text, &end, 10);
+		n = end == text ? -EIO : 0;
+	}
+	return n < 0 ? lr_fail(err, (int)-n, "read %s/%s", l->dir, file) : 0;
+}
+
 /* The host's. */
 static uint64_t free_swap(void)
 {
@@ -32,39 +63,57 @@ static uint64_t free_swap(void)
 	return sysinfo(&s) < 0 ? 0 : (uint64_t)s.freeswap * s.mem_unit;
 }
 
-static uint64_t left_v1(const char *dir, struct lr_arena *arena, uint64_t *ret_limit)
+static int look_v1(struct level *l, struct lr_err *err)
 {
-	const uint64_t limit = *ret_limit = lr_stats_number(dir, "memory.limit_in_bytes");
+	uint64_t limit, used = 0, both, both_used = 0, swappiness = 0;
 
-	if (limit == 0 || limit >= NO_LIMIT_V1)
-		return UINT64_MAX;
-	const char *stat = lr_cgroup_slurp(arena, dir, "memory.stat");
+	int r = number(l, "memory.limit_in_bytes", UINT64_MAX, &limit, err);
+	if (r < 0 || limit >= NO_LIMIT_V1)
+		return r;
+	r = number(l, "memory.usage_in_bytes", 0, &used, err);
+	if (r >= 0)
+		r = number(l, "memory.memsw.limit_in_bytes", UINT64_MAX, &both, err);
+	if (r >= 0)
+		r = number(l, "memory.memsw.usage_in_bytes", 0, &both_used, err);
+	if (r >= 0)
+		r = number(l, "memory.swappiness", 0, &swappiness, err);
+	if (r < 0)
+		return r;
+	const char *stat = lr_cgroup_slurp(l->arena, l->dir, "memory.stat");
 	const uint64_t files =
 		lr_stats_key(stat, "total_inactive_file") + lr_stats_key(stat, "total_active_file");
-	const uint64_t used = lr_stats_number(dir, "memory.usage_in_bytes");
-	const uint64_t both = lr_stats_number(dir, "memory.memsw.limit_in_bytes");
-	const uint64_t left = less(limit, used) + files + free_swap();
-	if (both == 0 || both >= NO_LIMIT_V1)
-		return left;
-	return lesser(left,
-		      less(both, lr_stats_number(dir, "memory.memsw.usage_in_bytes")) + files);
+	l->left.limit = limit;
+	l->left.own = stat ? lr_stats_key(stat, "total_rss") : used;
+	l->left.bytes = less(limit, used) + files + (swappiness ? free_swap() : 0);
+	if (both < NO_LIMIT_V1)
+		l->left.bytes = lesser(l->left.bytes, less(both, both_used) + files);
+	return 0;
 }
 
-static uint64_t left_v2(const char *dir, struct lr_arena *arena, uint64_t *ret_limit)
+static int look_v2(struct level *l, struct lr_err *err)
 {
-	char text[4096];
+	uint64_t limit, used = 0, swap = 0, swapped = 0, group = 0;
 
-	if (!lr_stats_text(dir, "memory.max", text) || lr_has_prefix(text, "max"))
-		return UINT64_MAX;
-	const uint64_t limit = *ret_limit = strtoull(text, NULL, 10);
-	const char *stat = lr_cgroup_slurp(arena, dir, "memory.stat");
-	const uint64_t files = lr_stats_key(stat, "inactive_file") +
-			       lr_stats_key(stat, "active_file") +
-			       lr_stats_key(stat, "slab_reclaimable");
-	const uint64_t swap = less(lr_stats_number(dir, "memory.swap.max"),
-				   lr_stats_number(dir, "memory.swap.current"));
-	return less(limit, lr_stats_number(dir, "memory.current")) + files +
-	       lesser(swap, free_swap());
+	int r = number(l, "memory.max", UINT64_MAX, &limit, err);
+	if (r >= 0)
+		r = number(l, "memory.oom.group", 0, &group, err);
+	l->left.group = group == 1;
+	if (r < 0 || limit == UINT64_MAX)
+		return r;
+	r = number(l, "memory.current", 0, &used, err);
+	if (r >= 0)
+		r = number(l, "memory.swap.max", 0, &swap, err);
+	if (r >= 0)
+		r = number(l, "memory.swap.current", 0, &swapped, err);
+	if (r < 0)
+		return r;
+	const char *stat = lr_cgroup_slurp(l->arena, l->dir, "memory.stat");
+	l->left.limit = limit;
+	l->left.own = stat ? lr_stats_key(stat, "anon") : used;
+	l->left.bytes = less(limit, used) + lr_stats_key(stat, "inactive_file") +
+			lr_stats_key(stat, "active_file") +
+			lesser(less(swap, swapped), free_swap());
+	return 0;
 }
 
 static bool is_cgroup(const char *dir)
@@ -74,23 +123,25 @@ static bool is_cgroup(const char *dir)
 	return lr_cgroup_path(file, dir, "cgroup.procs") >= 0 && access(file, F_OK) == 0;
 }
 
-void lr_stats_memory_left(const struct lr_cgroup_ref *ref, struct lr_arena *arena,
-			  struct lr_stats_left *ret)
+int lr_stats_memory_left(const struct lr_cgroup_ref *ref, struct lr_arena *arena,
+			 struct lr_stats_left *ret, struct lr_err *err)
 {
 	const char *from = lr_cgroup_dir(ref, LR_CTRL_MEMORY);
 	char *dir = from ? lr_strdup(arena, from) : NULL;
+	bool group = false; /* of this one or one below it: those that its limit ends whole */
 
 	*ret = (struct lr_stats_left){.bytes = UINT64_MAX};
-	for (char *slash; dir && is_cgroup(dir); *slash = '\0') {
-		const bool v2 = ref->mode == LR_CGROUP_V2;
-		uint64_t limit = 0, left = (v2 ? left_v2 : left_v1)(dir, arena, &limit);
-		if (left < ret->bytes) {
-			ret->bytes = left;
-			ret->limit = limit;
+	while (dir && is_cgroup(dir)) {
+		struct level l = {dir, arena, {.bytes = UINT64_MAX}};
+		int r = ref->mode == LR_CGROUP_V2 ? look_v2(&l, err) : look_v1(&l, err);
+		if (r < 0)
+			return r;
+		group |= l.left.group;
+		if (l.left.bytes < ret->bytes) {
+			*ret = l.left;
+			ret->group = group;
 		}
-		ret->group |= v2 && lr_stats_number(dir, "memory.oom.group") == 1;
-		slash = strrchr(dir, '/');
-		if (!slash || slash == dir)
-			return;
+		*strrchr(dir, '/') = '\0';
 	}
+	return dir || !from ? 0 : lr_fail(err, ENOMEM, "look for limits of memory");
 }

@@ -115,13 +115,14 @@ int lr_stats_read(const struct lr_cgroup_ref *ref, struct lr_arena *arena, struc
 struct lr_stats_left {
 	uint64_t bytes; /* UINT64_MAX: there is no limit, or nobody counts */
 	uint64_t limit; /* bytes, below which that is */
+	uint64_t own;   /* bytes of it that are the processes' own, and no file's */
 	bool group;     /* whoever is killed for want of it, others are, too (memory.oom.group) */
 };
 
 /* What a container's processes may still take, with what the kernel can take back from the page cache, and swap: in its
  * cgroup and in those above it, where there is least. */
-void lr_stats_memory_left(const struct lr_cgroup_ref *ref, struct lr_arena *arena,
-			  struct lr_stats_left *ret);
+int lr_stats_memory_left(const struct lr_cgroup_ref *ref, struct lr_arena *arena,
+			 struct lr_stats_left *ret, struct lr_err *err) LR_MUST_CHECK;
 
 /* ---- out-of-memory events ------------------------------------------------------------------ */
 

@@ -769,9 +769,9 @@ while True:
 	outlives 4
 }
 
-# A shell with some megabytes, which has so many KiB left below its limit.
+# A shell with some megabytes and four children, which has so many KiB left below its limit.
 nearly_full() { # KIB
-	sh_cfg 'exec >/dev/null; x=$(head -c 8388608 /dev/zero | tr "\0" x); i=0; while :; do i=$((i + 1)); echo $i >/n; usleep 20000; done'
+	sh_cfg 'exec >/dev/null; for x in 1 2 3 4; do sleep 300 & done; x=$(head -c 8388608 /dev/zero | tr "\0" x); i=0; while :; do i=$((i + 1)); echo $i >/n; usleep 20000; done'
 	cfg '.linux.resources.memory = {limit: 134217728, swap: 134217728}'
 	start
 	wait_until eval '[ "$(count)" -gt 30 ]'
@@ -785,7 +785,7 @@ limit_to() { # KIB
 }
 
 @test "fork: a container that has not the memory for its frozen copies is refused, and lives" {
-	nearly_full 512
+	nearly_full 1800
 	run ! rt checkpoint --engine fork --image-path "$IMG" "$ID"
 	assert_has "$output" "left below its limit of memory, and a seed may take"
 	assert_has "$output" "raise the limit (update --memory), or that of a cgroup above"

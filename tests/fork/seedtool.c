@@ -4,7 +4,7 @@
  *
  *	seedtool capture [-s] PID DIR      -s: DIR/sums, of every page at that moment, read by
  *	                                   another way than the seed's
- *	                                   SEEDTOOL_KILL: the twins of the processes are killed
+ *	                                   SEEDTOOL_KILL: the twins of the processes are killed, or, `held`, the first process
  *	                                   before anything is copied from them ("late": when all is)
  *	seedtool look PID                  what can't be carried
  *	seedtool dump DIR
@@ -80,6 +80,12 @@ static int kill_twin(void *arg, pid_t pid, struct lr_err *err)
 		       : 0;
 }
 
+static int kill_held(void *arg, pid_t pid, struct lr_err *err)
+{
+	(void)arg;
+	return kill(pid, SIGKILL) < 0 ? lr_err_set(err, errno, "seedtool", false, "not killed") : 0;
+}
+
 static int kill_late(void *arg, struct lr_err *err)
 {
 	return kill_twin(NULL, *(const pid_t *)arg, err);
@@ -112,7 +118,7 @@ static int do_capture(int argc, char **argv)
 		c.written = kill_late;
 		c.written_arg = &c.pid;
 	} else if (kills) {
-		c.held = kill_twin;
+		c.held = lr_streq(kills, "held") ? kill_held : kill_twin;
 	}
 	int r = lr_capture(&c, &stats, &refusals, &err);
 	if (f)

@@ -5,9 +5,7 @@
 
 #include "src/base/fd.h"
 #include "src/base/str.h"
-#include "src/capture/capture.h"
 #include "src/checkpoint/internal.h"
-#include "src/stats/stats.h"
 #include "src/sys/syscalls.h"
 #include "tests/unit/test.h"
 
@@ -629,39 +627,4 @@ TEST(what_of_a_config_no_seed_carries)
 	p.selinux_label = "x";
 	own[0].path = "/x";
 	why_not(&c, 3, "no pid namespace");
-}
-
-#define MIB (UINT64_C(1) << 20)
-
-TEST(a_seed_that_might_cost_a_container_its_life_is_refused)
-{
-	static const struct {
-		struct lr_capture_cost cost;
-		struct lr_stats_left left;
-		const char *why; /* NULL: it is made */
-	} cases[] = {
-		{{2 * MIB, 50 * MIB, 0}, {UINT64_MAX, 0, false}, NULL},
-		{{2 * MIB, 50 * MIB, 1000}, {UINT64_MAX, 0, true}, NULL},
-		/* Before there is a twin that could be ended. */
-		{{2 * MIB, 50 * MIB, 0}, {2 * MIB, 100 * MIB, false}, NULL},
-		{{2 * MIB, 50 * MIB, 0}, {2 * MIB - 1, 100 * MIB, false}, "a cgroup above"},
-		{{2 * MIB, 50 * MIB, -999}, {0, 100 * MIB, false}, "a cgroup above"},
-		/* It is not ended alone. */
-		{{2 * MIB, 50 * MIB, 0}, {51 * MIB, 100 * MIB, true}, "memory.oom.group"},
-		{{2 * MIB, 50 * MIB, 0}, {52 * MIB, 200 * MIB, true}, NULL},
-		{{2 * MIB, 0, 0}, {2 * MIB, 100 * MIB, true}, NULL},
-		/* Or its process is, which may have more by as much as is left. */
-		{{2 * MIB, 50 * MIB, 1000}, {30 * MIB, 100 * MIB, false}, "oomScoreAdj"},
-		{{2 * MIB, 50 * MIB, 700}, {31 * MIB, 100 * MIB, false}, "oomScoreAdj"},
-		{{2 * MIB, 50 * MIB, 700}, {29 * MIB, 100 * MIB, false}, NULL},
-		{{2 * MIB, 50 * MIB, 1000}, {52 * MIB, 100 * MIB, false}, NULL},
-	};
-
-	for (size_t i = 0; i < LR_ARRAY_SIZE(cases); i++) {
-		struct lr_err err = {0};
-		const int r = lr_checkpoint_afford(&cases[i].cost, &cases[i].left, &err);
-		CHECK_INT(r, cases[i].why ? -ENOMEM : 0);
-		if (cases[i].why)
-			CHECK_HAS(err.hint, cases[i].why);
-	}
 }

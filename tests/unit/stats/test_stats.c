@@ -230,6 +230,7 @@ TEST(memory_that_is_left)
 	struct lr_cgroup_place place = {"", below};
 	struct lr_cgroup_ref ref = {.mode = LR_CGROUP_V2, .n = 1, .v = &place};
 	struct lr_arena *arena = lr_arena_new();
+	struct lr_err err = {0};
 	struct lr_stats_left left;
 
 	REQUIRE(new_dir());
@@ -239,7 +240,7 @@ TEST(memory_that_is_left)
 	put("cgroup.procs", "");
 	put("its/cgroup.procs", "");
 	put("its/memory.max", "max\n");
-	lr_stats_memory_left(&ref, arena, &left);
+	CHECK_INT(lr_stats_memory_left(&ref, arena, &left, &err), 0);
 	CHECK(left.bytes == UINT64_MAX && !left.group);
 	put("memory.max", "1000\n");
 	put("memory.current", "900\n");
@@ -247,31 +248,40 @@ TEST(memory_that_is_left)
 	    "anon 800\nfile 77\ninactive_file 5\nactive_file 6\nslab_reclaimable 7\n");
 	put("memory.swap.max", "0\n");
 	put("memory.oom.group", "1\n");
-	lr_stats_memory_left(&ref, arena, &left);
-	CHECK_INT(left.bytes, 118);
+	CHECK_INT(lr_stats_memory_left(&ref, arena, &left, &err), 0);
+	CHECK_INT(left.bytes, 111);
 	CHECK_INT(left.limit, 1000);
+	CHECK_INT(left.own, 800);
 	CHECK(left.group);
 	put("its/memory.max", "500\n");
 	put("its/memory.current", "600\n");
 	put("its/memory.swap.max", "0\n");
-	put("memory.oom.group", "0\n");
-	lr_stats_memory_left(&ref, arena, &left);
+	CHECK_INT(lr_stats_memory_left(&ref, arena, &left, &err), 0);
 	CHECK_INT(left.bytes, 0);
 	CHECK_INT(left.limit, 500);
-	CHECK(!left.group);
+	CHECK(!left.group); /* that is of the one above, whose limit is not reached */
+	put("its/memory.oom.group", "1\n");
+	CHECK_INT(lr_stats_memory_left(&ref, arena, &left, &err), 0);
+	CHECK(left.group);
+	/* What can't be read is no limit that is not there. */
+	put("its/memory.current", "");
+	CHECK_INT(lr_stats_memory_left(&ref, arena, &left, &err), -EIO);
+	CHECK_HAS(err.msg, "its/memory.current");
 	place.hierarchy = "memory";
 	ref.mode = LR_CGROUP_V1;
 	put("memory.limit_in_bytes", "9223372036854771712\n");
 	put("memory.memsw.limit_in_bytes", "9223372036854771712\n");
-	lr_stats_memory_left(&ref, arena, &left);
+	CHECK_INT(lr_stats_memory_left(&ref, arena, &left, &err), 0);
 	CHECK(left.bytes == UINT64_MAX);
 	put("memory.limit_in_bytes", "1000\n");
 	put("memory.usage_in_bytes", "400\n");
 	put("memory.memsw.limit_in_bytes", "1000\n");
 	put("memory.memsw.usage_in_bytes", "700\n");
-	put("memory.stat", "inactive_file 1\ntotal_inactive_file 20\ntotal_active_file 30\n");
-	lr_stats_memory_left(&ref, arena, &left);
+	put("memory.stat",
+	    "inactive_file 1\ntotal_rss 300\ntotal_inactive_file 20\ntotal_active_file 30\n");
+	CHECK_INT(lr_stats_memory_left(&ref, arena, &left, &err), 0);
 	CHECK_INT(left.bytes, 350);
+	CHECK_INT(left.own, 300);
 	CHECK_INT(left.limit, 1000);
 	CHECK_INT(lr_remove_tree(AT_FDCWD, dir), 0);
 	lr_arena_free(arena);
