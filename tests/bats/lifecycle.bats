@@ -531,11 +531,6 @@ time.sleep(300)' "$LEAN_RUNTIME" --root "$ROOT" create -b "$BUNDLE" "$ID" >made 
 @test "a config without a process can be created, and start says what is missing" {
 	lean_only "runc and crun want one at create, the specification at start"
 	cfg 'del(.process)'
-	local p
-	for p in $(peers); do
-		run ! peer "$p" create -b "$BUNDLE" "$ID"
-		peer "$p" delete --force "$ID" >out 2>&1 || true
-	done
 	rt_create
 	assert_eq "$(status_of)" created
 	run rt start "$ID"
