@@ -247,7 +247,7 @@ in_userns() {
 	cat >"$HOMEDIR/in_userns.sh" <<-'END'
 		cd "$HOME/bundle"
 		unshare --net --pid --fork --uts --ipc sleep 300 </dev/null >/dev/null 2>&1 &
-		trap 'kill -KILL $KEPT; wait' EXIT # as the first of its pid namespace it heeds no other
+		trap 'kill -KILL $KEPT; wait 2>/dev/null' EXIT # as the first of its pid namespace it heeds no other; some bash tells of it
 		for _ in $(seq 200); do
 			KEPT=$(pgrep -P $! sleep) && break
 			sleep 0.05
