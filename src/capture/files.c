@@ -21,6 +21,7 @@
 #include "src/base/str.h"
 #include "src/capture/state.h"
 #include "src/capture/watches.h"
+#include "src/sys/proc.h"
 #include "src/sys/syscalls.h"
 #include "src/sys/terminal.h"
 
@@ -185,9 +186,11 @@ static bool leads_elsewhere(const struct found *x)
 	return !cap_path_leads(x->c, x->link, &x->st, info(x, "mnt_id:", 10));
 }
 
-/* Of one whose name is deleted nobody knows whether it has others. */
+/* Of one whose name is deleted nobody knows whether it has others. Of a process that ends, nobody can tell whose it is,
+ * too: it may be one of the standard three. */
 static void refuse_path(const struct found *x)
 {
+	x->c->n_passing += !x->p->threads[0].held && lr_proc_dies(x->p->pid);
 	refuse(x, lr_has_suffix(x->link, " (deleted)")
 			  ? "a file whose name is deleted, and that may have another one"
 			  : "a file that is in none of the container's mounts");
