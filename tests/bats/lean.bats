@@ -1046,7 +1046,6 @@ paused_and_killed() {
 	# It is not gone as long as somebody who makes slots is at work in there.
 	wait_until eval 'rt pool drain; [ "$(ls "$ROOT/.lean" | wc -l)" = 1 ]'
 	[ ! -d "$(home)" ]
-	[ ! -d "$ROOT/.lean/$home" ]
 	# Nor where /proc can't be read, which is what is read second.
 	if command -v strace >/dev/null; then
 		strace -o calls -e trace=getdents64 -e inject=getdents64:error=EIO:when=2 "$LEAN_RUNTIME" --root "$ROOT" pool drain 3>&-
