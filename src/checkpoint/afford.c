@@ -37,9 +37,8 @@ int lr_checkpoint_afford(const struct lr_capture_cost *cost, const struct lr_sta
 		  (unsigned long long)left->bytes / 1024, (unsigned long long)takes / 1024);
 	if (left->bytes >= cost->copies)
 		return lr_err_hint(err,
-				   "raise the limit (update --memory): at it, the kernel would end "
-				   "the container for "
-				   "want of memory, and not only the copy that is made (%s)",
+				   "raise the limit (update --memory): at it, the kernel might not "
+				   "end the copy alone (%s)",
 				   left->group ? "memory.oom.group of its cgroup is 1"
 					       : "process.oomScoreAdj is high");
 	return lr_err_hint(err, "raise the limit (update --memory), or that of a cgroup above");

@@ -56,13 +56,11 @@ static int read_from(const struct lr_trace_process *p, uint64_t at, void *bytes,
 {
 	ssize_t done = pread(p->memfd, bytes, n, (off_t)at);
 
-	/* 0: that memory is gone, as who executes a program has another one. */
-	return done == (ssize_t)n ? 0
-				  : lr_fail(err,
-					    done < 0 ? errno
-					    : done   ? EIO
-						     : ESRCH,
-					    "read from process %d", p->pid);
+	if (done == (ssize_t)n)
+		return 0;
+	/* Nothing: that memory is gone. Its process has ended, or has another one, as who executes a program. */
+	const int code = done == 0 ? ESRCH : EIO;
+	return lr_fail(err, done < 0 ? errno : code, "read from process %d", p->pid);
 }
 
 /* The end of what the loader of the vDSO maps, and of its table of sections, for debuggers. */

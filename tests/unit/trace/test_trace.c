@@ -189,25 +189,41 @@ static int told(pid_t pid, int options)
 	return info.si_code;
 }
 
+/* The same, whose twin was killed, and stands before its end. */
+static pid_t sleeper_with_dead_twin(struct lr_trace_process *p, pid_t *twin)
+{
+	pid_t pid = sleeper_with_twin(p, twin);
+
+	if (!pid)
+		return 0;
+	lr_trace_stop_at_end(*twin);
+	CHECK_INT(lr_trace_check_held(*twin, NULL), 0);
+	CHECK_INT(kill(*twin, SIGKILL), 0);
+	CHECK_INT(told(*twin, 0), CLD_TRAPPED);
+	return pid;
+}
+
+/* And what is left of both is ended. */
+static void end_both(struct lr_trace_process *p, pid_t pid, pid_t twin)
+{
+	lr_trace_end_twin(twin);
+	CHECK(lr_trace_is_gone(twin));
+	lr_trace_close(p);
+	lr_trace_let_go(pid);
+	CHECK_INT(status_of(pid), 42);
+}
+
 TEST(a_twin_that_is_killed_stands_until_its_memory_is_freed)
 {
 	struct lr_trace_process p;
 	struct lr_err err = {0};
 	pid_t twin;
 
-	const pid_t pid = sleeper_with_twin(&p, &twin);
+	const pid_t pid = sleeper_with_dead_twin(&p, &twin);
 	if (!pid)
 		SKIP("may not trace");
-	lr_trace_stop_at_end(twin);
-	CHECK_INT(lr_trace_check_held(twin, &err), 0);
-	CHECK_INT(kill(twin, SIGKILL), 0);
-	CHECK_INT(told(twin, 0), CLD_TRAPPED);
 	CHECK_INT(lr_trace_check_held(twin, &err), -ESRCH);
-	lr_trace_end_twin(twin);
-	CHECK(lr_trace_is_gone(twin));
-	lr_trace_close(&p);
-	lr_trace_let_go(pid);
-	CHECK_INT(status_of(pid), 42);
+	end_both(&p, pid, twin);
 }
 
 TEST(who_waits_for_a_thread_frees_twins_that_were_killed)
@@ -219,19 +235,13 @@ TEST(who_waits_for_a_thread_frees_twins_that_were_killed)
 	struct lr_err err = {0};
 	pid_t twin;
 
-	const pid_t pid = sleeper_with_twin(&p, &twin);
+	const pid_t pid = sleeper_with_dead_twin(&p, &twin);
 	if (!pid)
 		SKIP("may not trace");
-	lr_trace_stop_at_end(twin);
-	CHECK_INT(kill(twin, SIGKILL), 0);
-	CHECK_INT(told(twin, 0), CLD_TRAPPED);
 	CHECK_INT(lr_trace_calls(&p, pid, &work, &err), 0);
 	CHECK_INT(wait.ret, 0);
 	CHECK_INT(told(twin, 0), CLD_KILLED);
-	lr_trace_end_twin(twin);
-	lr_trace_close(&p);
-	lr_trace_let_go(pid);
-	CHECK_INT(status_of(pid), 42);
+	end_both(&p, pid, twin);
 }
 
 TEST(what_is_stopped_is_left_alone)
