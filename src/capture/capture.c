@@ -88,12 +88,12 @@ static void tell_refusal(void *capture, const char *what)
 	cap_refuse(c, c->p, "%s", what);
 }
 
-/* lr_capture.look */
-static int let_caller_look(struct cap *c, struct lr_err *err)
+/* lr_capture.look; pid: of the first process, or of its twin */
+static int let_caller_look(struct cap *c, pid_t pid, struct lr_err *err)
 {
 	const struct lr_capture_refuse refuse = {tell_refusal, c};
 
-	return c->opts->look ? c->opts->look(c->opts->look_arg, c->holds, &refuse, err) : 0;
+	return c->opts->look ? c->opts->look(c->opts->look_arg, pid, c->holds, &refuse, err) : 0;
 }
 
 /* What can be seen from outside of the processes that are known. */
@@ -113,8 +113,8 @@ static int look(struct cap *c, const char *maps, struct lr_err *err)
 			r = cap_tmpfs_look(c, err);
 		if (r >= 0 && !i)
 			r = cap_terminal_look(c, err);
-		if (r >= 0 && !i)
-			r = let_caller_look(c, err);
+		if (r >= 0 && !i && !c->holds)
+			r = let_caller_look(c, p->pid, err);
 		if (r >= 0 && !(p->seed.flags & LR_SEED_ZOMBIE))
 			r = look_inside(c, p, maps, err);
 		if (i && has_gone(p, r)) {
@@ -281,7 +281,10 @@ static int copy(struct cap *c, struct lr_err *err)
 /* What a process can be asked only by its twin, as long as all twins are there. */
 static int ask_twins(struct cap *c, struct lr_err *err)
 {
-	int r = cap_domains_refuse(c, err);
+	int r = let_caller_look(c, c->p->twin, err);
+
+	if (r >= 0)
+		r = cap_domains_refuse(c, err);
 	/* One that timed out still runs: it would be called killed. */
 	int dead = r < 0 && r != -ETIMEDOUT ? cap_check_twins(c, err) : 0;
 
@@ -369,6 +372,7 @@ static int capture(struct cap *c, struct lr_capture_stats *stats, bool *copied, 
 		cap_tree_let_go(c);
 	stats->pause_ns = now() - begin;
 	c->held_until = cap_ticks();
+	c->before->mountinfo = lr_close(c->before->mountinfo);
 	*copied = r >= 0;
 	if (r >= 0)
 		r = look_round(c, err);
@@ -510,6 +514,9 @@ int lr_capture(const struct lr_capture *opts, struct lr_capture_stats *stats, ch
 		.ipc = LR_NOFD,
 		.system_v = {LR_NOFD, LR_NOFD, LR_NOFD},
 		.posix = LR_NOFD,
+		.uts = LR_NOFD,
+		.own_uts = LR_NOFD,
+		.mountinfo = LR_NOFD,
 	};
 	struct cap begin = {
 		.opts = opts, .pages_at = LR_SEED_PAGE, .before = &before, .paths = &paths};
@@ -522,5 +529,6 @@ int lr_capture(const struct lr_capture *opts, struct lr_capture_stats *stats, ch
 	if (r >= 0)
 		r = look_and_capture(&begin, stats ? stats : &ignored, refusals, err);
 	cap_spaces_close(&before);
+	cap_mounts_close(&before);
 	return r;
 }

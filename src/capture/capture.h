@@ -79,9 +79,9 @@ struct lr_capture {
 	int (*held)(void *arg, pid_t pid, struct lr_err *err);
 	void *arg;
 	bool refusals_only; /* look, and nothing else */
-	/* Refuses what can't be carried and only the caller can see. Called while the processes run, and once
-	 * more when all are held: it should be fast then. NULL: there is nothing. */
-	int (*look)(void *arg, bool held, const struct lr_capture_refuse *refuse,
+	/* Refuses what can't be carried and only the caller can see: of the first process while all run, and once more
+	 * of its twin, which has the root and the namespaces that this had when it was made. NULL: there is nothing. */
+	int (*look)(void *arg, pid_t pid, bool is_twin, const struct lr_capture_refuse *refuse,
 		    struct lr_err *err);
 	void *look_arg;
 	/* Whether there is that much, with `look_arg`; called when all are held, and no twin is made yet. NULL: nobody

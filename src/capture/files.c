@@ -3,7 +3,6 @@
 #define LR_ROOM "capture"
 #include "src/capture/files.h"
 
-#include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <inttypes.h>
@@ -285,7 +284,8 @@ static void look_tmpfs(struct found *x)
 static bool is_of_another(const struct found *x)
 {
 	const char *point = cap_mount_of_proc(x->c, (unsigned)info(x, "mnt_id:", 10));
-	const char *path = point ? lr_path_below(x->link, x->c->p->root) : NULL;
+	const char *root = point ? cap_root_path(x->c) : NULL;
+	const char *path = root ? lr_path_below(x->link, root) : NULL;
 	unsigned pid, tid;
 
 	path = path ? lr_path_below(path, point) : NULL;
@@ -508,16 +508,30 @@ static struct cap_file *add_file(struct found *x)
 	return f;
 }
 
-static int look_fd(struct cap *c, struct cap_process *p, int fd, struct lr_err *err)
+/* *at: the next of what was noted of them. */
+static bool was_seen(const struct cap_process *p, size_t *at, struct found *x)
+{
+	if (*at == p->n_seen || p->seen[*at].fd != x->fd)
+		return false;
+	x->link = p->seen[*at].link;
+	x->st = p->seen[(*at)++].st;
+	return true;
+}
+
+static int look_fd(struct cap *c, struct cap_process *p, int fd, size_t *seen, struct lr_err *err)
 {
 	struct found x = {.c = c, .p = p, .fd = fd};
 	char path[48], *text;
 	size_t size;
 
 	snprintf(path, sizeof(path), "/proc/%d/fd/%d", p->pid, fd);
-	x.link = cap_read_link(c->a, path);
-	if (!x.link || cap_stat(path, &x.st) < 0)
-		return errno == ENOENT && !c->holds ? 0 : lr_fail(err, errno, "look at %s", path);
+	if (!was_seen(p, seen, &x)) {
+		x.link = cap_read_link(c->a, path);
+		if (!x.link || cap_stat(path, &x.st) < 0)
+			return errno == ENOENT && !c->holds
+				       ? 0
+				       : lr_fail(err, errno, "look at %s", path);
+	}
 	snprintf(path, sizeof(path), "/proc/%d/fdinfo/%d", p->pid, fd);
 	int r = cap_read_all(c->a, path, &text, &size, err);
 	if (r < 0)
@@ -552,18 +566,21 @@ const struct cap_file *cap_file_of(const struct cap_process *p, uint32_t number)
 
 int cap_files_look(struct cap *c, struct cap_process *p, struct lr_err *err)
 {
+	struct lr_dir d;
+	size_t seen = 0;
 	char path[32];
 	int r = 0;
 
 	if (p->seed.flags & LR_SEED_ZOMBIE)
 		return 0;
 	snprintf(path, sizeof(path), "/proc/%d/fd", p->pid);
-	LR_CLEANUP_DIR DIR *d = opendir(path);
-	if (!d)
+	LR_CLEANUP_FD int fd = lr_open(path, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+	if (fd < 0)
 		return lr_fail(err, errno, "list the descriptors of process %d", p->pid);
-	for (struct dirent *e; errno = 0, r >= 0 && (e = readdir(d));)
-		if (e->d_name[0] != '.')
-			r = look_fd(c, p, atoi(e->d_name), err);
+	lr_dir_begin(&d, fd);
+	for (const struct lr_dirent *e; r >= 0 && (e = lr_dir_next(&d));)
+		if (e->name[0] != '.')
+			r = look_fd(c, p, atoi(e->name), &seen, err);
 	if (r >= 0 && errno)
 		return lr_fail(err, errno, "list the descriptors of process %d", p->pid);
 	if (r >= 0 && p->n_fds)

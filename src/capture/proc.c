@@ -187,11 +187,26 @@ static int read_groups(struct cap *c, struct cap_thread *t, const char *text)
 	return 0;
 }
 
+/* The first line. It begins with a tab, and has a newline as "\n" and a backslash twice. */
+static void read_name(const char *text, char ret[LR_SEED_NAME])
+{
+	static const char begin[] = "Name:\t";
+	size_t n = 0;
+
+	for (const char *at = text + sizeof(begin) - 1; *at && *at != '\n' && n < LR_SEED_NAME - 1;
+	     at++) {
+		const bool escaped = *at == '\\' && at[1] && at[1] != '\n';
+		at += escaped;
+		ret[n++] = escaped && *at == 'n' ? '\n' : *at;
+	}
+	ret[n] = 0;
+}
+
 /* text: its status, if that is known. */
 static int read_thread(struct cap *c, struct cap_process *p, struct cap_thread *t, char *text,
 		       struct lr_err *err)
 {
-	char path[64], *name;
+	char path[64];
 	size_t size;
 	int r = 0;
 
@@ -215,12 +230,9 @@ static int read_thread(struct cap *c, struct cap_process *p, struct cap_thread *
 	t->cred.no_new_privs = (uint32_t)number(text, "NoNewPrivs", 10);
 	if (read_groups(c, t, text) < 0)
 		return lr_fail(err, ENOMEM, "read the groups of thread %d", t->tid);
-	snprintf(path, sizeof(path), "/proc/%d/task/%d/comm", p->pid, t->tid);
-	r = cap_read_all(c->a, path, &name, &size, err);
-	if (r < 0)
-		return r;
-	name[strcspn(name, "\n")] = 0;
-	snprintf(t->seed.name, sizeof(t->seed.name), "%s", name);
+	if (!lr_has_prefix(text, "Name:\t"))
+		return lr_refuse(err, EPROTO, "%s has no name", path);
+	read_name(text, t->seed.name);
 	cap_ids_of_thread(c, p, t);
 	return 0;
 }
@@ -349,23 +361,51 @@ static bool may_leave(const struct cap_thread *t)
 	       UINT64_C(1) << CAP_SYS_ADMIN;
 }
 
-/*
- * Threads are looked at while they run, as that takes longer than all the rest that is asked of them; and when all
- * are held only where one may have gone elsewhere since. What was seen of their rights while they ran
- * counts then, too: it may have given them up by now.
- */
+/* Whether it is where it was when it was looked at: to leave without that right takes a user namespace of one's own, from
+ * which nobody comes back. What was seen of its rights while it ran counts, too: it may have given them up by now. */
+static bool has_stayed(struct cap *c, const struct cap_process *p)
+{
+	struct cap_before *b = c->before;
+	char path[48];
+
+	for (size_t i = 0; i < p->n_threads; i++)
+		b->may_leave = b->may_leave || may_leave(&p->threads[i]);
+	if (!c->holds || b->may_leave || !b->spaces[USER] ||
+	    !cap_index_find(&b->seen, 0, (uint64_t)p->pid, NULL))
+		return false;
+	snprintf(path, sizeof(path), "/proc/%d/ns/%s", p->pid, spaces[USER].name);
+	const char *its = cap_read_link(c->a, path);
+	return its && lr_streq(its, b->spaces[USER]);
+}
+
+static void note_spaces(struct cap *c, const char *const its[CAP_SPACES])
+{
+	struct cap_before *b = c->before;
+
+	memcpy(c->spaces, its, sizeof(c->spaces));
+	for (unsigned i = 0; !c->holds && i < SPACES; i++)
+		b->spaces[i] = its[i] ? lr_strdup(b->a, its[i]) : NULL;
+}
+
+/* When all are held, that is looked at again only where somebody may have gone elsewhere since: it takes longer than all
+ * the rest that is asked of a thread. */
 static void refuse_relations(struct cap *c, const struct cap_process *p)
 {
 	const char *its[CAP_SPACES], *of_thread[CAP_SPACES];
 
 	if (p->seed.flags & LR_SEED_ZOMBIE)
 		return;
+	const bool stayed = has_stayed(c, p);
+	if (p == c->p && stayed)
+		memcpy(c->spaces, c->before->spaces, sizeof(c->spaces));
+	if (p == c->p)
+		c->stayed = stayed;
+	if (stayed)
+		return;
 	read_spaces(c, p, p->pid, its);
 	if (p == c->p)
-		memcpy(c->spaces, its, sizeof(its));
+		note_spaces(c, its);
 	refuse_spaces(c, p, "", its, c->spaces);
-	for (size_t i = 0; i < p->n_threads; i++)
-		c->before->may_leave = c->before->may_leave || may_leave(&p->threads[i]);
 	for (size_t i = 0; i < p->n_threads && (!c->holds || c->before->may_leave); i++) {
 		if (p->threads[i].tid == p->pid)
 			continue;

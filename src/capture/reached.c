@@ -86,17 +86,27 @@ static bool is_ours(const struct stat *st, uint64_t mount)
 	       own.st_ino == st->st_ino && own_mount == mount;
 }
 
+const char *cap_root_path(struct cap *c)
+{
+	char path[32];
+
+	snprintf(path, sizeof(path), "/proc/%d/root", c->opts->pid);
+	if (!c->root_path)
+		c->root_path = cap_read_link(c->a, path);
+	return c->root_path;
+}
+
 /* In all but a few containers the root of the first process is that of the namespace, and no child has to look. One that
  * is in no namespace is called "/" as well: so it is one of the container's mounts, or, as of a container without a mount
  * namespace of its own, our root. */
 static int find_root(struct cap *c)
 {
+	const char *link = cap_root_path(c);
 	char path[32];
 	struct stat st;
 	uint64_t mount;
 
 	snprintf(path, sizeof(path), "/proc/%d/root", c->opts->pid);
-	const char *link = cap_read_link(c->a, path);
 	int fd = link ? lr_open(path, O_PATH | O_DIRECTORY | O_CLOEXEC) : LR_NOFD;
 	if (fd >= 0 && lr_streq(link, "/") && cap_stat_at(fd, "", &st, &mount) == 0 &&
 	    (cap_mount_is_inside(c, (unsigned)mount) || is_ours(&st, mount)))

@@ -1,11 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* capture: what lives in the container's namespaces and not in a process, and is not carried. */
 #define LR_ROOM "capture"
-#include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <linux/mount.h>
-#include <sched.h>
 #include <stdio.h>
 #include <string.h>
 #include <sys/msg.h>
@@ -31,6 +29,8 @@ void cap_spaces_close(struct cap_before *b)
 		b->system_v[i] = lr_close(b->system_v[i]);
 	b->posix = lr_close(b->posix);
 	b->ipc = lr_close(b->ipc);
+	b->uts = lr_close(b->uts);
+	b->own_uts = lr_close(b->own_uts);
 }
 
 /* That there is no file does not tell: a /proc of processes alone (subset=pid) has none. */
@@ -97,6 +97,8 @@ static bool are_of_another(const struct cap *c)
 	struct stat was, is;
 	char path[32];
 
+	if (c->stayed)
+		return false;
 	snprintf(path, sizeof(path), "/proc/%d/ns/ipc", c->opts->pid);
 	return fstat(c->before->ipc, &was) < 0 || stat(path, &is) < 0 || was.st_ino != is.st_ino;
 }
@@ -120,13 +122,15 @@ static int refuse_system_v(struct cap *c, int fd, const char *what, struct lr_er
 
 static int refuse_posix(struct cap *c, int at, struct lr_err *err)
 {
-	LR_CLEANUP_DIR DIR *d = lr_opendir_at(at, ".");
+	LR_CLEANUP_FD int fd = openat(at, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+	struct lr_dir d;
 
-	if (!d)
+	if (fd < 0)
 		return lr_fail(err, errno, "look for POSIX message queues");
-	for (struct dirent *e; errno = 0, (e = readdir(d));)
-		if (e->d_name[0] != '.')
-			cap_refuse(c, c->p, "a POSIX message queue (/%s)", e->d_name);
+	lr_dir_begin(&d, fd);
+	for (const struct lr_dirent *e; (e = lr_dir_next(&d));)
+		if (e->name[0] != '.')
+			cap_refuse(c, c->p, "a POSIX message queue (/%s)", e->name);
 	return errno ? lr_fail(err, errno, "look for POSIX message queues") : 0;
 }
 
@@ -156,34 +160,71 @@ static int look_at_names(struct cap *c, struct lr_err *err)
 	return 0;
 }
 
-/* Our own namespace is that of the container for as long as `look` takes. */
-static int visit(struct cap *c, const char *name, int type,
-		 int (*look)(struct cap *c, struct lr_err *err), struct lr_err *err)
+static int open_space(const char *whose, const char *name)
 {
-	char own_path[40], path[40];
+	char path[40];
 
-	snprintf(own_path, sizeof(own_path), "/proc/thread-self/ns/%s", name);
-	snprintf(path, sizeof(path), "/proc/%d/ns/%s", c->opts->pid, name);
-	LR_CLEANUP_FD int back = lr_open(own_path, O_RDONLY | O_CLOEXEC);
-	LR_CLEANUP_FD int there = lr_open(path, O_RDONLY | O_CLOEXEC);
-	int r = back < 0 || there < 0 ? -errno : lr_setns(there, type);
+	snprintf(path, sizeof(path), "/proc/%s/ns/%s", whose, name);
+	return lr_open(path, O_RDONLY | O_CLOEXEC);
+}
+
+/* Of the first process, and ours. */
+static int open_spaces(const struct cap *c, const char *name, int *there, int *back,
+		       struct lr_err *err)
+{
+	char pid[16];
+
+	snprintf(pid, sizeof(pid), "%d", c->opts->pid);
+	*back = open_space("thread-self", name);
+	*there = *back < 0 ? LR_NOFD : open_space(pid, name);
+	return *there < 0 ? lr_fail(err, errno, "look at the %s namespace of process %s", name, pid)
+			  : 0;
+}
+
+/* Our own namespace is that of the container for as long as `look` takes. */
+static int visit(struct cap *c, int there, int back, int (*look)(struct cap *c, struct lr_err *err),
+		 struct lr_err *err)
+{
+	int r = lr_setns(there, 0);
+
 	if (r < 0)
-		return lr_fail(err, -r, "look into %s", path);
+		return lr_fail(err, -r, "go to a namespace of process %d", c->opts->pid);
 	r = look(c, err);
 	/* What follows a failure looks at no namespace of these types. */
-	int home = lr_setns(back, type);
-	return home < 0 ? lr_fail(err, -home, "return to our own %s namespace", name) : r;
+	int home = lr_setns(back, 0);
+	return home < 0 ? lr_fail(err, -home, "return to our own namespace") : r;
+}
+
+static int visit_queues(struct cap *c, struct lr_err *err)
+{
+	LR_CLEANUP_FD int there = LR_NOFD, back = LR_NOFD;
+	int r = open_spaces(c, "ipc", &there, &back, err);
+
+	return r < 0 ? r : visit(c, there, back, open_queues, err);
+}
+
+static int visit_names(struct cap *c, struct lr_err *err)
+{
+	struct cap_before *b = c->before;
+	int r = 0;
+
+	if (!c->stayed) {
+		b->uts = lr_close(b->uts);
+		b->own_uts = lr_close(b->own_uts);
+		r = open_spaces(c, "uts", &b->uts, &b->own_uts, err);
+	}
+	return r < 0 ? r : visit(c, b->uts, b->own_uts, look_at_names, err);
 }
 
 int cap_spaces_refuse(struct cap *c, struct lr_err *err)
 {
 	const struct lr_capture *o = c->opts;
 	const bool anew = o->own_ipc && (!c->holds || are_of_another(c));
-	int r = anew ? visit(c, "ipc", CLONE_NEWIPC, open_queues, err) : 0;
+	int r = anew ? visit_queues(c, err) : 0;
 
 	if (r >= 0 && o->own_ipc)
 		r = look_at_queues(c, err);
 	if (r >= 0 && (o->hostname || o->domainname))
-		r = visit(c, "uts", CLONE_NEWUTS, look_at_names, err);
+		r = visit_names(c, err);
 	return r;
 }

@@ -118,6 +118,13 @@ struct cap_fd {
 	struct cap_file *file;
 };
 
+/* A descriptor when all are held, which is looked at more than once then. */
+struct cap_seen {
+	int fd;
+	const char *link; /* a path: others are not noted */
+	struct stat st;
+};
+
 /* A twin that we end: as we see it, and as its parent does. */
 struct cap_dead {
 	pid_t pid, inside;
@@ -135,6 +142,8 @@ struct cap_process {
 	bool traced;
 	struct cap_fd *fds;
 	size_t n_fds;
+	struct cap_seen *seen; /* in the order of /proc */
+	size_t n_seen;
 	struct lr_seed_action *actions;
 	size_t n_actions;
 	struct lr_seed_signal *pending;
@@ -213,8 +222,14 @@ struct cap_terminal {
 /* What a look at processes that run leaves for the one when all are held. */
 struct cap_before {
 	bool may_leave; /* one of their threads may go to another namespace, or could when it was looked at */
-	/* Their ipc namespace, and where its queues are (spaces.c); or LR_NOFD. */
-	int ipc, system_v[3], posix;
+	const char *spaces[CAP_SPACES]; /* the root's */
+	/* Their ipc namespace, and where its queues are; their uts namespace, and ours (spaces.c); or LR_NOFD. */
+	int ipc, system_v[3], posix, uts, own_uts;
+	/* What the root's mountinfo had, which tells by poll(2) when that changes, and the root's root (strangers.c). */
+	int mountinfo;
+	struct lr_arena *of_mounts; /* the memory of these */
+	char *mounts;
+	const char *root_path;
 	struct lr_arena *a;
 	/* Processes that were looked at, and those that keep memory from their forks (MADV_DONTFORK); by their ids. */
 	struct cap_index seen, withhold;
@@ -256,6 +271,7 @@ struct cap {
 	size_t n_tmpfs;
 	struct cap_map uids, gids;
 	const char *spaces[CAP_SPACES]; /* the root's, by which all others are (proc.c) */
+	bool stayed;                    /* all of these are what they were before it was held */
 	struct cap_stranger *strangers; /* that are held, and left out */
 	size_t n_strangers;
 	struct cap_terminal terminal;
@@ -270,6 +286,7 @@ struct cap {
 	struct cap_index mount_of;   /* where a mount's line begins there */
 	int root;                    /* that paths count from; once root_known. Below 0: none */
 	bool root_known;
+	const char *root_path;            /* cap_root_path */
 	struct lr_capture_filter *filter; /* that was looked at last */
 	struct cap_may filter_lets;
 	bool holds;  /* whom it lists, it holds next */
@@ -284,6 +301,7 @@ struct cap {
 	char congestion[LR_SEED_NAME]; /* TCP's in its network namespace; "": not known yet */
 	struct cap_sockets sockets[CAP_KINDS];
 	uint64_t deleted; /* bytes of files that have no name any more */
+	size_t n_seen;    /* of all processes */
 	bool taken;       /* what private memory has is somebody else's (lr_capture.take) */
 	size_t first_run; /* of those that a page may be added to */
 };
@@ -316,6 +334,7 @@ bool cap_tree_bury(struct cap *c);
  * fdinfo) is one of the root's namespace. */
 /* So that the next two can tell; or a negative errno. */
 int cap_mounts_read(struct cap *c);
+void cap_mounts_close(struct cap_before *b);
 bool cap_mount_is_inside(struct cap *c, unsigned id);
 /* Whether a program answers who reads there, which may be one that is held; or it is none of them. */
 bool cap_mount_may_wait(struct cap *c, unsigned id);
@@ -375,6 +394,8 @@ uint32_t cap_inner_pid(pid_t pid); /* as its own pid namespace has it; 0: it is 
 /* reached.c: whether the path that the kernel has of it, from the container's root, leads a child there, too. Also true
  * when that can't be told, which is refused by its own name then. */
 bool cap_path_leads(struct cap *c, const char *path, const struct stat *st, uint64_t mount);
+/* Where the root of the first process is; NULL: errno says why. */
+const char *cap_root_path(struct cap *c);
 /* The same of what a process has mapped. */
 bool cap_mapping_leads(struct cap *c, const struct cap_process *p, const struct cap_vma *v);
 /* Finds p->exe, p->cwd and p->root; once more while it is held, as a mount may be detached after that. Paths are looked

@@ -8,6 +8,7 @@
 #define LR_ROOM "capture"
 #include <dirent.h>
 #include <errno.h>
+#include <fcntl.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -20,6 +21,7 @@
 #include "src/base/str.h"
 #include "src/capture/state.h"
 #include "src/sys/proc.h"
+#include "src/sys/syscalls.h"
 
 /* 1, 0, or a negative errno: a guess would call one of the container's a stranger, or overlook one. */
 static int is_in(struct cap *c, pid_t pid, const char *ns, struct lr_err *err)
@@ -286,36 +288,57 @@ int cap_strangers_refuse(struct cap *c, struct lr_err *err)
 
 /* ---- whom to wait for -------------------------------------------------------------------------- */
 
+/* There may be a million descriptors: those of few processes are many already. */
+#define MOST_SEEN 4096
+
+static void note_seen(struct cap *c, struct cap_process *p, const struct cap_seen *seen)
+{
+	if (!c->holds || c->n_seen == MOST_SEEN)
+		return;
+	struct cap_seen *v = lr_grow(c->a, p->seen, p->n_seen, sizeof(*v));
+	const char *link = v ? lr_strdup(c->a, seen->link) : NULL;
+	if (v)
+		p->seen = v;
+	if (!link)
+		return;
+	v[p->n_seen] = *seen;
+	v[p->n_seen++].link = link;
+	c->n_seen++;
+}
+
 /* Who opens a directory may have to wait for a process that has such a descriptor: it asks to be asked
  * first (permission events of fanotify(7)), or serves a file system (FUSE). One that is held answers
  * nobody; nor does one that means harm. */
-static const char *waited_for(pid_t pid, const char *fd, char target[4096])
+static const char *waited_for(struct cap *c, struct cap_process *p, const char *fd,
+			      char target[4096])
 {
 	char path[32 + 256];
 	struct stat st;
 
-	snprintf(path, sizeof(path), "/proc/%d/fd/%s", pid, fd);
+	snprintf(path, sizeof(path), "/proc/%d/fd/%s", p->pid, fd);
 	ssize_t n = readlink(path, target, 4095);
 	target[n > 0 ? n : 0] = 0;
 	if (lr_streq(target, "anon_inode:[fanotify]"))
 		return "of a kind that is not carried";
-	return *target == '/' && cap_stat(path, &st) == 0 && S_ISCHR(st.st_mode) &&
-			       st.st_rdev == makedev(10, 229)
-		       ? "a device"
-		       : NULL;
+	if (*target != '/' || cap_stat(path, &st) < 0)
+		return NULL;
+	note_seen(c, p, &(struct cap_seen){atoi(fd), target, st});
+	return S_ISCHR(st.st_mode) && st.st_rdev == makedev(10, 229) ? "a device" : NULL;
 }
 
-static bool is_waited_for(struct cap *c, const struct cap_process *p, bool tell)
+static bool is_waited_for(struct cap *c, struct cap_process *p, bool tell)
 {
 	char path[32], target[4096];
+	struct lr_dir d;
 	bool would = false;
 
 	snprintf(path, sizeof(path), "/proc/%d/fd", p->pid);
-	LR_CLEANUP_DIR DIR *d = opendir(path);
-	for (struct dirent *e; d && (e = readdir(d));) {
-		const char *why = waited_for(p->pid, e->d_name, target);
+	LR_CLEANUP_FD int fd = lr_open(path, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+	lr_dir_begin(&d, fd);
+	for (const struct lr_dirent *e; fd >= 0 && (e = lr_dir_next(&d));) {
+		const char *why = e->name[0] == '.' ? NULL : waited_for(c, p, e->name, target);
 		if (why && tell)
-			cap_refuse(c, p, "descriptor %s: %s (%s)", e->d_name, why, target);
+			cap_refuse(c, p, "descriptor %s: %s (%s)", e->name, why, target);
 		would = would || why;
 	}
 	return would;
@@ -350,13 +373,53 @@ static int note_mounts(struct cap *c)
 	return r;
 }
 
+void cap_mounts_close(struct cap_before *b)
+{
+	b->mountinfo = lr_close(b->mountinfo);
+	lr_arena_free(b->of_mounts);
+	b->of_mounts = NULL;
+	b->mounts = NULL;
+}
+
+/* Mountinfo has what is mounted below its process's root, in the namespace that this was in when it was opened. */
+static bool are_as_before(struct cap *c)
+{
+	struct cap_before *b = c->before;
+	const char *root = cap_root_path(c);
+
+	return !lr_proc_mounts_changed(&b->mountinfo) && c->stayed && b->mounts && root &&
+	       lr_streq(root, b->root_path);
+}
+
+/* Opened before it is read, so that every change since is told. Without memory for it, it is read again when they are
+ * held. */
+static void keep_mounts(struct cap *c, const char *path)
+{
+	struct cap_before *b = c->before;
+	const char *root = cap_root_path(c);
+	size_t size;
+
+	cap_mounts_close(b);
+	b->mountinfo = lr_open(path, O_RDONLY | O_CLOEXEC);
+	b->of_mounts = lr_arena_new();
+	b->root_path = root && b->of_mounts ? lr_strdup(b->of_mounts, root) : NULL;
+	if (b->mountinfo >= 0 && b->root_path)
+		(void)cap_read_all(b->of_mounts, path, &b->mounts, &size, NULL);
+}
+
 int cap_mounts_read(struct cap *c)
 {
 	char path[40];
 	size_t size;
+	int r = 0;
 
 	snprintf(path, sizeof(path), "/proc/%d/mountinfo", c->opts->pid);
-	int r = c->mounts ? 0 : cap_read_all(c->a, path, &c->mounts, &size, NULL);
+	if (!c->mounts && !c->holds)
+		keep_mounts(c, path);
+	if (!c->mounts && (!c->holds || are_as_before(c)))
+		c->mounts = c->before->mounts;
+	if (!c->mounts)
+		r = cap_read_all(c->a, path, &c->mounts, &size, NULL);
 	return r < 0 || c->mount_of.root ? r : note_mounts(c);
 }
 

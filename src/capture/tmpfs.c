@@ -29,7 +29,8 @@ struct look {
 	struct cap_tmpfs *t;
 	uint64_t *bytes, *files; /* of all */
 	uint64_t most_bytes, most_files;
-	uint8_t *attributes; /* room for those of a file: LR_SEED_ATTRIBUTES */
+	uint8_t *
+		attributes; /* room for those of a file: LR_SEED_ATTRIBUTES; NULL: none has had any */
 };
 
 /* Taken away, or made something else, by who still runs; or something is mounted there, which is the
@@ -209,6 +210,10 @@ static int add_attribute(struct look *x, struct cap_node *n, const char *path, c
 		refuse(x, n->name, "many extended attributes");
 		return 0;
 	}
+	if (!x->attributes)
+		x->attributes = lr_alloc(x->c->a, LR_SEED_ATTRIBUTES);
+	if (!x->attributes)
+		return -ENOMEM;
 	uint8_t *v = x->attributes + n->attributes_size;
 	memset(v, 0, more);
 	memcpy(v, &head, sizeof(head));
@@ -252,7 +257,7 @@ static int list_attributes(struct look *x, struct cap_node *n, int fd)
 
 /* What the runtime has put into /dev itself: the child's has put its own. There is more of that than of
  * anything else, so it is told without opening it. */
-static bool is_default(const struct look *x, uint32_t parent, int dir, const struct dirent *e)
+static bool is_default(const struct look *x, uint32_t parent, int dir, const struct lr_dirent *e)
 {
 	static const char *const links[][2] = {
 		{"fd", "/proc/self/fd"},       {"stdin", "/proc/self/fd/0"},
@@ -263,12 +268,12 @@ static bool is_default(const struct look *x, uint32_t parent, int dir, const str
 
 	if (parent || !lr_streq(x->t->path, "/dev"))
 		return false;
-	if (e->d_type != DT_LNK)
-		return e->d_type == DT_CHR || e->d_type == DT_BLK;
-	if (readlinkat(dir, e->d_name, target, sizeof(target) - 1) < 0)
+	if (e->type != DT_LNK)
+		return e->type == DT_CHR || e->type == DT_BLK;
+	if (readlinkat(dir, e->name, target, sizeof(target) - 1) < 0)
 		return false;
 	for (size_t i = 0; i < LR_ARRAY_SIZE(links); i++)
-		if (lr_streq(e->d_name, links[i][0]) && lr_streq(target, links[i][1]))
+		if (lr_streq(e->name, links[i][0]) && lr_streq(target, links[i][1]))
 			return true;
 	return false;
 }
@@ -421,23 +426,19 @@ static int add_entry(struct look *x, uint32_t parent, int dir, const char *name)
 static int list_directory(struct look *x, uint32_t i)
 {
 	char path[LR_SEED_PATH + 1];
+	struct lr_dir d;
 	int r = 0;
 
 	if (!path_in(x->t, i, path)) /* It is refused. */
 		return 0;
-	int fd = lr_open_beneath(x->t->upper >= 0 ? x->t->upper : x->t->fd, i ? path : ".",
-				 O_RDONLY | O_DIRECTORY);
-	if (fd < 0 && is_gone(-fd))
-		return 0;
-	LR_CLEANUP_DIR DIR *d = fd < 0 ? NULL : fdopendir(fd);
-	if (!d) {
-		lr_close(fd);
-		return fd < 0 ? fd : -errno;
-	}
-	for (struct dirent *e; errno = 0, r >= 0 && (e = readdir(d));)
-		if (!lr_streq(e->d_name, ".") && !lr_streq(e->d_name, "..") &&
-		    !is_default(x, i, dirfd(d), e))
-			r = add_entry(x, i, dirfd(d), e->d_name);
+	LR_CLEANUP_FD int fd = lr_open_beneath(x->t->upper >= 0 ? x->t->upper : x->t->fd,
+					       i ? path : ".", O_RDONLY | O_DIRECTORY);
+	if (fd < 0)
+		return is_gone(-fd) ? 0 : fd;
+	lr_dir_begin(&d, fd);
+	for (const struct lr_dirent *e; r >= 0 && (e = lr_dir_next(&d));)
+		if (!lr_streq(e->name, ".") && !lr_streq(e->name, "..") && !is_default(x, i, fd, e))
+			r = add_entry(x, i, fd, e->name);
 	return r < 0 ? r : -errno;
 }
 
@@ -524,7 +525,7 @@ static int open_layer(struct cap *c, int root, struct lr_err *err)
 	return 0;
 }
 
-static int list_all(struct cap *c, uint8_t *attributes, struct lr_err *err)
+static int list_all(struct cap *c, struct lr_err *err)
 {
 	uint64_t bytes = 0, files = 0;
 	int r = 0;
@@ -537,7 +538,7 @@ static int list_all(struct cap *c, uint8_t *attributes, struct lr_err *err)
 				 &files,
 				 layer ? c->opts->layer->bytes : c->opts->tmpfs_bytes,
 				 layer ? c->opts->layer->files : c->opts->tmpfs_files,
-				 attributes};
+				 NULL};
 		if (layer)
 			bytes = files = 0;
 		r = list(&x, err);
@@ -549,7 +550,6 @@ int cap_tmpfs_look(struct cap *c, struct lr_err *err)
 {
 	static const char *const none[] = {NULL};
 	const char *const *tmpfs = c->opts->tmpfs ? c->opts->tmpfs : none;
-	uint8_t *attributes;
 	char path[32];
 	int r = 0;
 
@@ -559,14 +559,11 @@ int cap_tmpfs_look(struct cap *c, struct lr_err *err)
 	LR_CLEANUP_FD int root = lr_open(path, O_PATH | O_DIRECTORY | O_CLOEXEC);
 	if (root < 0)
 		return lr_fail(err, errno, "open %s", path);
-	attributes = lr_alloc(c->a, LR_SEED_ATTRIBUTES);
-	if (!attributes)
-		return lr_fail(err, ENOMEM, "list the tmpfs");
 	for (const char *const *p = tmpfs; r >= 0 && *p; p++)
 		r = open_one(c, root, *p, err);
 	if (r >= 0)
 		r = open_layer(c, root, err);
-	return r < 0 ? r : list_all(c, attributes, err);
+	return r < 0 ? r : list_all(c, err);
 }
 
 void cap_tmpfs_close(struct cap *c)

@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* capture: the tree of processes: who is in it, and to stop and start all of it. */
 #define LR_ROOM "capture"
-#include <dirent.h>
 #include <errno.h>
 #include <stdarg.h>
 #include <stdio.h>
@@ -16,6 +15,7 @@
 #include "src/base/str.h"
 #include "src/capture/state.h"
 #include "src/sys/proc.h"
+#include "src/sys/syscalls.h"
 
 #define MOST_TOLD 200
 
@@ -29,12 +29,13 @@ void cap_refuse(struct cap *c, const struct cap_process *p, const char *fmt, ...
 	va_start(ap, fmt);
 	char *why = c->n_refusals > MOST_TOLD ? (char *)"and more" : lr_strfv(c->a, fmt, ap);
 	va_end(ap);
-	/* A file's name may have lines. */
-	for (char *at = why ? strchr(why, '\n') : NULL; at; at = strchr(at, '\n'))
-		*at = '?';
 	const char *name = p->n_threads ? p->threads[0].seed.name : "?";
-	char *all = lr_strf(c->a, "%sprocess %d (%s): %s\n", c->refusals ? c->refusals : "", p->pid,
-			    name, why ? why : "out of memory");
+	char *line =
+		lr_strf(c->a, "process %d (%s): %s", p->pid, name, why ? why : "out of memory");
+	/* A process's name, and a file's, may have lines. */
+	for (char *at = line ? strchr(line, '\n') : NULL; at; at = strchr(at, '\n'))
+		*at = '?';
+	char *all = line ? lr_concat(c->a, c->refusals ? c->refusals : "", line, "\n", NULL) : NULL;
 	c->refusals = all ? all : c->refusals;
 }
 
@@ -129,6 +130,7 @@ static int add_process(struct cap *c, pid_t pid, pid_t parent, struct lr_err *er
 static int list_threads(struct cap *c, size_t i, struct lr_err *err)
 {
 	struct cap_index known = {0};
+	struct lr_dir d;
 	char path[40];
 	int found = 0;
 
@@ -136,12 +138,13 @@ static int list_threads(struct cap *c, size_t i, struct lr_err *err)
 		if (cap_index_put(c->a, &known, 0, (uint64_t)c->p[i].threads[k].tid, k) < 0)
 			return lr_fail(err, ENOMEM, "list the threads of process %d", c->p[i].pid);
 	snprintf(path, sizeof(path), "/proc/%d/task", c->p[i].pid);
-	LR_CLEANUP_DIR DIR *d = opendir(path);
-	if (!d)
+	LR_CLEANUP_FD int fd = lr_open(path, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+	if (fd < 0)
 		return lr_fail(err, errno, "list the threads of process %d", c->p[i].pid);
-	for (struct dirent *e; errno = 0, (e = readdir(d));) {
+	lr_dir_begin(&d, fd);
+	for (const struct lr_dirent *e; (e = lr_dir_next(&d));) {
 		struct cap_process *p = &c->p[i];
-		pid_t tid = (pid_t)atoi(e->d_name);
+		pid_t tid = (pid_t)atoi(e->name);
 		if (tid <= 0 || cap_index_find(&known, 0, (uint64_t)tid, NULL))
 			continue;
 		struct cap_thread *t = lr_grow(c->a, p->threads, p->n_threads, sizeof(*t));

@@ -62,21 +62,13 @@ static int scan_entry(struct lr_arena *arena, struct lr_cgroup_layout *l, const 
 static int scan_root(struct lr_arena *arena, struct lr_cgroup_layout *l)
 {
 	LR_CLEANUP_FD int fd = lr_open(LR_CGROUP_ROOT, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
-	_Alignas(struct lr_dirent) char buf[2048];
-	ssize_t n;
+	struct lr_dir d;
+	int r = fd < 0 ? -errno : 0;
 
-	if (fd < 0)
-		return -errno;
-	while ((n = lr_getdents(fd, buf, sizeof(buf))) > 0) {
-		const struct lr_dirent *e;
-		for (char *p = buf; p < buf + n; p += e->len) {
-			e = (const struct lr_dirent *)p;
-			int r = scan_entry(arena, l, e->name, e->type);
-			if (r < 0)
-				return r;
-		}
-	}
-	return (int)n;
+	lr_dir_begin(&d, fd);
+	for (const struct lr_dirent *e; r >= 0 && (e = lr_dir_next(&d));)
+		r = scan_entry(arena, l, e->name, e->type);
+	return r < 0 ? r : -errno;
 }
 
 /* ---- mountinfo -------------------------------------------------------------------------- */

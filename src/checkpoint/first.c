@@ -100,14 +100,14 @@ static void compare_user(pid_t pid, const struct lr_capture_refuse *to)
 }
 
 /* Where config.json names none, a container is in those of who has created it. */
-static void compare_space(const struct lr_checkpoint_job *job, const struct kind *k,
+static void compare_space(const struct lr_checkpoint_job *job, pid_t pid, const struct kind *k,
 			  const struct lr_capture_refuse *to)
 {
 	const char *joined = lr_checkpoint_joined(job->config, k->type);
 	struct stat its, began;
 	char own[32];
 
-	if (lr_checkpoint_own(job->config, k->type) || !look_at_its(job->pid, k->name, to, &its))
+	if (lr_checkpoint_own(job->config, k->type) || !look_at_its(pid, k->name, to, &its))
 		return;
 	snprintf(own, sizeof(own), "/proc/self/ns/%s", k->name);
 	const char *path = joined ? joined : own;
@@ -117,15 +117,16 @@ static void compare_space(const struct lr_checkpoint_job *job, const struct kind
 		refuse_space(to, k->name);
 }
 
-void lr_first_spaces(const struct lr_checkpoint_job *job, const struct lr_capture_refuse *to)
+void lr_first_spaces(const struct lr_checkpoint_job *job, pid_t pid,
+		     const struct lr_capture_refuse *to)
 {
 	/* Without one of its own it is refused anyway (lr_checkpoint_fork_config). */
 	if (lr_checkpoint_own(job->config, "pid"))
-		compare_user(job->pid, to);
+		compare_user(pid, to);
 	/* Without the right to go elsewhere nobody does but by a user namespace of its own, which is seen above; and what
 	 * was joined may be gone. */
 	for (size_t i = 0; i < LR_ARRAY_SIZE(kinds) && lr_checkpoint_has_admin(job->config); i++)
-		compare_space(job, &kinds[i], to);
+		compare_space(job, pid, &kinds[i], to);
 }
 
 /* ---- root ------------------------------------------------------------------------------------ */
@@ -166,7 +167,7 @@ static bool is_empty(const char *path)
 	return n < 3;
 }
 
-void lr_first_root(const struct lr_checkpoint_job *job, const char *root,
+void lr_first_root(const struct lr_checkpoint_job *job, pid_t pid, const char *root,
 		   const struct lr_capture_refuse *to)
 {
 	LR_CLEANUP_ARENA struct lr_arena *a = lr_arena_new();
@@ -176,7 +177,7 @@ void lr_first_root(const struct lr_checkpoint_job *job, const char *root,
 	    !lr_checkpoint_has_admin(job->config) ||
 	    lr_checkpoint_mounts_root(&job->config->mounts))
 		return;
-	const char *top = path_to_top(job->pid, root, a);
+	const char *top = path_to_top(pid, root, a);
 	if (!top || !look_at_directory(job->rootfs, &began) || !look_at_directory(top, &its))
 		return;
 	if (!is_same(&its, &began) && !is_empty(job->rootfs))

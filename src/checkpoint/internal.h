@@ -82,9 +82,11 @@ struct lr_made {
 	int mountinfo; /* LR_NOFD before the first look; the caller's to close */
 	int top; /* the mount that is its first process's root, "/", where mountinfo had that; 0: not so */
 	uint64_t cgroups; /* lr_cgroup_count_below */
+	bool unlimited;   /* lr_made_limit */
 };
-int lr_made_look(void *made, bool held, const struct lr_capture_refuse *refuse,
-		 struct lr_err *err); /* lr_capture.look */
+/* lr_capture.look */
+int lr_made_look(void *made, pid_t pid, bool is_twin, const struct lr_capture_refuse *refuse,
+		 struct lr_err *err);
 
 /* ---- afford.c ------------------------------------------------------------------------------ */
 
@@ -94,15 +96,18 @@ struct lr_stats_left;
 /* Pure. -ENOMEM: the kernel might end a process of the container, for want of memory. */
 int lr_checkpoint_afford(const struct lr_capture_cost *cost, const struct lr_stats_left *left,
 			 struct lr_err *err) LR_MUST_CHECK;
+/* Whether it has one, before it is held: that takes a look at each cgroup above, too. */
+int lr_made_limit(struct lr_made *x, struct lr_err *err);
 /* lr_capture.afford; made: lr_made */
 int lr_made_afford(void *made, const struct lr_capture_cost *cost, struct lr_err *err);
 
 /* ---- first.c ------------------------------------------------------------------------------- */
 
-/* Refuses namespaces, or a root, that are not those in which config.json has the first process begin. root: where
- * that has its own, in its mount namespace. */
-void lr_first_spaces(const struct lr_checkpoint_job *job, const struct lr_capture_refuse *to);
-void lr_first_root(const struct lr_checkpoint_job *job, const char *root,
+/* Refuses namespaces, or a root, that are not those in which config.json has the first process begin. pid: that process,
+ * or its twin; root: where that has its own, in its mount namespace. */
+void lr_first_spaces(const struct lr_checkpoint_job *job, pid_t pid,
+		     const struct lr_capture_refuse *to);
+void lr_first_root(const struct lr_checkpoint_job *job, pid_t pid, const char *root,
 		   const struct lr_capture_refuse *to);
 
 /* ---- layer.c ------------------------------------------------------------------------------- */

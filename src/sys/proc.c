@@ -4,6 +4,7 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <poll.h>
 #include <pthread.h>
 #include <signal.h>
 #include <stdio.h>
@@ -201,4 +202,13 @@ void lr_proc_waited(const bool *waiting)
 	if (--children.waiting == 0 && children.changed)
 		sigaction(SIGCHLD, &children.old, NULL);
 	pthread_mutex_unlock(&children.lock);
+}
+
+bool lr_proc_mounts_changed(int *mountinfo)
+{
+	struct pollfd p = {.fd = *mountinfo, .events = POLLPRI};
+	const bool changed = *mountinfo < 0 || poll(&p, 1, 0) != 0;
+
+	*mountinfo = lr_close(*mountinfo);
+	return changed;
 }

@@ -141,6 +141,23 @@ ssize_t lr_getdents(int fd, void *buf, size_t size)
 	return r < 0 ? -errno : r;
 }
 
+const struct lr_dirent *lr_dir_next(struct lr_dir *d)
+{
+	if (d->at == d->n) {
+		d->at = 0;
+		d->n = lr_getdents(d->fd, d->entries, sizeof(d->entries));
+	}
+	/* A directory that was removed has no entries. */
+	errno = d->n < 0 && d->n != -ENOENT ? (int)-d->n : 0;
+	if (d->n <= 0) {
+		d->n = 0;
+		return NULL;
+	}
+	const struct lr_dirent *e = (const struct lr_dirent *)(d->entries + d->at);
+	d->at += e->len;
+	return e;
+}
+
 /* The offset of -1, "the file's own position", is the same in both halves that some ABIs split it
  * into. */
 ssize_t lr_read_nowait(int fd, void *buf, size_t n)

@@ -79,6 +79,21 @@ struct lr_dirent {
 };
 ssize_t lr_getdents(int fd, void *buf, size_t size);
 
+/* The same, entry by entry. */
+struct lr_dir {
+	int fd;
+	ssize_t at, n;
+	_Alignas(struct lr_dirent) char entries[2048];
+};
+/* fd: an open directory; it stays the caller's. */
+static inline void lr_dir_begin(struct lr_dir *d, int fd)
+{
+	d->fd = fd;
+	d->at = d->n = 0;
+}
+/* The next one; NULL: there is none, or, if errno is not 0, it can't be read. */
+const struct lr_dirent *lr_dir_next(struct lr_dir *d);
+
 /* struct sched_attr of sched_setattr(2), version 1 (5.3), which libc has only since 2.41. */
 struct lr_sched_attr {
 	uint32_t size;

@@ -135,6 +135,13 @@ is_refused_late() {
 	is_refused_late gives-up "(apart): a thread with a net namespace of its own"
 }
 
+@test "apart: nor does a process that may do nothing become a seed when it goes to a user namespace of its own then" {
+	command -v strace >/dev/null || skip "strace is not installed"
+	cfg '.process.capabilities = {}'
+	is_refused_late user "(apart): a user namespace of its own"
+	assert_has "$(cat said)" "(apart): a net namespace of its own"
+}
+
 @test "apart: the namespaces of threads that may not leave them are looked at once, and who stays becomes a seed" {
 	command -v strace >/dev/null || skip "strace is not installed"
 	program none late
@@ -144,8 +151,9 @@ is_refused_late() {
 	cfg '.process.capabilities |= map_values(. - ["CAP_SYS_ADMIN"])'
 	program none late
 	seed_meanwhile -e trace=ptrace,readlink,readlinkat
-	# Not of the thread, when it is held.
-	assert_eq "$(grep -c '/ns/net"' calls)" 3
+	# When they are held only whether it is in another user namespace.
+	assert_eq "$(grep -c '/ns/net"' calls)" 2
+	assert_eq "$(grep -c '/ns/user"' calls)" 3
 }
 
 @test "apart: memory that is sealed then is refused" {

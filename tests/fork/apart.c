@@ -14,6 +14,8 @@
  *	domain		its first thread is in a domain of Landlock, and so are the others
  *	net		goes into a network namespace of its own, and stays there
  *	gives-up	the same, and gives up all capabilities then
+ *	user		a child of it goes into a user namespace of its own, and a network namespace there, and gives up
+ *			all capabilities then
  *	seal		seals memory
  *	withhold	has memory that forks do not get
  *	queue, posix	makes a message queue of System V, or of POSIX
@@ -170,7 +172,18 @@ static int act(void)
 
 static bool is_alone(void)
 {
-	return strcmp(kind, "ipc") == 0 || strcmp(kind, "empty") == 0;
+	return strcmp(kind, "ipc") == 0 || strcmp(kind, "empty") == 0 || strcmp(kind, "user") == 0;
+}
+
+static _Noreturn void go_away(bool late)
+{
+	while (late && access("/go", F_OK) < 0)
+		usleep(5000);
+	if (unshare(CLONE_NEWUSER | CLONE_NEWNET) < 0 || give_up() < 0)
+		put("/err", strerror(errno));
+	put("/done", "");
+	for (;;)
+		pause();
 }
 
 /* In strict mode nothing else is left to it than to read, and to write. */
@@ -195,12 +208,14 @@ int main(int argc, char **argv)
 		return 1;
 	if (strcmp(kind, "domain") == 0 && enter_domain() < 0)
 		put("/err", strerror(errno));
-	const bool late = argc > 2;
+	const bool late = argc > 2, child = strcmp(kind, "user") == 0;
+	if (child && fork() == 0)
+		go_away(late);
 	if (pipe(never) < 0 ||
 	    (!is_alone() && pthread_create(&t, NULL, work, late ? argv[2] : NULL) != 0))
 		return 1;
 	for (unsigned n = 1;; n++) {
-		if (is_alone() && result < 0 && (!late || access("/go", F_OK) == 0))
+		if (is_alone() && !child && result < 0 && (!late || access("/go", F_OK) == 0))
 			result = act() < 0 ? errno : 0;
 		if (result > 0)
 			put("/err", strerror(result));

@@ -49,6 +49,16 @@ carried() {
 	rt delete --force "$ID"
 }
 
+# Between the look and the hold, SCRIPT, which whoever finds FILE does.
+seed_with() { # FILE SCRIPT
+	late_begin
+	echo "rm $1; $2" >"$R/new"
+	mv "$R/new" "$R$1"
+	late_end
+	[ ! -e "$R$1" ] || fail "it has not done so"
+	assert_eq "$what" 1
+}
+
 @test "first: a user namespace of its own is refused by name, also of who may do nothing, and in one of config.json's" {
 	cfg '.process.user = {uid: 1000, gid: 1000} | .process.capabilities = {}'
 	begin 'exec busybox unshare -r /bin/count'
@@ -114,18 +124,17 @@ carried() {
 	command -v strace >/dev/null || skip "strace is not installed"
 	privileged
 	begin true
-	local what=0
-	# The first of the calls by which it is held waits: all has been looked at.
-	LR_TEST_TAG=$TAG timeout 60 strace -f -o calls -e trace=ptrace -e inject=ptrace:delay_enter=1000000:when=1 "$LEAN_RUNTIME" --root "$ROOT" \
-		checkpoint --engine fork --image-path "$IMG" "$ID" </dev/null >late 2>&1 3>&- &
-	local late=$!
-	wait_until grep -q ptrace calls
-	echo 'rm /go; exec busybox unshare -m sh -c "mount -t tmpfs own /own && exec /bin/count"' >"$R/go.new"
-	mv "$R/go.new" "$R/go"
-	wait "$late" || what=$?
-	[ ! -e "$R/go" ] || fail "it has not gone"
-	assert_eq "$what" 1
+	seed_with /go 'exec busybox unshare -m sh -c "mount -t tmpfs own /own && exec /bin/count"'
 	assert_has "$(cat late)" "a mount that config.json does not have (tmpfs on /own)"
+	moves
+}
+
+@test "first: a user namespace of its own, to which it goes between the look and the hold, is refused by name" {
+	command -v strace >/dev/null || skip "strace is not installed"
+	cfg '.process.user = {uid: 1000, gid: 1000} | .process.capabilities = {}'
+	begin true
+	seed_with /go 'exec busybox unshare -r -n /bin/count'
+	assert_has "$(cat late)" "process $(pid_of) (count): a user namespace of its own"
 	moves
 }
 
@@ -180,13 +189,9 @@ deep() { # DIR
 	begin 'mount -t tmpfs own /own && exec 5</ && exec busybox chroot /deep /bin/apart root late'
 	seed "$ID"
 	rm -rf "$IMG"
-	local what=0
-	LR_TEST_TAG=$TAG timeout 60 strace -f -o calls -e trace=ptrace -e inject=ptrace:delay_enter=1000000:when=1 "$LEAN_RUNTIME" --root "$ROOT" \
-		checkpoint --engine fork --image-path "$IMG" "$ID" </dev/null >late 2>&1 3>&- &
-	local late=$!
-	wait_until grep -q ptrace calls
+	late_begin
 	touch "$R/deep/go"
-	wait "$late" || what=$?
+	late_end
 	assert_eq "$(readlink "/proc/$(pid_of)/root")" /
 	assert_eq "$what" 1
 	assert_has "$(cat late)" "a mount that config.json does not have (tmpfs on /own)"

@@ -248,6 +248,22 @@ detached_is_refused() {
 	assert_eq "$(stat -Lc %d:%i "/proc/$(pid_of)/fd/3")" "$(stat -c %d:%i host/f)"
 }
 
+@test "fork: a file of a volume that is taken away between the look and the hold is not the container's of that path" {
+	command -v strace >/dev/null || skip "strace is not installed"
+	mkdir host "$R/v"
+	echo theirs >host/f
+	echo "the container's" >"$R/f"
+	cfg --arg d "$PWD/host" '.process.args = ["/bin/hostile", "reads", "/v/f"] | .process.capabilities |= map_values(. - ["CAP_SYS_ADMIN"])
+		| .mounts += [{destination: "/v", source: $d, type: "bind", options: ["bind"]}]'
+	rt_bg run --detach --bundle "$BUNDLE" "$ID"
+	goes_round
+	late_begin
+	nsenter -t "$(pid_of)" -m umount -l /v
+	late_end
+	assert_eq "$what" 1
+	assert_has "$(cat late)" "(hostile): descriptor 3: a file that is in none of the container's mounts (/f)"
+}
+
 @test "fork: who has a root of its own may have files outside of it, also the first process" {
 	mkdir -p "$R/jail"
 	echo outside >"$R/outside"

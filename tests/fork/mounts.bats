@@ -70,16 +70,12 @@ carried() {
 	command -v strace >/dev/null || skip "strace is not installed"
 	privileged
 	begin true
-	local what=0 at=/sys/fs/cgroup/$ID name="cgroup v2"
+	local at=/sys/fs/cgroup/$ID name="cgroup v2"
 	cgroup_v2 || { at=/sys/fs/cgroup/pids/$ID name=pids; }
-	# The first of the calls by which it is held waits: all has been looked at.
-	LR_TEST_TAG=$TAG timeout 60 strace -f -o calls -e trace=ptrace -e inject=ptrace:delay_enter=1000000:when=1 "$LEAN_RUNTIME" --root "$ROOT" \
-		checkpoint --engine fork --image-path "$IMG" "$ID" </dev/null >late 2>&1 3>&- &
-	local late=$!
-	wait_until grep -q ptrace calls
+	late_begin
 	mkdir "$at/late"
 	nsenter -t "$(pid_of)" -m mount -t tmpfs late "/own" || fail "it could not be mounted"
-	wait "$late" || what=$?
+	late_end
 	assert_eq "$what" 1
 	assert_has "$(cat late)" "a mount that config.json does not have (tmpfs on /own)"
 	assert_has "$(cat late)" "a cgroup below the container's own ($name: /late)"

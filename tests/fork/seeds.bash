@@ -155,3 +155,16 @@ points() { # STEP VERB ARGUMENT...
 traced() { # OPTION OPTION VERB ARGUMENT...
 	LR_TEST_TAG=$TAG timeout 60 strace "$1" "$2" "$LEAN_RUNTIME" --root "$ROOT" "${@:3}" </dev/null >/dev/null 2>&1 3>&-
 }
+
+# A checkpoint that waits for a second between the look and the hold, before the first of the calls by which it holds. It
+# ends in late_end, with its status in $what; what it says is in late.
+late_begin() {
+	LR_TEST_TAG=$TAG timeout 60 strace -f -o calls -e trace=ptrace -e inject=ptrace:delay_enter=1000000:when=1 "$LEAN_RUNTIME" --root "$ROOT" \
+		checkpoint --engine fork --image-path "$IMG" "$ID" </dev/null >late 2>&1 3>&- &
+	late=$!
+	wait_until grep -q ptrace calls || fail "$(cat late)"
+}
+late_end() {
+	what=0
+	wait "$late" || what=$?
+}

@@ -3,7 +3,9 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <poll.h>
+#include <sched.h>
 #include <signal.h>
+#include <sys/mount.h>
 #include <sys/prctl.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -141,4 +143,21 @@ TEST(pids_that_cannot_be)
 	CHECK_INT(lr_proc_pidfd(0x7fffffff, 1), -ESRCH);
 	CHECK(lr_proc_pidfd(0, 1) < 0);
 	CHECK(lr_proc_pidfd(-1, 1) < 0);
+}
+
+TEST(mounts_that_have_changed)
+{
+	int none = LR_NOFD;
+
+	CHECK(lr_proc_mounts_changed(&none));
+	if (unshare(CLONE_NEWNS) < 0 || mount(NULL, "/", NULL, MS_REC | MS_PRIVATE, NULL) < 0)
+		SKIP("no mount namespace of its own");
+	int info = open("/proc/self/mountinfo", O_RDONLY | O_CLOEXEC);
+	CHECK(!lr_proc_mounts_changed(&info));
+	CHECK_INT(info, LR_NOFD);
+	info = open("/proc/self/mountinfo", O_RDONLY | O_CLOEXEC);
+	CHECK_INT(mount("none", "/tmp", "tmpfs", 0, NULL), 0);
+	CHECK(lr_proc_mounts_changed(&info));
+	CHECK_INT(info, LR_NOFD);
+	CHECK_INT(umount2("/tmp", MNT_DETACH), 0);
 }
