@@ -35,16 +35,22 @@ static int refused(const struct cap *c, struct lr_err *err)
 	return c->n_passing == c->n_refusals ? -EAGAIN : -ENOTSUP;
 }
 
-static int note(struct cap_before *b, struct cap_index *whom, pid_t pid, struct lr_err *err)
+static int note(struct cap_before *b, struct cap_index *whom, const struct cap_process *p,
+		struct lr_err *err)
 {
-	int r = cap_index_put(b->a, whom, 0, (uint64_t)pid, 0);
+	int r = cap_index_put(b->a, whom, p->start_time, (uint64_t)p->pid, 0);
 
 	return r < 0 ? lr_fail(err, -r, "list the processes") : 0;
 }
 
+bool cap_was_seen(const struct cap_before *b, const struct cap_process *p)
+{
+	return p->start_time && cap_index_find(&b->seen, p->start_time, (uint64_t)p->pid, NULL);
+}
+
 int cap_note_withheld(struct cap_before *b, const struct cap_process *p, struct lr_err *err)
 {
-	return note(b, &b->withhold, p->pid, err);
+	return note(b, &b->withhold, p, err);
 }
 
 static bool has_withheld(const struct cap_maps *m)
@@ -60,15 +66,15 @@ static int look_inside(struct cap *c, struct cap_process *p, const char *maps, s
 	/* Other flags are looked up in the twin, which has none of the locks; and what is withheld from
 	 * forks it has only if it is known (inside.c). */
 	struct cap_before *b = c->before;
-	const bool flags = p->locks || !cap_index_find(&b->seen, 0, (uint64_t)p->pid, NULL) ||
-			   cap_index_find(&b->withhold, 0, (uint64_t)p->pid, NULL);
+	const bool flags = p->locks || !cap_was_seen(b, p) ||
+			   cap_index_find(&b->withhold, p->start_time, (uint64_t)p->pid, NULL);
 	int r = cap_maps_read(c->a, p->pid, flags ? "smaps" : maps, &p->maps, err);
 
 	if (r >= 0 && has_withheld(&p->maps))
 		r = cap_note_withheld(b, p, err);
 	/* Of who is new when all are held nothing is known yet. */
 	if (r >= 0 && !c->holds)
-		r = note(b, &b->seen, p->pid, err);
+		r = note(b, &b->seen, p, err);
 	if (r < 0)
 		return r;
 	cap_maps_refuse(c, p);
@@ -88,12 +94,21 @@ static void tell_refusal(void *capture, const char *what)
 	cap_refuse(c, c->p, "%s", what);
 }
 
-/* lr_capture.look; pid: of the first process, or of its twin */
-static int let_caller_look(struct cap *c, pid_t pid, struct lr_err *err)
+/* lr_capture.look */
+static int let_caller_look(struct cap *c, struct lr_err *err)
 {
 	const struct lr_capture_refuse refuse = {tell_refusal, c};
 
-	return c->opts->look ? c->opts->look(c->opts->look_arg, pid, c->holds, &refuse, err) : 0;
+	return c->opts->look ? c->opts->look(c->opts->look_arg, c->holds, &refuse, err) : 0;
+}
+
+/* pid: the first process, or its twin */
+static void let_caller_look_at_spaces(struct cap *c, pid_t pid)
+{
+	const struct lr_capture_refuse refuse = {tell_refusal, c};
+
+	if (c->opts->look_at_spaces)
+		c->opts->look_at_spaces(c->opts->look_arg, pid, &refuse);
 }
 
 /* What can be seen from outside of the processes that are known. */
@@ -113,8 +128,10 @@ static int look(struct cap *c, const char *maps, struct lr_err *err)
 			r = cap_tmpfs_look(c, err);
 		if (r >= 0 && !i)
 			r = cap_terminal_look(c, err);
+		if (r >= 0 && !i)
+			r = let_caller_look(c, err);
 		if (r >= 0 && !i && !c->holds)
-			r = let_caller_look(c, p->pid, err);
+			let_caller_look_at_spaces(c, p->pid);
 		if (r >= 0 && !(p->seed.flags & LR_SEED_ZOMBIE))
 			r = look_inside(c, p, maps, err);
 		if (i && has_gone(p, r)) {
@@ -281,10 +298,8 @@ static int copy(struct cap *c, struct lr_err *err)
 /* What a process can be asked only by its twin, as long as all twins are there. */
 static int ask_twins(struct cap *c, struct lr_err *err)
 {
-	int r = let_caller_look(c, c->p->twin, err);
-
-	if (r >= 0)
-		r = cap_domains_refuse(c, err);
+	let_caller_look_at_spaces(c, c->p->twin);
+	int r = cap_domains_refuse(c, err);
 	/* One that timed out still runs: it would be called killed. */
 	int dead = r < 0 && r != -ETIMEDOUT ? cap_check_twins(c, err) : 0;
 
@@ -341,7 +356,7 @@ static int look_round(struct cap *c, struct lr_err *err)
 	return r < 0 ? r : refused(c, err);
 }
 
-/* *copied: what failed then is no fault of the processes, and isn't tried again. */
+/* *copied: the twins are there, and it isn't tried again, whatever fails then. */
 static int capture(struct cap *c, struct lr_capture_stats *stats, bool *copied, struct lr_err *err)
 {
 	int r = cap_strangers_hold(c, err);
@@ -372,7 +387,9 @@ static int capture(struct cap *c, struct lr_capture_stats *stats, bool *copied, 
 		cap_tree_let_go(c);
 	stats->pause_ns = now() - begin;
 	c->held_until = cap_ticks();
+	/* While they are open, they keep the container's mounts and namespaces. */
 	c->before->mountinfo = lr_close(c->before->mountinfo);
+	cap_names_close(c->before);
 	*copied = r >= 0;
 	if (r >= 0)
 		r = look_round(c, err);

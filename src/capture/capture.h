@@ -79,13 +79,16 @@ struct lr_capture {
 	int (*held)(void *arg, pid_t pid, struct lr_err *err);
 	void *arg;
 	bool refusals_only; /* look, and nothing else */
-	/* Refuses what can't be carried and only the caller can see: of the first process while all run, and once more
-	 * of its twin, which has the root and the namespaces that this had when it was made. NULL: there is nothing. */
-	int (*look)(void *arg, pid_t pid, bool is_twin, const struct lr_capture_refuse *refuse,
+	/* Refuses what can't be carried and only the caller can see. Called while the processes run, and once
+	 * more when all are held: it should be fast then. NULL: there is nothing. */
+	int (*look)(void *arg, bool held, const struct lr_capture_refuse *refuse,
 		    struct lr_err *err);
+	/* The same of namespaces, with `look_arg`: of the first process while it runs, and later of its twin, which is
+	 * where the process was when all were held. */
+	void (*look_at_spaces)(void *arg, pid_t pid, const struct lr_capture_refuse *refuse);
 	void *look_arg;
-	/* Whether there is that much, with `look_arg`; called when all are held, and no twin is made yet. NULL: nobody
-	 * knows. */
+	/* Whether there is that much, with `look_arg`; called when all are held, and no twin is made yet: it should be
+	 * fast. NULL: nobody knows. */
 	int (*afford)(void *arg, const struct lr_capture_cost *cost, struct lr_err *err);
 	/* Each thread has one filter of seccomp(2), and whoever resumes it loads that again. */
 	bool known_filter;

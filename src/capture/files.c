@@ -508,7 +508,7 @@ static struct cap_file *add_file(struct found *x)
 	return f;
 }
 
-/* *at: the next of what was noted of them. */
+/* What is_waited_for (strangers.c) saw of x->fd; *at: from where on to look for that. */
 static bool was_seen(const struct cap_process *p, size_t *at, struct found *x)
 {
 	if (*at == p->n_seen || p->seen[*at].fd != x->fd)

@@ -187,7 +187,7 @@ static int read_groups(struct cap *c, struct cap_thread *t, const char *text)
 	return 0;
 }
 
-/* The first line. It begins with a tab, and has a newline as "\n" and a backslash twice. */
+/* The first line of a status, which has a newline in the name as "\n", and a backslash twice. */
 static void read_name(const char *text, char ret[LR_SEED_NAME])
 {
 	static const char begin[] = "Name:\t";
@@ -361,17 +361,21 @@ static bool may_leave(const struct cap_thread *t)
 	       UINT64_C(1) << CAP_SYS_ADMIN;
 }
 
-/* Whether it is where it was when it was looked at: to leave without that right takes a user namespace of one's own, from
- * which nobody comes back. What was seen of its rights while it ran counts, too: it may have given them up by now. */
-static bool has_stayed(struct cap *c, const struct cap_process *p)
+/* What was seen of their rights while they ran counts later, too: they may have given them up by then. */
+static void note_rights(struct cap_before *b, const struct cap_process *p)
 {
-	struct cap_before *b = c->before;
-	char path[48];
-
 	for (size_t i = 0; i < p->n_threads; i++)
 		b->may_leave = b->may_leave || may_leave(&p->threads[i]);
-	if (!c->holds || b->may_leave || !b->spaces[USER] ||
-	    !cap_index_find(&b->seen, 0, (uint64_t)p->pid, NULL))
+}
+
+/* Whether it is in the namespaces in which it was looked at: to leave them without CAP_SYS_ADMIN takes a user namespace
+ * of one's own, from which nobody comes back. Of a new process nobody knows who has made it, and where. */
+static bool has_stayed(struct cap *c, const struct cap_process *p)
+{
+	const struct cap_before *b = c->before;
+	char path[48];
+
+	if (!c->holds || b->may_leave || !b->spaces[USER] || !cap_was_seen(b, p))
 		return false;
 	snprintf(path, sizeof(path), "/proc/%d/ns/%s", p->pid, spaces[USER].name);
 	const char *its = cap_read_link(c->a, path);
@@ -385,16 +389,21 @@ static void note_spaces(struct cap *c, const char *const its[CAP_SPACES])
 	memcpy(c->spaces, its, sizeof(c->spaces));
 	for (unsigned i = 0; !c->holds && i < SPACES; i++)
 		b->spaces[i] = its[i] ? lr_strdup(b->a, its[i]) : NULL;
+	/* Without memory for one, all are read again. */
+	for (unsigned i = 0; i < SPACES; i++)
+		if (its[i] && !b->spaces[i])
+			b->spaces[USER] = NULL;
 }
 
-/* When all are held, that is looked at again only where somebody may have gone elsewhere since: it takes longer than all
- * the rest that is asked of a thread. */
+/* When all are held, namespaces are read again only where somebody may have gone elsewhere since: that takes longer than
+ * all the rest that is asked of a thread. */
 static void refuse_relations(struct cap *c, const struct cap_process *p)
 {
 	const char *its[CAP_SPACES], *of_thread[CAP_SPACES];
 
 	if (p->seed.flags & LR_SEED_ZOMBIE)
 		return;
+	note_rights(c->before, p);
 	const bool stayed = has_stayed(c, p);
 	if (p == c->p && stayed)
 		memcpy(c->spaces, c->before->spaces, sizeof(c->spaces));
@@ -416,9 +425,12 @@ static void refuse_relations(struct cap *c, const struct cap_process *p)
 
 int cap_proc_look(struct cap *c, struct cap_process *p, struct lr_err *err)
 {
+	struct lr_proc_stat st;
 	char path[40], *text;
 	size_t size;
 
+	/* Not that of its number when that was listed, which may have been another process's. */
+	p->start_time = lr_proc_stat(p->pid, &st) == 0 ? st.start_time : 0;
 	snprintf(path, sizeof(path), "/proc/%d/status", p->pid);
 	int r = cap_read_all(c->a, path, &text, &size, err);
 	if (r < 0)

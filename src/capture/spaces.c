@@ -23,14 +23,19 @@ static const char *const system_v[][2] = {
 _Static_assert(LR_ARRAY_SIZE(system_v) == LR_ARRAY_SIZE(((struct cap_before *)0)->system_v),
 	       "a file of each");
 
+void cap_names_close(struct cap_before *b)
+{
+	b->uts = lr_close(b->uts);
+	b->own_uts = lr_close(b->own_uts);
+}
+
 void cap_spaces_close(struct cap_before *b)
 {
 	for (size_t i = 0; i < LR_ARRAY_SIZE(b->system_v); i++)
 		b->system_v[i] = lr_close(b->system_v[i]);
 	b->posix = lr_close(b->posix);
 	b->ipc = lr_close(b->ipc);
-	b->uts = lr_close(b->uts);
-	b->own_uts = lr_close(b->own_uts);
+	cap_names_close(b);
 }
 
 /* That there is no file does not tell: a /proc of processes alone (subset=pid) has none. */
@@ -168,7 +173,7 @@ static int open_space(const char *whose, const char *name)
 	return lr_open(path, O_RDONLY | O_CLOEXEC);
 }
 
-/* Of the first process, and ours. */
+/* *there: the first process's; *back: ours. */
 static int open_spaces(const struct cap *c, const char *name, int *there, int *back,
 		       struct lr_err *err)
 {
@@ -182,17 +187,17 @@ static int open_spaces(const struct cap *c, const char *name, int *there, int *b
 }
 
 /* Our own namespace is that of the container for as long as `look` takes. */
-static int visit(struct cap *c, int there, int back, int (*look)(struct cap *c, struct lr_err *err),
-		 struct lr_err *err)
+static int visit(struct cap *c, const char *name, int there, int back,
+		 int (*look)(struct cap *c, struct lr_err *err), struct lr_err *err)
 {
 	int r = lr_setns(there, 0);
 
 	if (r < 0)
-		return lr_fail(err, -r, "go to a namespace of process %d", c->opts->pid);
+		return lr_fail(err, -r, "go to the %s namespace of process %d", name, c->opts->pid);
 	r = look(c, err);
 	/* What follows a failure looks at no namespace of these types. */
 	int home = lr_setns(back, 0);
-	return home < 0 ? lr_fail(err, -home, "return to our own namespace") : r;
+	return home < 0 ? lr_fail(err, -home, "return to our own %s namespace", name) : r;
 }
 
 static int visit_queues(struct cap *c, struct lr_err *err)
@@ -200,7 +205,7 @@ static int visit_queues(struct cap *c, struct lr_err *err)
 	LR_CLEANUP_FD int there = LR_NOFD, back = LR_NOFD;
 	int r = open_spaces(c, "ipc", &there, &back, err);
 
-	return r < 0 ? r : visit(c, there, back, open_queues, err);
+	return r < 0 ? r : visit(c, "ipc", there, back, open_queues, err);
 }
 
 static int visit_names(struct cap *c, struct lr_err *err)
@@ -208,12 +213,11 @@ static int visit_names(struct cap *c, struct lr_err *err)
 	struct cap_before *b = c->before;
 	int r = 0;
 
-	if (!c->stayed) {
-		b->uts = lr_close(b->uts);
-		b->own_uts = lr_close(b->own_uts);
+	if (!c->stayed || b->uts < 0) {
+		cap_names_close(b);
 		r = open_spaces(c, "uts", &b->uts, &b->own_uts, err);
 	}
-	return r < 0 ? r : visit(c, b->uts, b->own_uts, look_at_names, err);
+	return r < 0 ? r : visit(c, "uts", b->uts, b->own_uts, look_at_names, err);
 }
 
 int cap_spaces_refuse(struct cap *c, struct lr_err *err)

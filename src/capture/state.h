@@ -118,7 +118,7 @@ struct cap_fd {
 	struct cap_file *file;
 };
 
-/* A descriptor when all are held, which is looked at more than once then. */
+/* A descriptor when all are held: two look at it then. */
 struct cap_seen {
 	int fd;
 	const char *link; /* a path: others are not noted */
@@ -132,7 +132,8 @@ struct cap_dead {
 };
 
 struct cap_process {
-	pid_t pid, parent; /* as we see them */
+	pid_t pid, parent;   /* as we see them */
+	uint64_t start_time; /* clock ticks since boot; 0: it is not known */
 	struct lr_seed_process seed;
 	struct lr_seed_mm mm;
 	struct cap_thread *threads;
@@ -225,13 +226,14 @@ struct cap_before {
 	const char *spaces[CAP_SPACES]; /* the root's */
 	/* Their ipc namespace, and where its queues are; their uts namespace, and ours (spaces.c); or LR_NOFD. */
 	int ipc, system_v[3], posix, uts, own_uts;
-	/* What the root's mountinfo had, which tells by poll(2) when that changes, and the root's root (strangers.c). */
+	/* What the root's mountinfo had, which tells by poll(2) when that changes, and the root's root (mounts.c). */
 	int mountinfo;
 	struct lr_arena *of_mounts; /* the memory of these */
 	char *mounts;
 	const char *root_path;
 	struct lr_arena *a;
-	/* Processes that were looked at, and those that keep memory from their forks (MADV_DONTFORK); by their ids. */
+	/* Processes that were looked at, and those that keep memory from their forks (MADV_DONTFORK); by when they began, and
+	 * their ids. */
 	struct cap_index seen, withhold;
 };
 
@@ -271,7 +273,7 @@ struct cap {
 	size_t n_tmpfs;
 	struct cap_map uids, gids;
 	const char *spaces[CAP_SPACES]; /* the root's, by which all others are (proc.c) */
-	bool stayed;                    /* all of these are what they were before it was held */
+	bool stayed; /* the root is in those in which it was before it was held */
 	struct cap_stranger *strangers; /* that are held, and left out */
 	size_t n_strangers;
 	struct cap_terminal terminal;
@@ -330,9 +332,8 @@ const struct cap_process *cap_member_of(const struct cap *c, enum cap_member kin
 const struct cap_thread *cap_thread_of(const struct cap *c, pid_t tid);
 /* After they were killed: waits for those that are gone, and says whether all are. */
 bool cap_tree_bury(struct cap *c);
-/* strangers.c: processes of the pid namespace that came from elsewhere; whether a mount (mnt_id of
- * fdinfo) is one of the root's namespace. */
-/* So that the next two can tell; or a negative errno. */
+/* mounts.c: whether a mount (mnt_id of fdinfo) is one of the root's namespace. */
+/* So that the next ones can tell; or a negative errno. */
 int cap_mounts_read(struct cap *c);
 void cap_mounts_close(struct cap_before *b);
 bool cap_mount_is_inside(struct cap *c, unsigned id);
@@ -340,6 +341,7 @@ bool cap_mount_is_inside(struct cap *c, unsigned id);
 bool cap_mount_may_wait(struct cap *c, unsigned id);
 /* If it is a whole proc(5): where, from the root of the first process. Else NULL. */
 const char *cap_mount_of_proc(struct cap *c, unsigned id);
+/* strangers.c: processes of the pid namespace that came from elsewhere. */
 int cap_strangers_refuse(struct cap *c, struct lr_err *err);
 /* While nobody is held: who they are, for the next one. */
 int cap_strangers_look(struct cap *c, struct lr_err *err);
@@ -352,6 +354,7 @@ void cap_strangers_let_go(struct cap *c);
 /* spaces.c: names and queues of the container's own namespaces. Before it is held, and then once more. */
 int cap_spaces_refuse(struct cap *c, struct lr_err *err);
 void cap_spaces_close(struct cap_before *b);
+void cap_names_close(struct cap_before *b); /* what is only for the names */
 /* policy.c: from which nodes their memory comes. Before they are held. */
 int cap_policy_refuse(struct cap *c, struct lr_err *err);
 uint64_t cap_ticks(void); /* since boot, as /proc has them */
@@ -501,6 +504,7 @@ int cap_pages_fill(struct cap *c, struct lr_err *err);
 
 /* capture.c: it withholds memory from its forks, as whoever looks at it again has to know. */
 int cap_note_withheld(struct cap_before *b, const struct cap_process *p, struct lr_err *err);
+bool cap_was_seen(const struct cap_before *b, const struct cap_process *p); /* while it ran */
 /* capture.c: whether all twins are still there: only then was what was read theirs. */
 int cap_check_twins(const struct cap *c, struct lr_err *err);
 

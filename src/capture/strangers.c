@@ -3,7 +3,6 @@
  * capture: who is in the pid namespace, and not below its first process: who was sent in from
  * outside, as by exec, has its parent there. In a namespace that is made anew nobody could be that:
  * they are refused, or left out, and then stand still like the rest, as they may write to its memory.
- * And which files are of the container's mounts.
  */
 #define LR_ROOM "capture"
 #include <dirent.h>
@@ -288,12 +287,13 @@ int cap_strangers_refuse(struct cap *c, struct lr_err *err)
 
 /* ---- whom to wait for -------------------------------------------------------------------------- */
 
-/* There may be a million descriptors: those of few processes are many already. */
+/* There may be a million descriptors: beyond so many, each is looked at twice. */
 #define MOST_SEEN 4096
 
+/* For the look at its files, if nobody can change them until then. */
 static void note_seen(struct cap *c, struct cap_process *p, const struct cap_seen *seen)
 {
-	if (!c->holds || c->n_seen == MOST_SEEN)
+	if (!p->n_threads || !p->threads[0].held || c->n_seen == MOST_SEEN)
 		return;
 	struct cap_seen *v = lr_grow(c->a, p->seen, p->n_seen, sizeof(*v));
 	const char *link = v ? lr_strdup(c->a, seen->link) : NULL;
@@ -357,113 +357,4 @@ bool cap_would_wait(struct cap *c, bool tell)
 					      tell) ||
 				would;
 	return would;
-}
-
-/* A line of mountinfo begins with the mount's number. */
-static int note_mounts(struct cap *c)
-{
-	int r = 0;
-
-	for (const char *line = c->mounts; r >= 0 && line && *line; line = strchr(line, '\n')) {
-		line += *line == '\n';
-		if (*line)
-			r = cap_index_put(c->a, &c->mount_of, 0, strtoul(line, NULL, 10),
-					  (size_t)(line - c->mounts));
-	}
-	return r;
-}
-
-void cap_mounts_close(struct cap_before *b)
-{
-	b->mountinfo = lr_close(b->mountinfo);
-	lr_arena_free(b->of_mounts);
-	b->of_mounts = NULL;
-	b->mounts = NULL;
-}
-
-/* Mountinfo has what is mounted below its process's root, in the namespace that this was in when it was opened. */
-static bool are_as_before(struct cap *c)
-{
-	struct cap_before *b = c->before;
-	const char *root = cap_root_path(c);
-
-	return !lr_proc_mounts_changed(&b->mountinfo) && c->stayed && b->mounts && root &&
-	       lr_streq(root, b->root_path);
-}
-
-/* Opened before it is read, so that every change since is told. Without memory for it, it is read again when they are
- * held. */
-static void keep_mounts(struct cap *c, const char *path)
-{
-	struct cap_before *b = c->before;
-	const char *root = cap_root_path(c);
-	size_t size;
-
-	cap_mounts_close(b);
-	b->mountinfo = lr_open(path, O_RDONLY | O_CLOEXEC);
-	b->of_mounts = lr_arena_new();
-	b->root_path = root && b->of_mounts ? lr_strdup(b->of_mounts, root) : NULL;
-	if (b->mountinfo >= 0 && b->root_path)
-		(void)cap_read_all(b->of_mounts, path, &b->mounts, &size, NULL);
-}
-
-int cap_mounts_read(struct cap *c)
-{
-	char path[40];
-	size_t size;
-	int r = 0;
-
-	snprintf(path, sizeof(path), "/proc/%d/mountinfo", c->opts->pid);
-	if (!c->mounts && !c->holds)
-		keep_mounts(c, path);
-	if (!c->mounts && (!c->holds || are_as_before(c)))
-		c->mounts = c->before->mounts;
-	if (!c->mounts)
-		r = cap_read_all(c->a, path, &c->mounts, &size, NULL);
-	return r < 0 || c->mount_of.root ? r : note_mounts(c);
-}
-
-static const char *mount_line(struct cap *c, unsigned id)
-{
-	size_t at;
-
-	return cap_mounts_read(c) >= 0 && cap_index_find(&c->mount_of, 0, id, &at) ? c->mounts + at
-										   : NULL;
-}
-
-bool cap_mount_is_inside(struct cap *c, unsigned id)
-{
-	return mount_line(c, id);
-}
-
-/* Behind " - ", up to a blank; NULL: it is no mount of theirs. */
-static const char *mount_type(struct cap *c, unsigned id)
-{
-	const char *line = mount_line(c, id), *end = line ? strchrnul(line, '\n') : NULL;
-	const char *type = line ? strstr(line, " - ") : NULL;
-
-	return type && type < end ? type + 3 : NULL;
-}
-
-bool cap_mount_may_wait(struct cap *c, unsigned id)
-{
-	const char *type = mount_type(c, id);
-
-	return !type || lr_has_prefix(type, "fuse");
-}
-
-const char *cap_mount_of_proc(struct cap *c, unsigned id)
-{
-	const char *type = mount_type(c, id);
-	char *field = NULL, *rest = NULL;
-
-	if (!type || !lr_has_prefix(type, "proc "))
-		return NULL;
-	char *line = lr_strndup(c->a, mount_line(c, id), 4096);
-	for (int i = 0; line && i < 4; i++) /* number, parent, device, root */
-		field = strtok_r(i ? NULL : line, " ", &rest);
-	if (!field || !lr_streq(field, "/") || !(field = strtok_r(NULL, " ", &rest)))
-		return NULL;
-	lr_path_unescape(field);
-	return field;
 }

@@ -29,8 +29,7 @@ struct look {
 	struct cap_tmpfs *t;
 	uint64_t *bytes, *files; /* of all */
 	uint64_t most_bytes, most_files;
-	uint8_t *
-		attributes; /* room for those of a file: LR_SEED_ATTRIBUTES; NULL: none has had any */
+	uint8_t *attributes; /* LR_SEED_ATTRIBUTES: those of a file; NULL until one has any */
 };
 
 /* Taken away, or made something else, by who still runs; or something is mounted there, which is the

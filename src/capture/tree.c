@@ -372,11 +372,14 @@ bool cap_tree_bury(struct cap *c)
 
 	for (size_t i = 0; i < c->n; i++) {
 		struct cap_process *p = &c->p[i];
-		for (size_t k = 0; k < p->n_threads; k++) {
+		bool others = false;
+		/* The first one can be waited for when all others have been. */
+		for (size_t k = p->n_threads; k-- > 0;) {
 			struct cap_thread *t = &p->threads[k];
-			t->held = t->held && !lr_trace_is_gone(t->tid);
-			all = all && !t->held;
+			t->held = t->held && ((!k && others) || !lr_trace_is_gone(t->tid));
+			others = others || t->held;
 		}
+		all = all && !others;
 	}
 	return all;
 }

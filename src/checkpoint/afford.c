@@ -44,24 +44,16 @@ int lr_checkpoint_afford(const struct lr_capture_cost *cost, const struct lr_sta
 	return lr_err_hint(err, "raise the limit (update --memory), or that of a cgroup above");
 }
 
-int lr_made_limit(struct lr_made *x, struct lr_err *err)
-{
-	LR_CLEANUP_ARENA struct lr_arena *a = lr_arena_new();
-	struct lr_stats_left left;
-
-	int r = lr_stats_memory_left(x->job->cgroup, a, &left, err);
-	x->unlimited = r >= 0 && left.bytes == UINT64_MAX;
-	return r;
-}
-
 int lr_made_afford(void *made, const struct lr_capture_cost *cost, struct lr_err *err)
 {
-	const struct lr_made *x = made;
-	LR_CLEANUP_ARENA struct lr_arena *a = lr_arena_new();
+	struct lr_made *x = made;
+	const bool unlimited = lr_stats_has_no_limit(&x->limits);
 	struct lr_stats_left left;
 
-	if (x->unlimited)
+	lr_stats_limits_close(&x->limits);
+	if (unlimited)
 		return 0;
+	LR_CLEANUP_ARENA struct lr_arena *a = lr_arena_new();
 	int r = lr_stats_memory_left(x->job->cgroup, a, &left, err);
 	return r < 0 ? r : lr_checkpoint_afford(cost, &left, err);
 }

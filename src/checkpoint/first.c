@@ -167,7 +167,7 @@ static bool is_empty(const char *path)
 	return n < 3;
 }
 
-void lr_first_root(const struct lr_checkpoint_job *job, pid_t pid, const char *root,
+void lr_first_root(const struct lr_checkpoint_job *job, const char *root,
 		   const struct lr_capture_refuse *to)
 {
 	LR_CLEANUP_ARENA struct lr_arena *a = lr_arena_new();
@@ -177,7 +177,7 @@ void lr_first_root(const struct lr_checkpoint_job *job, pid_t pid, const char *r
 	    !lr_checkpoint_has_admin(job->config) ||
 	    lr_checkpoint_mounts_root(&job->config->mounts))
 		return;
-	const char *top = path_to_top(pid, root, a);
+	const char *top = path_to_top(job->pid, root, a);
 	if (!top || !look_at_directory(job->rootfs, &began) || !look_at_directory(top, &its))
 		return;
 	if (!is_same(&its, &began) && !is_empty(job->rootfs))

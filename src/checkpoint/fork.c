@@ -254,6 +254,7 @@ static int checkpoint(const struct lr_checkpoint_job *job, struct lr_arena *a, s
 			    .known_filter = job->config->linux_ && job->config->linux_->seccomp,
 			    .allows = allows,
 			    .look = lr_made_look,
+			    .look_at_spaces = lr_made_look_at_spaces,
 			    .look_arg = &made,
 			    .afford = lr_made_afford,
 			    .tmpfs = list_tmpfs(&job->config->mounts, a),
@@ -284,7 +285,7 @@ static int checkpoint(const struct lr_checkpoint_job *job, struct lr_arena *a, s
 		r = job->opts->background ? lr_checkpoint_apart(job, to_daemon, &x, err)
 					  : to_daemon(&x, job->opts, err);
 	x.layer.upper = lr_close(x.layer.upper);
-	lr_close(made.mountinfo);
+	lr_made_close(&made);
 	return r;
 }
 #else

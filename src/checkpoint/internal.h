@@ -7,6 +7,7 @@
 
 #include "src/checkpoint/checkpoint.h"
 #include "src/criu/criu.h"
+#include "src/stats/stats.h"
 
 /* ---- mountinfo.c --------------------------------------------------------------------------- */
 
@@ -79,14 +80,16 @@ struct lr_capture_refuse;
 /* What the container has made beside its processes. */
 struct lr_made {
 	const struct lr_checkpoint_job *job;
-	int mountinfo; /* LR_NOFD before the first look; the caller's to close */
+	int mountinfo; /* LR_NOFD before the first look */
 	int top; /* the mount that is its first process's root, "/", where mountinfo had that; 0: not so */
 	uint64_t cgroups; /* lr_cgroup_count_below */
-	bool unlimited;   /* lr_made_limit */
+	struct lr_stats_limits
+		limits; /* of its memory, from a look while it runs until it is held */
 };
-/* lr_capture.look */
-int lr_made_look(void *made, pid_t pid, bool is_twin, const struct lr_capture_refuse *refuse,
-		 struct lr_err *err);
+/* lr_capture.look and look_at_spaces */
+int lr_made_look(void *made, bool held, const struct lr_capture_refuse *refuse, struct lr_err *err);
+void lr_made_look_at_spaces(void *made, pid_t pid, const struct lr_capture_refuse *refuse);
+void lr_made_close(struct lr_made *made);
 
 /* ---- afford.c ------------------------------------------------------------------------------ */
 
@@ -96,18 +99,16 @@ struct lr_stats_left;
 /* Pure. -ENOMEM: the kernel might end a process of the container, for want of memory. */
 int lr_checkpoint_afford(const struct lr_capture_cost *cost, const struct lr_stats_left *left,
 			 struct lr_err *err) LR_MUST_CHECK;
-/* Whether it has one, before it is held: that takes a look at each cgroup above, too. */
-int lr_made_limit(struct lr_made *x, struct lr_err *err);
 /* lr_capture.afford; made: lr_made */
 int lr_made_afford(void *made, const struct lr_capture_cost *cost, struct lr_err *err);
 
 /* ---- first.c ------------------------------------------------------------------------------- */
 
 /* Refuses namespaces, or a root, that are not those in which config.json has the first process begin. pid: that process,
- * or its twin; root: where that has its own, in its mount namespace. */
+ * or its twin; root: where that process has its own, in its mount namespace. */
 void lr_first_spaces(const struct lr_checkpoint_job *job, pid_t pid,
 		     const struct lr_capture_refuse *to);
-void lr_first_root(const struct lr_checkpoint_job *job, pid_t pid, const char *root,
+void lr_first_root(const struct lr_checkpoint_job *job, const char *root,
 		   const struct lr_capture_refuse *to);
 
 /* ---- layer.c ------------------------------------------------------------------------------- */

@@ -6,12 +6,14 @@
 #define LR_ROOM "stats"
 
 #include <errno.h>
+#include <fcntl.h>
 #include <limits.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/sysinfo.h>
 #include <unistd.h>
 
+#include "src/base/fd.h"
 #include "src/base/str.h"
 #include "src/stats/parse.h"
 
@@ -131,7 +133,7 @@ int lr_stats_memory_left(const struct lr_cgroup_ref *ref, struct lr_arena *arena
 	bool group = false; /* of this one or one below it: those that its limit ends whole */
 
 	*ret = (struct lr_stats_left){.bytes = UINT64_MAX};
-	while (dir && is_cgroup(dir)) {
+	for (; dir && is_cgroup(dir); *strrchr(dir, '/') = '\0') {
 		struct level l = {dir, arena, {.bytes = UINT64_MAX}};
 		int r = ref->mode == LR_CGROUP_V2 ? look_v2(&l, err) : look_v1(&l, err);
 		if (r < 0)
@@ -141,7 +143,64 @@ int lr_stats_memory_left(const struct lr_cgroup_ref *ref, struct lr_arena *arena
 			*ret = l.left;
 			ret->group = group;
 		}
-		*strrchr(dir, '/') = '\0';
 	}
 	return dir || !from ? 0 : lr_fail(err, ENOMEM, "look for limits of memory");
+}
+
+/* ---- whether there is a limit ------------------------------------------------------------------ */
+
+static int open_limit(const char *dir, const char *name, struct lr_stats_limits *l,
+		      struct lr_err *err)
+{
+	char file[PATH_MAX];
+	int r = lr_cgroup_path(file, dir, name);
+
+	l->all = l->n < LR_ARRAY_SIZE(l->fd);
+	if (r < 0 || !l->all)
+		return r < 0 ? lr_fail(err, -r, "open %s/%s", dir, name) : 0;
+	int fd = lr_open(file, O_RDONLY | O_CLOEXEC);
+	if (fd < 0)
+		return errno == ENOENT ? 0 : lr_fail(err, errno, "open %s", file);
+	l->fd[l->n++] = fd;
+	return 0;
+}
+
+int lr_stats_limits_open(const struct lr_cgroup_ref *ref, struct lr_arena *arena,
+			 struct lr_stats_limits *ret, struct lr_err *err)
+{
+	const char *from = lr_cgroup_dir(ref, LR_CTRL_MEMORY);
+	const char *name = ref->mode == LR_CGROUP_V2 ? "memory.max" : "memory.limit_in_bytes";
+	char *dir = from ? lr_strdup(arena, from) : NULL;
+	int r = 0;
+
+	*ret = (struct lr_stats_limits){.all = true};
+	for (; r >= 0 && ret->all && dir && is_cgroup(dir); *strrchr(dir, '/') = '\0')
+		r = open_limit(dir, name, ret, err);
+	return dir || !from ? r : lr_fail(err, ENOMEM, "look for limits of memory");
+}
+
+void lr_stats_limits_close(struct lr_stats_limits *l)
+{
+	while (l->n)
+		lr_close(l->fd[--l->n]);
+	l->all = false;
+}
+
+static bool is_no_limit(int fd)
+{
+	char text[64];
+	ssize_t n = pread(fd, text, sizeof(text) - 1, 0);
+
+	if (n <= 0)
+		return false;
+	text[n] = '\0';
+	return lr_has_prefix(text, "max") || strtoull(text, NULL, 10) >= NO_LIMIT_V1;
+}
+
+bool lr_stats_has_no_limit(const struct lr_stats_limits *l)
+{
+	for (size_t i = 0; i < l->n; i++)
+		if (!is_no_limit(l->fd[i]))
+			return false;
+	return l->all;
 }

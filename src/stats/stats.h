@@ -124,6 +124,18 @@ struct lr_stats_left {
 int lr_stats_memory_left(const struct lr_cgroup_ref *ref, struct lr_arena *arena,
 			 struct lr_stats_left *ret, struct lr_err *err) LR_MUST_CHECK;
 
+/* The files of these limits, open: to ask again, at once, whether there is any. {0}: none are open. */
+struct lr_stats_limits {
+	int fd[16];
+	size_t n;
+	bool all; /* of the cgroup, and of each above it */
+};
+int lr_stats_limits_open(const struct lr_cgroup_ref *ref, struct lr_arena *arena,
+			 struct lr_stats_limits *ret, struct lr_err *err) LR_MUST_CHECK;
+void lr_stats_limits_close(struct lr_stats_limits *l);
+/* false: there is one, or nobody knows. */
+bool lr_stats_has_no_limit(const struct lr_stats_limits *l);
+
 /* ---- out-of-memory events ------------------------------------------------------------------ */
 
 struct lr_stats_oom {

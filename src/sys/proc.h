@@ -64,8 +64,8 @@ void lr_proc_waited(const bool *waiting);
 /* 1 if that very process lives (a zombie does not), 0 if not, or -errno. */
 int lr_proc_alive(pid_t pid, uint64_t start_time) LR_MUST_CHECK;
 
-/* Whether mounts have changed since /proc/PID/mountinfo was opened, or was not. Closes it, too: while it is open, it keeps
- * the mounts of a container. */
+/* Whether mounts have changed since that /proc/PID/mountinfo was opened; also true of no descriptor. Closes it: while it is
+ * open, it keeps the mounts of a container. */
 bool lr_proc_mounts_changed(int *mountinfo);
 
 #endif

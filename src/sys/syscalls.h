@@ -79,7 +79,7 @@ struct lr_dirent {
 };
 ssize_t lr_getdents(int fd, void *buf, size_t size);
 
-/* The same, entry by entry. */
+/* A directory entry by entry, without the heap. */
 struct lr_dir {
 	int fd;
 	ssize_t at, n;

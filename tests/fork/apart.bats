@@ -9,6 +9,7 @@ load seeds.bash
 setup() {
 	seeds_setup
 	needs_program apart
+	mkdir -p "$R/own"
 	cfg '.process.capabilities |= map_values(. + ["CAP_SYS_ADMIN", "CAP_SETPCAP"]) | .hostname = "began"'
 }
 teardown() {
@@ -19,7 +20,7 @@ teardown() {
 program() {
 	kind=$1
 	rt delete --force "$ID" || true
-	rm -rf "$IMG" "$R/go" "$R/done" "$R/err"
+	rm -rf "$IMG" "$R/go" "$R/done" "$R/ready" "$R/err"
 	cfg --arg a "$*" '.process.args = ["/bin/apart"] + ($a | split(" "))'
 	start
 }
@@ -41,6 +42,15 @@ seed_meanwhile() {
 	done_so
 	kill -CONT "$(pgrep -f "^$LEAN_RUNTIME --root $ROOT checkpoint")"
 	wait $!
+}
+
+# seed_and_then KIND: it does so as soon as it has a frozen copy, and is not held any more.
+seed_and_then() {
+	program "$1"
+	wait_until test -e "$R/ready"
+	seed "$ID"
+	done_so
+	moves
 }
 
 # is_refused KIND WHY
@@ -154,6 +164,29 @@ is_refused_late() {
 	# When they are held only whether it is in another user namespace.
 	assert_eq "$(grep -c '/ns/net"' calls)" 2
 	assert_eq "$(grep -c '/ns/user"' calls)" 3
+}
+
+@test "apart: a mount that is there when it is held is refused, also if it is gone when the container runs on" {
+	command -v strace >/dev/null || skip "strace is not installed"
+	cfg 'del(.linux.maskedPaths, .linux.readonlyPaths, .linux.seccomp)'
+	is_refused_late flash "a mount that config.json does not have (tmpfs on /own)"
+}
+
+@test "apart: what it does when it is not held any more is not in the way of its seed" {
+	cfg 'del(.linux.maskedPaths, .linux.readonlyPaths, .linux.seccomp)'
+	seed_and_then mounts-then
+	grep -q " /own " "/proc/$(pid_of)/mountinfo"
+	seed_and_then leaves-then
+	[ "$(readlink "/proc/$(pid_of)/ns/user")" != "$(readlink /proc/self/ns/user)" ]
+}
+
+@test "apart: a process of several threads that is not the first ends with its container, by --stop" {
+	cfg '.process.args = ["/bin/sh", "-c", "exec >/dev/null; /bin/apart none & while :; do sleep 1; done"]'
+	rm -f "$N"
+	rt_bg run --detach --bundle "$BUNDLE" "$ID"
+	wait_until test -s "$N"
+	timeout 60 "$LEAN_RUNTIME" --root "$ROOT" checkpoint --engine fork --image-path "$IMG" --stop "$ID" </dev/null 3>&-
+	assert_eq "$(rt list -q)" ""
 }
 
 @test "apart: memory that is sealed then is refused" {

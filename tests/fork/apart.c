@@ -23,6 +23,9 @@
  *	ipc		the whole process goes to an ipc namespace of its own, and makes a queue there
  *	empty		the same, and makes none
  *	root		has the directory of its descriptor 5 as its root
+ *	flash		mounts something on /own, and unmounts it as soon as it has a frozen copy, and is not held any more
+ *	mounts-then	mounts something on /own then
+ *	leaves-then	goes into a user namespace of its own then
  *	link		has a file of a mount that is in no namespace mapped, whose path leads to the same file, and
  *			puts another one there
  */
@@ -40,6 +43,7 @@
 #include <stdio.h>
 #include <string.h>
 #include <sys/mman.h>
+#include <sys/mount.h>
 #include <sys/msg.h>
 #include <sys/personality.h>
 #include <sys/prctl.h>
@@ -170,9 +174,68 @@ static int act(void)
 	return 0;
 }
 
+static bool is_any_of(const char *const *kinds)
+{
+	for (; *kinds; kinds++)
+		if (strcmp(kind, *kinds) == 0)
+			return true;
+	return false;
+}
+
+static const char *const then[] = {"flash", "mounts-then", "leaves-then", NULL};
+
 static bool is_alone(void)
 {
-	return strcmp(kind, "ipc") == 0 || strcmp(kind, "empty") == 0 || strcmp(kind, "user") == 0;
+	static const char *const alone[] = {"ipc", "empty", "user", NULL};
+
+	return is_any_of(alone) || is_any_of(then);
+}
+
+/* A child that nobody here has made. */
+static bool has_twin(void)
+{
+	char path[64], c;
+
+	snprintf(path, sizeof(path), "/proc/self/task/%d/children", getpid());
+	int fd = open(path, O_RDONLY);
+	const bool has = fd >= 0 && read(fd, &c, 1) == 1;
+	close(fd);
+	return has;
+}
+
+static int act_then(void)
+{
+	if (strcmp(kind, "flash") == 0)
+		return umount("/own");
+	if (strcmp(kind, "mounts-then") == 0)
+		return mount("own", "/own", "tmpfs", 0, NULL);
+	return unshare(CLONE_NEWUSER);
+}
+
+static void count_to(unsigned n)
+{
+	char text[16];
+
+	snprintf(text, sizeof(text), "%u\n", n);
+	put("/n", text);
+}
+
+static void wait_and_act(bool late)
+{
+	const bool first = strcmp(kind, "flash") == 0;
+
+	count_to(1);
+	while (late && access("/go", F_OK) < 0)
+		usleep(5000);
+	if (first && mount("own", "/own", "tmpfs", 0, NULL) < 0)
+		put("/err", strerror(errno));
+	put(first ? "/done" : "/ready", "");
+	for (unsigned n = 1; !has_twin(); n++)
+		if (n % 1000 == 0)
+			count_to(n / 1000);
+	if (act_then() < 0)
+		put("/err", strerror(errno));
+	result = 0;
 }
 
 static _Noreturn void go_away(bool late)
@@ -200,7 +263,6 @@ static void *work(void *late)
 
 int main(int argc, char **argv)
 {
-	char text[16];
 	pthread_t t;
 
 	kind = argc > 1 ? argv[1] : "none";
@@ -211,6 +273,8 @@ int main(int argc, char **argv)
 	const bool late = argc > 2, child = strcmp(kind, "user") == 0;
 	if (child && fork() == 0)
 		go_away(late);
+	if (is_any_of(then))
+		wait_and_act(late);
 	if (pipe(never) < 0 ||
 	    (!is_alone() && pthread_create(&t, NULL, work, late ? argv[2] : NULL) != 0))
 		return 1;
@@ -221,8 +285,7 @@ int main(int argc, char **argv)
 			put("/err", strerror(result));
 		if (result >= 0)
 			put("/done", "");
-		snprintf(text, sizeof(text), "%u\n", n);
-		put("/n", text);
+		count_to(n);
 		usleep(5000);
 	}
 }

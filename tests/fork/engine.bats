@@ -769,9 +769,14 @@ while True:
 	outlives 4
 }
 
-# A shell with some megabytes and four children, which has so many KiB left below its limit.
-nearly_full() { # KIB
+# A shell with some megabytes and four children.
+fills() {
 	sh_cfg 'exec >/dev/null; for x in 1 2 3 4; do sleep 300 & done; x=$(head -c 8388608 /dev/zero | tr "\0" x); i=0; while :; do i=$((i + 1)); echo $i >/n; usleep 20000; done'
+}
+
+# It has so many KiB left below its limit.
+nearly_full() { # KIB
+	fills
 	cfg '.linux.resources.memory = {limit: 134217728, swap: 134217728}'
 	start
 	wait_until eval '[ "$(count)" -gt 30 ]'
@@ -793,6 +798,22 @@ limit_to() { # KIB
 	moves
 	rt update --memory-swap 134217728 --memory 134217728 "$ID"
 	seed "$ID"
+	moves
+}
+
+@test "fork: so it is if somebody sets that limit when it was looked at, before it is held" {
+	command -v strace >/dev/null || skip "strace is not installed"
+	fills
+	cfg 'del(.linux.resources.memory)'
+	start
+	wait_until eval '[ "$(count)" -gt 30 ]'
+	local at=/sys/fs/cgroup/memory/$ID limit=memory.limit_in_bytes used=memory.usage_in_bytes
+	! cgroup_v2 || { at=/sys/fs/cgroup/$ID limit=memory.max used=memory.current; }
+	late_begin
+	echo $(($(cat "$at/$used") + (1800 << 10))) >"$at/$limit"
+	late_end
+	assert_eq "$what" 1
+	assert_has "$(cat said)" "left below its limit of memory, and a seed may take"
 	moves
 }
 

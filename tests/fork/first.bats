@@ -49,13 +49,13 @@ carried() {
 	rt delete --force "$ID"
 }
 
-# Between the look and the hold, SCRIPT, which whoever finds FILE does.
-seed_with() { # FILE SCRIPT
+# Between the look and the hold it goes to another namespace, by SCRIPT; FILE is there when it has done so.
+refused_with() { # SCRIPT FILE
 	late_begin
-	echo "rm $1; $2" >"$R/new"
-	mv "$R/new" "$R$1"
+	echo "rm /go; $1" >"$R/new"
+	mv "$R/new" "$R/go"
+	wait_until test -e "$R/$2"
 	late_end
-	[ ! -e "$R$1" ] || fail "it has not done so"
 	assert_eq "$what" 1
 }
 
@@ -124,8 +124,8 @@ seed_with() { # FILE SCRIPT
 	command -v strace >/dev/null || skip "strace is not installed"
 	privileged
 	begin true
-	seed_with /go 'exec busybox unshare -m sh -c "mount -t tmpfs own /own && exec /bin/count"'
-	assert_has "$(cat late)" "a mount that config.json does not have (tmpfs on /own)"
+	refused_with 'exec busybox unshare -m sh -c "mount -t tmpfs own /own && : >/there && exec /bin/count"' there
+	assert_has "$(cat said)" "a mount that config.json does not have (tmpfs on /own)"
 	moves
 }
 
@@ -133,9 +133,31 @@ seed_with() { # FILE SCRIPT
 	command -v strace >/dev/null || skip "strace is not installed"
 	cfg '.process.user = {uid: 1000, gid: 1000} | .process.capabilities = {}'
 	begin true
-	seed_with /go 'exec busybox unshare -r -n /bin/count'
-	assert_has "$(cat late)" "process $(pid_of) (count): a user namespace of its own"
+	refused_with 'exec busybox unshare -r -n sh -c ": >/there; exec /bin/count"' there
+	assert_has "$(cat said)" "process $(pid_of) (count): a user namespace of its own"
 	moves
+}
+
+@test "first: whom somebody sends in between the look and the hold, and leaves there with other namespaces, is refused by name" {
+	command -v strace >/dev/null || skip "strace is not installed"
+	cfg '.process.user = {uid: 1000, gid: 1000} | .process.capabilities = {}'
+	begin true
+	late_begin
+	nsenter -t "$(pid_of)" -p sh -c 'sleep 1000 </dev/null >/dev/null 2>&1 3>&- &'
+	late_end
+	assert_eq "$what" 1
+	assert_has "$(cat said)" "(sleep): a mnt namespace of its own"
+	moves
+}
+
+@test "first: what a process is called makes no line of its own" {
+	cfg '.process.user = {uid: 1000, gid: 1000} | .process.capabilities = {}'
+	begin 'exec busybox unshare -r /bin/count'
+	echo "rm /go; printf 'a\\nb\\\\c' >/proc/self/comm; : >/named" >"$R/new"
+	mv "$R/new" "$R/go"
+	wait_until test -e "$R/named"
+	run -1 seed "$ID"
+	assert_has "$output" '(a?b\\c): a user namespace of its own'
 }
 
 # A directory that a program may have as its root.
@@ -191,10 +213,11 @@ deep() { # DIR
 	rm -rf "$IMG"
 	late_begin
 	touch "$R/deep/go"
+	wait_until eval '[ "$(readlink "/proc/$(pid_of)/root")" = / ]'
 	late_end
 	assert_eq "$(readlink "/proc/$(pid_of)/root")" /
 	assert_eq "$what" 1
-	assert_has "$(cat late)" "a mount that config.json does not have (tmpfs on /own)"
+	assert_has "$(cat said)" "a mount that config.json does not have (tmpfs on /own)"
 }
 
 @test "first: a mount of its own that it has made its root (chroot) is refused by name, and a volume is not" {

@@ -261,7 +261,22 @@ detached_is_refused() {
 	nsenter -t "$(pid_of)" -m umount -l /v
 	late_end
 	assert_eq "$what" 1
-	assert_has "$(cat late)" "(hostile): descriptor 3: a file that is in none of the container's mounts (/f)"
+	assert_has "$(cat said)" "(hostile): descriptor 3: a file that is in none of the container's mounts (/f)"
+}
+
+@test "fork: nor is a file of proc(5), of another process, a child's, where the directory above is called otherwise since the look" {
+	command -v strace >/dev/null || skip "strace is not installed"
+	mkdir "$R/a"
+	cfg --arg s 'exec >/dev/null; sleep 1000 & echo 1 >/n; while [ ! -e /go ]; do :; done; mv /a /z; exec 5</z/proc/$!/stat; : >/there; exec sleep 1000' \
+		'.process.args = ["/bin/sh", "-c", $s] | .mounts += [{destination: "/a/proc", type: "proc", source: "proc"}]'
+	rt_bg run --detach --bundle "$BUNDLE" "$ID"
+	wait_until test -s "$R/n"
+	late_begin
+	touch "$R/go"
+	wait_until test -e "$R/there"
+	late_end
+	assert_eq "$what" 1
+	assert_has "$(cat said)" "descriptor 5: a file of proc(5), of another process than the first, or of a thread (/z/proc/"
 }
 
 @test "fork: who has a root of its own may have files outside of it, also the first process" {

@@ -77,8 +77,8 @@ carried() {
 	nsenter -t "$(pid_of)" -m mount -t tmpfs late "/own" || fail "it could not be mounted"
 	late_end
 	assert_eq "$what" 1
-	assert_has "$(cat late)" "a mount that config.json does not have (tmpfs on /own)"
-	assert_has "$(cat late)" "a cgroup below the container's own ($name: /late)"
+	assert_has "$(cat said)" "a mount that config.json does not have (tmpfs on /own)"
+	assert_has "$(cat said)" "a cgroup below the container's own ($name: /late)"
 	moves
 }
 

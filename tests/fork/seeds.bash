@@ -156,15 +156,17 @@ traced() { # OPTION OPTION VERB ARGUMENT...
 	LR_TEST_TAG=$TAG timeout 60 strace "$1" "$2" "$LEAN_RUNTIME" --root "$ROOT" "${@:3}" </dev/null >/dev/null 2>&1 3>&-
 }
 
-# A checkpoint that waits for a second between the look and the hold, before the first of the calls by which it holds. It
-# ends in late_end, with its status in $what; what it says is in late.
+# A checkpoint that waits for two seconds between the look and the hold, before the first of the calls by which it holds. It
+# ends in late_end, which has its status in $what; what it says is in said. (To stop it by a signal would be after that call,
+# and whoever gets a signal then, as a shell from its child, stands still.)
 late_begin() {
-	LR_TEST_TAG=$TAG timeout 60 strace -f -o calls -e trace=ptrace -e inject=ptrace:delay_enter=1000000:when=1 "$LEAN_RUNTIME" --root "$ROOT" \
-		checkpoint --engine fork --image-path "$IMG" "$ID" </dev/null >late 2>&1 3>&- &
+	LR_TEST_TAG=$TAG timeout 60 strace -o calls -e trace=ptrace -e inject=ptrace:delay_enter=2000000:when=1 "$LEAN_RUNTIME" --root "$ROOT" \
+		checkpoint --engine fork --image-path "$IMG" "$ID" </dev/null >said 2>&1 3>&- &
 	late=$!
-	wait_until grep -q ptrace calls || fail "$(cat late)"
+	wait_until grep -q ptrace calls || fail "$(cat said)"
 }
 late_end() {
 	what=0
+	[ "$(wc -l <calls)" -le 1 ] || fail "it was held before that was done"
 	wait "$late" || what=$?
 }

@@ -72,6 +72,24 @@ told() { # LINE
 	wait_until grep -qxF "$1" "$R/out" || fail "it was told: $(cat "$R/out")"
 }
 
+@test "watches: a descriptor that is another file by the time it is held is that one in a child" {
+	command -v strace >/dev/null || skip "strace is not installed"
+	touch "$R/a" "$R/b"
+	cfg --arg s 'exec >/dev/null; /bin/watcher /d=fff & exec 5</a; while [ ! -e /go ]; do :; done; exec 5</b; : >/done; exec sleep 1000' \
+		'.process.args = ["/bin/sh", "-c", $s]'
+	rt_bg run --detach --bundle "$BUNDLE" "$ID"
+	moves
+	late_begin # no process comes or goes meanwhile: it would be tried again
+	touch "$R/go"
+	wait_until test -e "$R/done"
+	late_end
+	assert_eq "$what" 0
+	rt delete --force "$ID"
+	grow "$ID"
+	moves
+	assert_eq "$(readlink "/proc/$(pid_of)/fd/5")" /b
+}
+
 @test "watches: a child is told what happens to its files, by the numbers that its parent knew" {
 	ln -s /nowhere "$R/d/link"
 	start /d=4000300@1 /d/file=2@17 /d/link=2000004 again /bin=80000100@300

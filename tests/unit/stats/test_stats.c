@@ -223,7 +223,21 @@ TEST(out_of_memory_is_a_higher_count_and_an_empty_cgroup_the_end)
 	lr_stats_oom_close(&oom);
 }
 
-/* A cgroup in a cgroup; swap is the host's, and none of it is allowed. */
+/* A cgroup in a cgroup. */
+static bool new_nested(char below[40], struct lr_cgroup_ref *ref)
+{
+	if (!new_dir())
+		return false;
+	snprintf(below, 40, "%s/its", dir);
+	if (mkdir(below, 0755) < 0)
+		return false;
+	ref->relative = strrchr(below, '/');
+	put("cgroup.procs", "");
+	put("its/cgroup.procs", "");
+	return true;
+}
+
+/* Swap is the host's, and none of it is allowed. */
 TEST(memory_that_is_left)
 {
 	char below[40];
@@ -233,12 +247,7 @@ TEST(memory_that_is_left)
 	struct lr_err err = {0};
 	struct lr_stats_left left;
 
-	REQUIRE(new_dir());
-	snprintf(below, sizeof(below), "%s/its", dir);
-	REQUIRE(mkdir(below, 0755) == 0);
-	ref.relative = strrchr(below, '/');
-	put("cgroup.procs", "");
-	put("its/cgroup.procs", "");
+	REQUIRE(new_nested(below, &ref));
 	put("its/memory.max", "max\n");
 	CHECK_INT(lr_stats_memory_left(&ref, arena, &left, &err), 0);
 	CHECK(left.bytes == UINT64_MAX && !left.group);
@@ -283,6 +292,41 @@ TEST(memory_that_is_left)
 	CHECK_INT(left.bytes, 350);
 	CHECK_INT(left.own, 300);
 	CHECK_INT(left.limit, 1000);
+	CHECK_INT(lr_remove_tree(AT_FDCWD, dir), 0);
+	lr_arena_free(arena);
+}
+
+/* The files are open: a limit that is set later is seen, and what is not known is no "none". */
+TEST(a_limit_that_is_not_there_yet)
+{
+	char below[40];
+	struct lr_cgroup_place place = {"", below};
+	struct lr_cgroup_ref ref = {.mode = LR_CGROUP_V2, .n = 1, .v = &place};
+	struct lr_arena *arena = lr_arena_new();
+	struct lr_err err = {0};
+	struct lr_stats_limits limits = {0};
+
+	CHECK(!lr_stats_has_no_limit(&limits));
+	REQUIRE(new_nested(below, &ref));
+	/* That above it has no such file, as the root of the tree. */
+	put("its/memory.max", "max\n");
+	CHECK_INT(lr_stats_limits_open(&ref, arena, &limits, &err), 0);
+	CHECK(lr_stats_has_no_limit(&limits));
+	put("its/memory.max", "4096\n");
+	CHECK(!lr_stats_has_no_limit(&limits));
+	put("its/memory.max", "");
+	CHECK(!lr_stats_has_no_limit(&limits));
+	lr_stats_limits_close(&limits);
+	CHECK(!lr_stats_has_no_limit(&limits));
+	place.hierarchy = "memory";
+	ref.mode = LR_CGROUP_V1;
+	put("its/memory.limit_in_bytes", "9223372036854771712\n");
+	put("memory.limit_in_bytes", "9223372036854771712\n");
+	CHECK_INT(lr_stats_limits_open(&ref, arena, &limits, &err), 0);
+	CHECK(lr_stats_has_no_limit(&limits));
+	put("memory.limit_in_bytes", "1000000\n");
+	CHECK(!lr_stats_has_no_limit(&limits));
+	lr_stats_limits_close(&limits);
 	CHECK_INT(lr_remove_tree(AT_FDCWD, dir), 0);
 	lr_arena_free(arena);
 }
