@@ -238,7 +238,9 @@ poststop: $callers"
 	assert_eq "$output" "$expected"
 	if [[ $(peers) == *runc* ]]; then
 		run -0 hook_envs runc --root "$BATS_TEST_TMPDIR/runc-root"
-		assert_eq "$output" "$expected"
+		# Newer ones give createContainer hooks nothing.
+		[ "$output" = "${expected/"createContainer: OF=process PATH=/bin "/"createContainer: "}" ] ||
+			assert_eq "$output" "$expected"
 	fi
 	if [[ $(peers) == *crun* ]]; then
 		run -0 hook_envs unshare -m sh -c 'umount /sys/fs/cgroup/unified 2>/dev/null; exec crun "$@"' sh --root "$BATS_TEST_TMPDIR/crun-root"

@@ -149,8 +149,10 @@ by_us() {
 		run -0 flags_of_source bash -c by_us
 		assert_eq "$opts: $output" "$opts: $want "
 		for p in $(peers ${who//,/ }); do
-			run -0 flags_of_source "$LR_LIB/peer" "$p" "$BUNDLE" "$ID"
-			assert_eq "$p: $opts: $output" "$p: $opts: $want "
+			run flags_of_source "$LR_LIB/peer" "$p" "$BUNDLE" "$ID"
+			# Newer ones take "defaults" for one of the file system's.
+			[[ $opts != *defaults* || $output != *"bind mounts cannot have any filesystem-specific options"* ]] || continue
+			assert_eq "$status: $p: $opts: $output" "0: $p: $opts: $want "
 		done
 	done <<-'END'
 		runc ["bind"] rw,nosuid,nodev,noexec,noatime
