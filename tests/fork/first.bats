@@ -150,6 +150,57 @@ refused_with() { # SCRIPT FILE
 	moves
 }
 
+# In the namespaces of process FIRST, but for a network namespace of its own, and without capabilities: a process with that
+# number, as we see it and as FIRST does, which FIRST adopts.
+again() { # FIRST PID INNER
+	python3 - "$@" <<-'END'
+		import ctypes, os, struct, sys
+		first, pid, inner = map(int, sys.argv[1:])
+		libc = ctypes.CDLL(None, use_errno=True)
+		def need(result, what):
+		    if result < 0:
+		        sys.exit(f"{what}: {os.strerror(ctypes.get_errno())}")
+		    return result
+		NEWNS, NEWPID, NEWNET = 0x20000, 0x20000000, 0x40000000
+		rest = 0x2000000 | 0x4000000 | 0x8000000  # cgroup, uts, ipc
+		need(libc.setns(os.pidfd_open(first), NEWNS | NEWPID | rest), "setns")
+		need(libc.unshare(NEWNET), "unshare")
+		if os.fork():
+		    os.wait()
+		    sys.exit()
+		tids = struct.pack("ii", inner, pid)
+		at = ctypes.create_string_buffer(tids)
+		args = ctypes.create_string_buffer(struct.pack("8Q", 0, 0, 0, 0, 17, 0, 0, 0) + struct.pack("2Q", ctypes.addressof(at), 2))
+		if need(libc.syscall(435, args, 80), "clone3"):
+		    os._exit(0)
+		for cap in range(64):
+		    libc.prctl(24, cap, 0, 0, 0)  # PR_CAPBSET_DROP
+		os.closerange(0, 65536)
+		null = os.open("/dev/null", os.O_RDWR)
+		os.dup2(null, 1), os.dup2(null, 2)
+		os.chdir("/")
+		os.execv("/bin/busybox", ["sleep", "1000"])
+	END
+}
+
+@test "first: whoever has the number of one that was looked at, and has ended, is a new one" {
+	command -v strace >/dev/null || skip "strace is not installed"
+	local child inside
+	cfg '.process.capabilities = {} | .process.args = ["/bin/sh", "-c", "exec >/dev/null; sleep 1000 & echo 1 >/n; wait; while :; do :; done"]'
+	rt_bg run --detach --bundle "$BUNDLE" "$ID"
+	wait_until test -s "$N"
+	child=$(tr -d ' ' <"/proc/$(pid_of)/task/$(pid_of)/children")
+	inside=$(awk '/^NSpid/ {print $NF}' "/proc/$child/status")
+	late_begin # no process comes or goes meanwhile that was not looked at: it would be tried again
+	kill -9 "$child"
+	wait_until test ! -e "/proc/$child"
+	again "$(pid_of)" "$child" "$inside"
+	wait_until grep -q '^CapBnd:.*0000000000000000' "/proc/$child/status"
+	late_end
+	assert_eq "$what" 1
+	assert_has "$(cat said)" "process $child (busybox): a net namespace of its own"
+}
+
 @test "first: what a process is called makes no line of its own" {
 	cfg '.process.user = {uid: 1000, gid: 1000} | .process.capabilities = {}'
 	begin 'exec busybox unshare -r /bin/count'
