@@ -5,6 +5,7 @@ A patch is a file in patches/. Before its diff stand lines `Key: value`:
     Row:   the attack of the row, letter by letter
     Test:  (optional) the test that has to fail, where it is not the row's own
 """
+import re
 import subprocess
 import sys
 from pathlib import Path
@@ -30,6 +31,10 @@ class Mutant:
     def row(self):
         return self.keys.get("Row", "")
 
+    def changes(self, source):
+        """Whether it changes that file, as a row calls it."""
+        return any(f in (f"src/{source}.c", f"src/{source}.h", source) for f in re.findall(r"^\+\+\+ b/(\S+)", self.diff, re.M))
+
     def test(self, rows):
         return self.keys.get("Test") or rows[self.row].test
 
@@ -40,20 +45,26 @@ class Mutant:
         return p.stdout.strip() or "does not apply" if p.returncode else None
 
 
+def sources(row):
+    return [s.strip().strip("`") for s in row.where.split(",")]
+
+
 def mutants():
     return [Mutant(p) for p in sorted(PATCHES.glob("*.patch"))]
 
 
 def problems():
     """What is wrong with the patches as they lie there."""
-    rows, found, covered = {d.attack: d for d in defences()}, [], set()
+    rows, found, covered, elsewhere = {d.attack: d for d in defences()}, [], set(), {}
     for m in mutants():
         if m.row not in rows:
             found.append(f'{m.path.name}: SECURITY.md has no row "{m.row}"')
             continue
         covered.add(m.row)
+        elsewhere[m.row] = elsewhere.get(m.row, True) and not any(m.changes(s) for s in sources(rows[m.row]))
         why = m.apply(ROOT, check=True)
         if why:
             found.append(f"{m.path.name}: {why}")
     found += [f'no mutant takes this defence out: "{a}"' for a in rows if a not in covered]
+    found += [f'no mutant of this defence changes {rows[a].where}: "{a}"' for a, other in elsewhere.items() if other]
     return found
