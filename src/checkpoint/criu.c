@@ -2,10 +2,13 @@
 /* checkpoint: the engine criu: opens what the plan needs, and talks to the program. */
 #define LR_ROOM "checkpoint"
 #include <errno.h>
+#include <fcntl.h>
+#include <sched.h>
 #include <stdio.h>
 #include <string.h>
 #include <sys/mount.h>
 #include <sys/stat.h>
+#include <sys/wait.h>
 #include <unistd.h>
 
 #include "src/base/fd.h"
@@ -294,6 +297,38 @@ static int identify(struct restoring *x, pid_t criu, struct lr_arena *a, struct 
 	return r < 0 ? r : lr_restore_identify(&x->plan, mounts, n, a, err);
 }
 
+static bool root_is_writable(const struct lr_checkpoint_mount *mounts, size_t n)
+{
+	for (size_t i = 0; i < n; i++)
+		if (lr_streq(mounts[i].point, "/") && !(mounts[i].attributes & MOUNT_ATTR_RDONLY))
+			return true;
+	return false;
+}
+
+/* In a child, as nobody comes back from another mount namespace by its own root. */
+static int protect_root(pid_t pid, struct lr_err *err)
+{
+	struct mount_attr attr = {.attr_set = MOUNT_ATTR_RDONLY};
+	LR_CLEANUP_WAITING const bool waiting = lr_proc_waiting();
+	char path[32];
+	int status = 0;
+
+	snprintf(path, sizeof(path), "/proc/%d/ns/mnt", pid);
+	LR_CLEANUP_FD int ns = lr_open(path, O_RDONLY | O_CLOEXEC);
+	const pid_t child = ns < 0 ? -1 : fork();
+	if (child == 0) {
+		int r = lr_setns(ns, CLONE_NEWNS);
+		_exit(-(r < 0 ? r : lr_mount_setattr(AT_FDCWD, "/", 0, &attr)));
+	}
+	if (child < 0)
+		return lr_fail(err, errno, "make the root read-only");
+	while (waitpid(child, &status, 0) < 0)
+		if (errno != EINTR)
+			return lr_fail(err, errno, "make the root read-only");
+	const int code = WIFEXITED(status) ? WEXITSTATUS(status) : ECHILD;
+	return code ? lr_fail(err, code, "make the root read-only") : 0;
+}
+
 /*
  * Everything is there, and nothing of it runs. A bind mount is in the images with the attributes
  * that it had, under the name of the place that config.json gives it: which of them is at which
@@ -307,6 +342,12 @@ static int verify(struct restoring *x, struct lr_err *err)
 	size_t n;
 
 	int r = lr_checkpoint_mounts(*x->pid, a, &mounts, &n, err);
+	/* criu before 4.2 does not make it so; or the container had it otherwise. */
+	if (r >= 0 && x->plan.readonly && root_is_writable(mounts, n)) {
+		r = protect_root(*x->pid, err);
+		if (r >= 0)
+			r = lr_checkpoint_mounts(*x->pid, a, &mounts, &n, err);
+	}
 	if (r >= 0)
 		r = lr_restore_verify(&x->plan, mounts, n, err);
 	x->verified = r >= 0;
