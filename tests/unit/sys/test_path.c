@@ -17,6 +17,7 @@
 #include "src/base/fd.h"
 #include "src/base/str.h"
 #include "src/sys/path.h"
+#include "tests/unit/child.h"
 #include "tests/unit/test.h"
 
 static char base[64];
@@ -354,21 +355,6 @@ TEST(making_files)
 }
 
 /* ---- magic links, races, filters: in a child --------------------------------------------- */
-
-static void in_child(void (*body)(void))
-{
-	int st = -1;
-
-	fflush(stdout);
-	pid_t pid = fork();
-	if (pid == 0) {
-		body();
-		fflush(stdout);
-		_exit(lr_failures ? 1 : 0);
-	}
-	CHECK(pid > 0 && waitpid(pid, &st, 0) == pid);
-	CHECK_INT(st, 0);
-}
 
 static void magic_body(void)
 {
