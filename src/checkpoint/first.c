@@ -131,12 +131,16 @@ void lr_first_spaces(const struct lr_checkpoint_job *job, pid_t pid,
 
 /* ---- root ------------------------------------------------------------------------------------ */
 
-/* By what the kernel knows, as one of FUSE may be served by a process that is held. */
-static bool look_at_directory(const char *path, struct stat *ret)
+/* By what the kernel knows, as one of FUSE may be served by a process that is held. False: it is gone, or refused. */
+static bool look_at_directory(const char *path, const struct lr_capture_refuse *to,
+			      struct stat *ret)
 {
 	struct statx x;
+	const int r = lr_statx(AT_FDCWD, path, AT_STATX_DONT_SYNC, STATX_BASIC_STATS, &x);
 
-	if (lr_statx(AT_FDCWD, path, AT_STATX_DONT_SYNC, STATX_BASIC_STATS, &x) < 0)
+	if (r < 0 && r != -ENOENT && r != -ESRCH)
+		to->tell(to->capture, "a root that can't be compared with config.json's");
+	if (r < 0)
 		return false;
 	*ret = (struct stat){.st_dev = makedev(x.stx_dev_major, x.stx_dev_minor),
 			     .st_ino = x.stx_ino};
@@ -178,7 +182,8 @@ void lr_first_root(const struct lr_checkpoint_job *job, const char *root,
 	    lr_checkpoint_mounts_root(&job->config->mounts))
 		return;
 	const char *top = path_to_top(job->pid, root, a);
-	if (!top || !look_at_directory(job->rootfs, &began) || !look_at_directory(top, &its))
+	if (!top || !look_at_directory(job->rootfs, to, &began) ||
+	    !look_at_directory(top, to, &its))
 		return;
 	if (!is_same(&its, &began) && !is_empty(job->rootfs))
 		to->tell(to->capture, "a root that is not config.json's (pivot_root(2))");
