@@ -109,7 +109,7 @@ v1_only() {
 	assert_eq "$output" "typed in"
 	run -0 dk exec -u 1000:2000 -w /usr -e A=b "$NAME" sh -c 'id -u; id -g; pwd; echo $A'
 	assert_eq "$output" $'1000\n2000\n/usr\nb'
-	run -126 dk exec "$NAME" /no/such
+	run dk exec "$NAME" /no/such
 	[ "$status" = 126 ] || [ "$status" = 127 ]
 	dk exec -d "$NAME" sh -c 'echo detached >/tmp/d'
 	wait_until dk exec "$NAME" grep -q detached /tmp/d
