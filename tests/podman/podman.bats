@@ -46,7 +46,8 @@ v1_only() {
 @test "podman run: output, input, exit code" {
 	run -0 prun bb echo hello
 	assert_eq "$output" hello
-	assert_eq "$(pm inspect -f '{{.OCIRuntime}} {{.State.Status}}' "$NAME")" "lean exited"
+	# Podman 5.8 says "stopped" until it has cleaned up.
+	wait_until eval '[ "$(pm inspect -f "{{.OCIRuntime}} {{.State.Status}}" "$NAME")" = "lean exited" ]'
 	pm rm "$NAME"
 	run -0 prun --rm -i bb cat <<<"typed in"
 	assert_eq "$output" "typed in"
