@@ -326,7 +326,12 @@ static int protect_root(pid_t pid, struct lr_err *err)
 		if (errno != EINTR)
 			return lr_fail(err, errno, "make the root read-only");
 	const int code = WIFEXITED(status) ? WEXITSTATUS(status) : ECHILD;
-	return code ? lr_fail(err, code, "make the root read-only") : 0;
+	if (!code)
+		return 0;
+	lr_fail(err, code, "make the root read-only");
+	if (code == EBUSY)
+		lr_err_hint(err, "a process has a file open there, to write to it");
+	return lr_err_at(err, "root.readonly");
 }
 
 /*

@@ -199,14 +199,25 @@ python_root() {
 	exec 20<&-
 }
 
-@test "restore: a root that config.json has read-only since is not writable" {
-	start_counter
+@test "restore: a root that config.json has read-only since is not writable, or who writes there is not restored" {
+	cfg '.process.args = ["/bin/sleep", "1000"]'
+	rt_bg run --detach --bundle "$BUNDLE" "$ID"
 	checkpoint "$ID"
 	cfg '.root.readonly = true'
 	restore "$ID"
 	run rt exec "$ID" /bin/touch /x
 	[ "$status" -ne 0 ]
 	assert_has "$output" "Read-only"
+	rt delete --force "$ID"
+	cfg '.root.readonly = false | .process.args = ["/bin/sh", "-c", "exec 5>/x; exec sleep 1000"]'
+	rm -rf "$IMG"
+	rt_bg run --detach --bundle "$BUNDLE" "$ID"
+	wait_until test -e "$BUNDLE/rootfs/x"
+	checkpoint "$ID"
+	cfg '.root.readonly = true'
+	run restore "$ID"
+	assert_eq "$status" 1
+	assert_has "$output" "(at root.readonly); a process has a file open there, to write to it"
 }
 
 @test "checkpoint: a mount that was moved to /run/notify is no directory of the runtime's" {
