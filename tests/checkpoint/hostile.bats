@@ -200,7 +200,7 @@ python_root() {
 }
 
 @test "restore: a root that config.json has read-only since is not writable, or who writes there is not restored" {
-	cfg '.process.args = ["/bin/sleep", "1000"]'
+	cfg '.process.args = ["/bin/sh", "-c", "while :; do sleep 1000; done"]'
 	rt_bg run --detach --bundle "$BUNDLE" "$ID"
 	checkpoint "$ID"
 	cfg '.root.readonly = true'
@@ -209,7 +209,7 @@ python_root() {
 	[ "$status" -ne 0 ]
 	assert_has "$output" "Read-only"
 	rt delete --force "$ID"
-	cfg '.root.readonly = false | .process.args = ["/bin/sh", "-c", "exec 5>/x; exec sleep 1000"]'
+	cfg '.root.readonly = false | .process.args = ["/bin/sh", "-c", "exec 5>/x; while :; do sleep 1000; done"]'
 	rm -rf "$IMG"
 	rt_bg run --detach --bundle "$BUNDLE" "$ID"
 	wait_until test -e "$BUNDLE/rootfs/x"
