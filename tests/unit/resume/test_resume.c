@@ -788,11 +788,16 @@ TEST(those_who_leave_are_waited_for)
 
 #define LEFT UINT64_C(0x300000000000)
 
+/* mov byte [rdi], 1; and round and round. */
+static const uint8_t again[] = {0xc6, 0x07, 0x01, 0xeb, 0xfe};
+#define ROUND (LEFT + 3)
+
 /* A process that runs there, until somebody changes its code. */
 static pid_t stays_inside(void)
 {
-	static const uint8_t again[] = {0xeb, 0xfe};
-	pid_t pid = fork();
+	volatile uint8_t *inside =
+		mmap(NULL, LR_SEED_PAGE, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
+	pid_t pid = inside == MAP_FAILED ? -1 : fork();
 
 	if (pid == 0) {
 		void *at = mmap((void *)(uintptr_t)LEFT, LR_SEED_PAGE,
@@ -801,11 +806,14 @@ static pid_t stays_inside(void)
 		if (at == MAP_FAILED)
 			_exit(1);
 		memcpy(at, again, sizeof(again));
-		((void (*)(void))(uintptr_t)LEFT)();
+		((void (*)(volatile uint8_t *))(uintptr_t)LEFT)(inside);
 		for (;;)
 			pause();
 	}
-	usleep(100000);
+	for (unsigned i = 0; pid > 0 && !*inside && i < 10000; i++)
+		usleep(1000);
+	if (pid > 0)
+		munmap((void *)(uintptr_t)inside, LR_SEED_PAGE);
 	return pid;
 }
 
@@ -837,7 +845,7 @@ TEST(the_restorer_is_taken_away_when_nobody_is_in_it)
 	if (mem >= 0 && r == -EBUSY && !strstr(err.msg, "hold thread")) {
 		CHECK_HAS(err.msg, "does not leave the restorer");
 		CHECK(has_restorer(pid));
-		CHECK_INT(pwrite(mem, &leave, 1, (off_t)LEFT), 1);
+		CHECK_INT(pwrite(mem, &leave, 1, (off_t)ROUND), 1);
 		CHECK_INT(lr_resume_clean(pid, &left, false, &err), 0);
 		CHECK(!has_restorer(pid));
 		/* It is not there any more, and nobody minds. */
