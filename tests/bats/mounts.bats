@@ -149,6 +149,8 @@ by_us() {
 		run -0 flags_of_source bash -c by_us
 		assert_eq "$opts: $output" "$opts: $want "
 		for p in $(peers ${who//,/ }); do
+			# Newer ones keep the flags of the source.
+			[ "$p" != crun ] || is_before crun 1.22 || continue
 			run flags_of_source "$LR_LIB/peer" "$p" "$BUNDLE" "$ID"
 			# Newer ones take "defaults" for one of the file system's.
 			[[ $opts != *defaults* || $output != *"bind mounts cannot have any filesystem-specific options"* ]] || continue
