@@ -1,15 +1,22 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* For tests that can't undo what they do to their own process. */
+/* Children of tests: some live on meanwhile, some do what can't be undone. */
 #ifndef LR_TEST_CHILD_H
 #define LR_TEST_CHILD_H
 
+#include <signal.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
 #include "tests/unit/test.h"
 
+__attribute__((unused)) static void end(pid_t pid)
+{
+	kill(pid, SIGKILL);
+	waitpid(pid, NULL, 0);
+}
+
 /* What fails there fails the test. */
-static void in_child(void (*body)(void))
+__attribute__((unused)) static void in_child(void (*body)(void))
 {
 	int st = -1;
 

@@ -32,12 +32,6 @@ static pid_t others_with(uint64_t flags)
 	return pid;
 }
 
-static void end(pid_t pid)
-{
-	kill(pid, SIGKILL);
-	waitpid(pid, NULL, 0);
-}
-
 static const char *space(pid_t pid, const char *name)
 {
 	static char text[4][64];

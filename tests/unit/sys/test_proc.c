@@ -13,6 +13,7 @@
 #include "src/base/fd.h"
 #include "src/sys/proc.h"
 #include "src/sys/syscalls.h"
+#include "tests/unit/child.h"
 #include "tests/unit/test.h"
 
 static pid_t sleeper(void)
@@ -23,12 +24,6 @@ static pid_t sleeper(void)
 		for (;;)
 			pause();
 	return pid;
-}
-
-static void end(pid_t pid)
-{
-	kill(pid, SIGKILL);
-	waitpid(pid, NULL, 0);
 }
 
 /* What tells a child that executed something from one that died before. */
