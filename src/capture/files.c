@@ -509,23 +509,23 @@ static struct cap_file *add_file(struct found *x)
 }
 
 /* What is_waited_for (strangers.c) saw of x->fd; *at: from where on to look for that. */
-static bool was_seen(const struct cap_process *p, size_t *at, struct found *x)
+static bool was_noted(const struct cap_process *p, size_t *at, struct found *x)
 {
-	if (*at == p->n_seen || p->seen[*at].fd != x->fd)
+	if (*at == p->n_noted || p->noted[*at].fd != x->fd)
 		return false;
-	x->link = p->seen[*at].link;
-	x->st = p->seen[(*at)++].st;
+	x->link = p->noted[*at].link;
+	x->st = p->noted[(*at)++].st;
 	return true;
 }
 
-static int look_fd(struct cap *c, struct cap_process *p, int fd, size_t *seen, struct lr_err *err)
+static int look_fd(struct cap *c, struct cap_process *p, int fd, size_t *noted, struct lr_err *err)
 {
 	struct found x = {.c = c, .p = p, .fd = fd};
 	char path[48], *text;
 	size_t size;
 
 	snprintf(path, sizeof(path), "/proc/%d/fd/%d", p->pid, fd);
-	if (!was_seen(p, seen, &x)) {
+	if (!was_noted(p, noted, &x)) {
 		x.link = cap_read_link(c->a, path);
 		if (!x.link || cap_stat(path, &x.st) < 0)
 			return errno == ENOENT && !c->holds
@@ -567,7 +567,7 @@ const struct cap_file *cap_file_of(const struct cap_process *p, uint32_t number)
 int cap_files_look(struct cap *c, struct cap_process *p, struct lr_err *err)
 {
 	struct lr_dir d;
-	size_t seen = 0;
+	size_t noted = 0;
 	char path[32];
 	int r = 0;
 
@@ -580,7 +580,7 @@ int cap_files_look(struct cap *c, struct cap_process *p, struct lr_err *err)
 	lr_dir_begin(&d, fd);
 	for (const struct lr_dirent *e; r >= 0 && (e = lr_dir_next(&d));)
 		if (e->name[0] != '.')
-			r = look_fd(c, p, atoi(e->name), &seen, err);
+			r = look_fd(c, p, atoi(e->name), &noted, err);
 	if (r >= 0 && errno)
 		return lr_fail(err, errno, "list the descriptors of process %d", p->pid);
 	if (r >= 0 && p->n_fds)

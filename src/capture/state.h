@@ -119,7 +119,7 @@ struct cap_fd {
 };
 
 /* A descriptor when all are held: two look at it then. */
-struct cap_seen {
+struct cap_noted {
 	int fd;
 	const char *link; /* a path: others are not noted */
 	struct stat st;
@@ -143,8 +143,8 @@ struct cap_process {
 	bool traced;
 	struct cap_fd *fds;
 	size_t n_fds;
-	struct cap_seen *seen; /* in the order of /proc */
-	size_t n_seen;
+	struct cap_noted *noted; /* in the order of /proc */
+	size_t n_noted;
 	struct lr_seed_action *actions;
 	size_t n_actions;
 	struct lr_seed_signal *pending;
@@ -303,7 +303,7 @@ struct cap {
 	char congestion[LR_SEED_NAME]; /* TCP's in its network namespace; "": not known yet */
 	struct cap_sockets sockets[CAP_KINDS];
 	uint64_t deleted; /* bytes of files that have no name any more */
-	size_t n_seen;    /* of all processes */
+	size_t n_noted;   /* of all processes */
 	bool taken;       /* what private memory has is somebody else's (lr_capture.take) */
 	size_t first_run; /* of those that a page may be added to */
 };

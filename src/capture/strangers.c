@@ -288,22 +288,22 @@ int cap_strangers_refuse(struct cap *c, struct lr_err *err)
 /* ---- whom to wait for -------------------------------------------------------------------------- */
 
 /* There may be a million descriptors: beyond so many, each is looked at twice. */
-#define MOST_SEEN 4096
+#define MOST_NOTED 4096
 
 /* For the look at its files, if nobody can change them until then. */
-static void note_seen(struct cap *c, struct cap_process *p, const struct cap_seen *seen)
+static void note_fd(struct cap *c, struct cap_process *p, const struct cap_noted *fd)
 {
-	if (!p->n_threads || !p->threads[0].held || c->n_seen == MOST_SEEN)
+	if (!p->n_threads || !p->threads[0].held || c->n_noted == MOST_NOTED)
 		return;
-	struct cap_seen *v = lr_grow(c->a, p->seen, p->n_seen, sizeof(*v));
-	const char *link = v ? lr_strdup(c->a, seen->link) : NULL;
+	struct cap_noted *v = lr_grow(c->a, p->noted, p->n_noted, sizeof(*v));
+	const char *link = v ? lr_strdup(c->a, fd->link) : NULL;
 	if (v)
-		p->seen = v;
+		p->noted = v;
 	if (!link)
 		return;
-	v[p->n_seen] = *seen;
-	v[p->n_seen++].link = link;
-	c->n_seen++;
+	v[p->n_noted] = *fd;
+	v[p->n_noted++].link = link;
+	c->n_noted++;
 }
 
 /* Who opens a directory may have to wait for a process that has such a descriptor: it asks to be asked
@@ -322,7 +322,7 @@ static const char *waited_for(struct cap *c, struct cap_process *p, const char *
 		return "of a kind that is not carried";
 	if (*target != '/' || cap_stat(path, &st) < 0)
 		return NULL;
-	note_seen(c, p, &(struct cap_seen){atoi(fd), target, st});
+	note_fd(c, p, &(struct cap_noted){atoi(fd), target, st});
 	return S_ISCHR(st.st_mode) && st.st_rdev == makedev(10, 229) ? "a device" : NULL;
 }
 
