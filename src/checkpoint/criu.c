@@ -19,6 +19,8 @@
 #include "src/sys/proc.h"
 #include "src/sys/syscalls.h"
 
+#define INVENTORY "inventory.img" /* by it criu knows that images are there */
+
 /* Adds what criu has to say, and where it has said it. */
 static int explain(const char *verb, const struct lr_checkpoint_dirs *d, const char *log,
 		   const struct lr_criu_session *s, const struct lr_criu_response *rsp, bool died,
@@ -181,8 +183,37 @@ static int keep_to_ourselves(void *arg, struct lr_err *err)
 	return 0;
 }
 
+static int judge_images(const struct lr_checkpoint_dirs *d, const struct lr_saved_rules *rules,
+			struct lr_err *err)
+{
+	int r = lr_saved_judge_images(rules, d->images_fd, err);
+
+	return r < 0 ? lr_err_hint(err, "the images are in %.200s", d->images) : r;
+}
+
+struct dumping {
+	const struct lr_checkpoint_dirs *dirs;
+	const struct lr_saved_rules *rules;
+	bool judged;
+};
+
+/* All is written, and the container stands still: if what was saved may not be restored, it goes on. */
+static int judge(void *arg, const struct lr_criu_response *rsp, int *fd, struct lr_err *err)
+{
+	struct dumping *x = arg;
+
+	if (!lr_streq(rsp->script, "post-dump"))
+		return 0;
+	int r = judge_images(x->dirs, x->rules, err);
+	x->judged = r >= 0;
+	/* Nobody shall take it for a checkpoint. */
+	if (r < 0)
+		(void)unlinkat(x->dirs->images_fd, INVENTORY, 0);
+	return r;
+}
+
 static int dump(const struct lr_checkpoint_job *job, const struct lr_checkpoint_dirs *d,
-		struct lr_criu_opts *opts, struct lr_err *err)
+		struct lr_criu_opts *opts, const struct lr_saved_rules *rules, struct lr_err *err)
 {
 	/* status_fd is the caller's. */
 	const int fds[] = {d->images_fd, d->work_fd, job->opts->status_fd};
@@ -198,6 +229,7 @@ static int dump(const struct lr_checkpoint_job *job, const struct lr_checkpoint_
 	};
 	struct lr_criu_session s = LR_CRIU_SESSION_NONE;
 	struct lr_criu_response rsp = {0};
+	struct dumping x = {.dirs = d, .rules = rules};
 
 	/* What another one has said does not explain this one. */
 	(void)unlinkat(d->work_fd, opts->log_file, 0);
@@ -207,10 +239,12 @@ static int dump(const struct lr_checkpoint_job *job, const struct lr_checkpoint_
 	int r = lr_criu_open(&how, &s, err);
 	if (r < 0)
 		return r;
-	r = lr_criu_ask(&s, &rq, NULL, NULL, &rsp, err);
+	r = lr_criu_ask(&s, &rq, job->opts->pre_dump ? NULL : judge, &x, &rsp, err);
 	if (r == -EREMOTEIO || r == -EPIPE)
 		r = explain(job->opts->pre_dump ? "pre-dump the container" : "dump the container",
 			    d, opts->log_file, &s, &rsp, r == -EPIPE, err);
+	if (r >= 0 && !job->opts->pre_dump && !x.judged)
+		r = lr_refuse(err, EPROTO, "criu did not wait for what it saved to be checked");
 	lr_criu_close(&s);
 	return r;
 }
@@ -218,9 +252,9 @@ static int dump(const struct lr_checkpoint_job *job, const struct lr_checkpoint_
 /* The container is not given up for a word alone. */
 static int check_images(const struct lr_checkpoint_dirs *d, struct lr_err *err)
 {
-	if (faccessat(d->images_fd, "inventory.img", F_OK, 0) < 0 && errno == ENOENT)
+	if (faccessat(d->images_fd, INVENTORY, F_OK, 0) < 0 && errno == ENOENT)
 		return lr_fail(err, errno,
-			       "find inventory.img, which criu says that it has written,");
+			       "find " INVENTORY ", which criu says that it has written,");
 	return 0;
 }
 
@@ -229,6 +263,7 @@ static int checkpoint(const struct lr_checkpoint_job *job, struct lr_arena *a, s
 	const struct lr_checkpoint_opts *o = job->opts;
 	struct lr_checkpoint_dirs d = LR_CHECKPOINT_DIRS_NONE;
 	struct lr_checkpoint_found f;
+	struct lr_saved_rules rules;
 	struct lr_criu_opts opts;
 
 	int r = lr_criu_check(o->criu, o->lazy_pages && !o->pre_dump, o->pre_dump || o->parent_path,
@@ -238,11 +273,11 @@ static int checkpoint(const struct lr_checkpoint_job *job, struct lr_arena *a, s
 	if (r >= 0)
 		r = look(job, a, &f, err);
 	if (r >= 0)
-		r = lr_checkpoint_plan(job->config, job->opts, &f, a, &opts, err);
+		r = lr_checkpoint_plan(job->config, job->opts, &f, a, &opts, &rules, err);
 	if (r >= 0 && !job->opts->pre_dump)
 		r = lr_checkpoint_stdio_save(&f.stdio, d.images_fd, a, err);
 	if (r >= 0)
-		r = dump(job, &d, &opts, err);
+		r = dump(job, &d, &opts, &rules, err);
 	if (r >= 0 && !o->pre_dump && !o->leave_running)
 		r = check_images(&d, err);
 	lr_checkpoint_dirs_close(&d);
@@ -441,6 +476,17 @@ static int talk(struct restoring *x, const struct lr_criu_session *s, struct lr_
 	return r >= 0 && !x->born ? job->born(job->arg, *x->pid, err) : r;
 }
 
+/* Before criu mounts anything of it. */
+static int judge_saved(const struct restoring *x, struct lr_arena *a, struct lr_err *err)
+{
+	struct lr_saved_rules rules = {.readonly = x->plan.readonly};
+	int r = 0;
+
+	for (size_t i = 0; i < x->plan.n && r >= 0; i++)
+		r = lr_saved_allow(&rules, x->plan.binds[i].name, x->plan.binds[i].set, a, err);
+	return r < 0 ? r : judge_images(x->dirs, &rules, err);
+}
+
 static int start(struct restoring *x, struct lr_restore_found *f, struct lr_arena *a,
 		 struct lr_err *err)
 {
@@ -458,6 +504,8 @@ static int start(struct restoring *x, struct lr_restore_found *f, struct lr_aren
 		r = open_joined(x, "pid", &f->pidns, err);
 	if (r >= 0)
 		r = lr_restore_plan(x->job, f, a, &x->plan, err);
+	if (r >= 0)
+		r = judge_saved(x, a, err);
 	if (r >= 0)
 		r = lr_restore_look(&x->plan, a, err);
 	if (r >= 0)

@@ -149,6 +149,29 @@ int lr_checkpoint_stdio_load(int dir, struct lr_arena *a, struct lr_checkpoint_s
 int lr_checkpoint_stdio_decode(const char *text, size_t len, struct lr_arena *a,
 			       struct lr_checkpoint_stdio *ret, struct lr_err *err) LR_MUST_CHECK;
 
+/* ---- saved.c ------------------------------------------------------------------------------- */
+
+/* What the images may have of mounts. */
+struct lr_saved_rules {
+	struct lr_saved_name {
+		const char *name; /* under which the images have what is bound there */
+		uint64_t set;     /* MOUNT_ATTR_*, those that it has to have */
+	} * v;
+	size_t n;
+	bool readonly; /* the root */
+};
+
+int lr_saved_allow(struct lr_saved_rules *rules, const char *name, uint64_t set, struct lr_arena *a,
+		   struct lr_err *err) LR_MUST_CHECK;
+
+/* Pure. `v`: the mounts of all namespaces. -EPERM: the container could do more with what is mounted than
+ * config.json says; -EOPNOTSUPP: something is mounted that config.json does not have. */
+int lr_saved_judge(const struct lr_saved_rules *rules, const struct lr_criu_mount *v, size_t n,
+		   struct lr_err *err) LR_MUST_CHECK;
+/* The same of the images below `dir`. */
+int lr_saved_judge_images(const struct lr_saved_rules *rules, int dir,
+			  struct lr_err *err) LR_MUST_CHECK;
+
 /* ---- plan.c -------------------------------------------------------------------------------- */
 
 /* What was found of a running container. */
@@ -165,10 +188,12 @@ struct lr_checkpoint_found {
 	const char *freezer, *config_file;
 };
 
-/* Pure: criu's request. Directories are for the caller to fill in. */
+/* Pure: criu's request, and what its images may have of mounts. Directories are for the caller to fill
+ * in. */
 int lr_checkpoint_plan(const struct oci_config *config, const struct lr_checkpoint_opts *o,
 		       const struct lr_checkpoint_found *f, struct lr_arena *a,
-		       struct lr_criu_opts *ret, struct lr_err *err) LR_MUST_CHECK;
+		       struct lr_criu_opts *ret, struct lr_saved_rules *rules,
+		       struct lr_err *err) LR_MUST_CHECK;
 
 /* What both plans take from the options. */
 int lr_checkpoint_plan_opts(const struct lr_checkpoint_opts *o, struct lr_criu_opts *ret,

@@ -14,6 +14,7 @@
 #include "src/base/fd.h"
 #include "src/base/str.h"
 #include "src/checkpoint/internal.h"
+#include "src/sys/syscalls.h"
 
 #define LOG_LEVEL 4 /* what runc and crun ask for: what explains a failure is in it */
 
@@ -277,8 +278,31 @@ static int name_of(const struct oci_config *c, const struct lr_checkpoint_found 
 	return name ? 0 : lr_fail(err, ENOMEM, "plan");
 }
 
+/* The attributes are those of config.json, or those that the runtime gives to a mask. */
+static int allow(const struct oci_config *c, const char *name, struct lr_arena *a,
+		 struct lr_saved_rules *rules, struct lr_err *err)
+{
+	const uint64_t usual = lr_streq(name, "/dev/null") ? MOUNT_ATTR_RDONLY : 0;
+	bool found = false;
+	int r = 0;
+
+	for (size_t i = 0; i < rules->n; i++)
+		if (lr_streq(rules->v[i].name, name))
+			return 0;
+	for (size_t i = 0; i < c->mounts.n && r >= 0; i++) {
+		const struct oci_mount *m = &c->mounts.v[i];
+		const char *clean = m->destination ? lr_checkpoint_clean(m->destination, a) : NULL;
+		if (!clean || !lr_streq(clean, name))
+			continue;
+		found = true;
+		r = lr_saved_allow(rules, name, lr_checkpoint_attributes(&m->options), a, err);
+	}
+	return r >= 0 && (usual || !found) ? lr_saved_allow(rules, name, usual, a, err) : r;
+}
+
 static int plan_mounts(const struct oci_config *c, const struct lr_checkpoint_found *f,
-		       struct lr_arena *a, struct lr_criu_opts *ret, struct lr_err *err)
+		       struct lr_arena *a, struct lr_criu_opts *ret, struct lr_saved_rules *rules,
+		       struct lr_err *err)
 {
 	int r = 0;
 
@@ -294,6 +318,8 @@ static int plan_mounts(const struct oci_config *c, const struct lr_checkpoint_fo
 		struct lr_criu_pair p = {.key = lr_strf(a, "mnt[%s]:%s", m->point, name)};
 		r = p.key ? lr_checkpoint_add(&ret->external, p, a, err)
 			  : lr_fail(err, ENOMEM, "plan");
+		if (r >= 0)
+			r = allow(c, name, a, rules, err);
 	}
 	return r;
 }
@@ -375,10 +401,11 @@ static int plan_stdio(const struct lr_checkpoint_stdio *s, struct lr_arena *a,
 
 int lr_checkpoint_plan(const struct oci_config *config, const struct lr_checkpoint_opts *o,
 		       const struct lr_checkpoint_found *f, struct lr_arena *a,
-		       struct lr_criu_opts *ret, struct lr_err *err)
+		       struct lr_criu_opts *ret, struct lr_saved_rules *rules, struct lr_err *err)
 {
 	struct lr_criu_opts c;
 
+	*rules = (struct lr_saved_rules){.readonly = config->root && config->root->readonly};
 	int r = lr_checkpoint_plan_opts(o, &c, err);
 	if (r >= 0)
 		r = lr_checkpoint_no_userns(config, err);
@@ -403,7 +430,7 @@ int lr_checkpoint_plan(const struct oci_config *config, const struct lr_checkpoi
 	if (r >= 0)
 		r = refuse_idmapped(config, err);
 	if (r >= 0)
-		r = plan_mounts(config, f, a, &c, err);
+		r = plan_mounts(config, f, a, &c, rules, err);
 	if (r >= 0 && !lr_checkpoint_has_terminal(config))
 		r = plan_stdio(&f->stdio, a, &c, err);
 	if (r >= 0)

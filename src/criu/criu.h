@@ -106,6 +106,49 @@ int lr_criu_encode(const struct lr_criu_request *rq, struct lr_arena *a, uint8_t
 int lr_criu_decode(const uint8_t *bytes, size_t n, struct lr_criu_response *ret,
 		   struct lr_err *err) LR_MUST_CHECK;
 
+/* ---- images -------------------------------------------------------------------------------- */
+
+/* A mount of one of the container's mount namespaces, as it is in the images. */
+struct lr_criu_mount {
+	bool first;          /* of the first process's namespace */
+	uint32_t id, parent; /* `parent` is none of that namespace's for what is its root */
+	uint32_t type;       /* criu's number of the file system's type: LR_CRIU_FS_* */
+	uint32_t device;     /* as criu has it: equal for what is of one file system */
+	uint32_t flags;      /* MS_* */
+	const char *root;    /* what of the file system is mounted */
+	const char *point;   /* where, from the container's root */
+	const char *source, *options; /* of the file system */
+	const char
+		*key; /* under which the request to restore has what is bound there; NULL: none */
+};
+
+enum lr_criu_fs {
+	LR_CRIU_FS_PROC = 1,
+	LR_CRIU_FS_SYSFS = 2,
+	LR_CRIU_FS_BINFMT_MISC = 4,
+	LR_CRIU_FS_TMPFS = 5,
+	LR_CRIU_FS_DEVPTS = 6,
+	LR_CRIU_FS_PSTORE = 8,
+	LR_CRIU_FS_SECURITYFS = 9,
+	LR_CRIU_FS_FUSECTL = 10,
+	LR_CRIU_FS_DEBUGFS = 11,
+	LR_CRIU_FS_CGROUP = 12,
+	LR_CRIU_FS_MQUEUE = 14,
+	LR_CRIU_FS_TRACEFS = 19,
+	LR_CRIU_FS_CGROUP2 = 23,
+};
+
+/* Pure: adds the mounts of a file mountpoints-N.img, whose `first` is the caller's to set. Texts are
+ * the arena's. -EBADMSG, -ENOMEM. */
+int lr_criu_decode_mounts(const uint8_t *bytes, size_t n, struct lr_arena *a,
+			  struct lr_criu_mount **v, size_t *count,
+			  struct lr_err *err) LR_MUST_CHECK;
+
+/* The mounts of all namespaces in the images below `dir`. -ENOENT: no process, or no namespace of the
+ * first one, is there. */
+int lr_criu_mounts(int dir, struct lr_arena *a, struct lr_criu_mount **ret, size_t *n,
+		   struct lr_err *err) LR_MUST_CHECK;
+
 /* ---- a session ----------------------------------------------------------------------------- */
 
 struct lr_criu_session {

@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * criu: requests to bytes, bytes to responses: protocol buffers, version 2. A message is a row of
- * fields, each a number and a kind (one varint), then a varint or a length and so many bytes.
+ * criu: requests to bytes, bytes to responses: protocol buffers, version 2.
  */
 #define LR_ROOM "criu"
 #include <errno.h>
@@ -10,8 +9,7 @@
 
 #include "src/base/str.h"
 #include "src/criu/criu.h"
-
-enum wire { VARINT = 0, FIXED64 = 1, BYTES = 2, FIXED32 = 5 };
+#include "src/criu/fields.h"
 
 enum kind { BOOL, INT, STRING, KEYS, FDS, ROOTS, PAGE_SERVER };
 
@@ -93,14 +91,14 @@ static void put_varint(struct out *o, uint64_t v)
 	put(o, bytes, n);
 }
 
-static void put_tag(struct out *o, unsigned number, enum wire wire)
+static void put_tag(struct out *o, unsigned number, enum lr_criu_wire wire)
 {
 	put_varint(o, (uint64_t)number << 3 | wire);
 }
 
 static void put_int(struct out *o, unsigned number, int64_t v)
 {
-	put_tag(o, number, VARINT);
+	put_tag(o, number, LR_CRIU_VARINT);
 	put_varint(o, (uint64_t)v);
 }
 
@@ -108,7 +106,7 @@ static void put_string(struct out *o, unsigned number, const char *s)
 {
 	if (!s)
 		return;
-	put_tag(o, number, BYTES);
+	put_tag(o, number, LR_CRIU_BYTES);
 	put_varint(o, strlen(s));
 	put(o, s, strlen(s));
 }
@@ -120,7 +118,7 @@ static void put_message(struct out *o, unsigned number,
 	struct out count = {0};
 
 	fill(&count, arg);
-	put_tag(o, number, BYTES);
+	put_tag(o, number, LR_CRIU_BYTES);
 	put_varint(o, count.n);
 	fill(o, arg);
 }
@@ -227,66 +225,8 @@ int lr_criu_encode(const struct lr_criu_request *rq, struct lr_arena *a, uint8_t
 
 /* ---- from bytes ---------------------------------------------------------------------------- */
 
-struct in {
-	const uint8_t *at, *end;
-};
-
-static bool get_varint(struct in *in, uint64_t *ret)
-{
-	uint64_t v = 0;
-
-	for (unsigned shift = 0; shift < 64 && in->at < in->end; shift += 7) {
-		uint8_t byte = *in->at++;
-		v |= (uint64_t)(byte & 0x7f) << shift;
-		if (!(byte & 0x80)) {
-			*ret = v;
-			return true;
-		}
-	}
-	return false;
-}
-
-/* The next field: its number, and its value or its bytes. 0: the end; -EBADMSG. */
-struct part {
-	uint64_t number, value;
-	struct in bytes;
-};
-
-static int get_part(struct in *in, struct part *ret)
-{
-	uint64_t tag, n = 0;
-
-	*ret = (struct part){0};
-	if (in->at == in->end)
-		return 0;
-	if (!get_varint(in, &tag))
-		return -EBADMSG;
-	ret->number = tag >> 3;
-	switch (tag & 7) {
-	case VARINT:
-		return get_varint(in, &ret->value) ? 1 : -EBADMSG;
-	case BYTES:
-		if (!get_varint(in, &n))
-			return -EBADMSG;
-		break;
-	case FIXED64:
-		n = 8;
-		break;
-	case FIXED32:
-		n = 4;
-		break;
-	default:
-		return -EBADMSG;
-	}
-	if (n > (uint64_t)(in->end - in->at))
-		return -EBADMSG;
-	ret->bytes = (struct in){in->at, in->at + n};
-	in->at += n;
-	return 1;
-}
-
 /* Cut to the size, and made fit for an error message. */
-static void get_text(const struct in *in, char *buf, size_t size)
+static void get_text(const struct lr_criu_in *in, char *buf, size_t size)
 {
 	size_t n = in->at ? (size_t)(in->end - in->at) : 0;
 
@@ -297,12 +237,12 @@ static void get_text(const struct in *in, char *buf, size_t size)
 	buf[n] = '\0';
 }
 
-static int get_notify(struct in in, struct lr_criu_response *ret)
+static int get_notify(struct lr_criu_in in, struct lr_criu_response *ret)
 {
-	struct part p;
+	struct lr_criu_part p;
 	int r;
 
-	while ((r = get_part(&in, &p)) > 0)
+	while ((r = lr_criu_next(&in, &p)) > 0)
 		if (p.number == 1)
 			get_text(&p.bytes, ret->script, sizeof(ret->script));
 		else if (p.number == 2)
@@ -310,23 +250,23 @@ static int get_notify(struct in in, struct lr_criu_response *ret)
 	return r;
 }
 
-static int get_restored(struct in in, struct lr_criu_response *ret)
+static int get_restored(struct lr_criu_in in, struct lr_criu_response *ret)
 {
-	struct part p;
+	struct lr_criu_part p;
 	int r;
 
-	while ((r = get_part(&in, &p)) > 0)
+	while ((r = lr_criu_next(&in, &p)) > 0)
 		if (p.number == 1)
 			ret->pid = (pid_t)(int32_t)p.value;
 	return r;
 }
 
-static int get_features(struct in in, struct lr_criu_response *ret)
+static int get_features(struct lr_criu_in in, struct lr_criu_response *ret)
 {
-	struct part p;
+	struct lr_criu_part p;
 	int r;
 
-	while ((r = get_part(&in, &p)) > 0)
+	while ((r = lr_criu_next(&in, &p)) > 0)
 		if (p.number == 1)
 			ret->mem_track = p.value != 0;
 		else if (p.number == 2)
@@ -334,14 +274,14 @@ static int get_features(struct in in, struct lr_criu_response *ret)
 	return r;
 }
 
-static int get_version(struct in in, struct lr_criu_response *ret)
+static int get_version(struct lr_criu_in in, struct lr_criu_response *ret)
 {
 	unsigned major = 0, minor = 0, sub = 0;
 	bool git = false;
-	struct part p;
+	struct lr_criu_part p;
 	int r;
 
-	while ((r = get_part(&in, &p)) > 0) {
+	while ((r = lr_criu_next(&in, &p)) > 0) {
 		unsigned v = p.value > 9999 ? 9999 : (unsigned)p.value;
 		if (p.number == 1)
 			major = v;
@@ -357,7 +297,7 @@ static int get_version(struct in in, struct lr_criu_response *ret)
 	return r;
 }
 
-static int get_field(const struct part *p, struct lr_criu_response *ret)
+static int get_field(const struct lr_criu_part *p, struct lr_criu_response *ret)
 {
 	switch (p->number) {
 	case 1:
@@ -387,12 +327,12 @@ static int get_field(const struct part *p, struct lr_criu_response *ret)
 
 int lr_criu_decode(const uint8_t *bytes, size_t n, struct lr_criu_response *ret, struct lr_err *err)
 {
-	struct in in = {bytes, bytes + n};
-	struct part p;
+	struct lr_criu_in in = {bytes, bytes + n};
+	struct lr_criu_part p;
 	int r;
 
 	*ret = (struct lr_criu_response){0};
-	while ((r = get_part(&in, &p)) > 0 && get_field(&p, ret) >= 0)
+	while ((r = lr_criu_next(&in, &p)) > 0 && get_field(&p, ret) >= 0)
 		;
 	return r != 0 || !n
 		       ? lr_refuse(err, EBADMSG, "criu answers in a way that is not understood")

@@ -12,18 +12,99 @@ teardown() {
 	common_teardown
 }
 
-@test "restore: a container that swaps its mount points cannot write to a read-only volume" {
+@test "checkpoint: a container that swaps its mount points is not saved, and goes on" {
 	mkdir ro rw
 	cfg --arg d "$PWD" '.mounts += [
 		{destination: "/x/a", type: "bind", source: ($d + "/ro"), options: ["bind", "ro"]},
 		{destination: "/y/b", type: "bind", source: ($d + "/rw"), options: ["bind", "rw"]}]'
 	counter 'mv /x /t; mv /y /u; mkdir /x /y; ln -s /u/b /x/a; ln -s /t/a /y/b; '
 	start_counter
+	is_not_saved "without the attributes"
+}
+
+is_not_saved() { # WORDS
+	local at
+	at=$(count)
+	run rt checkpoint --image-path "$IMG" "$ID"
+	assert_one_error
+	assert_has "$output" "$1"
+	[ ! -e "$IMG/inventory.img" ]
+	counts_on "$at"
+}
+
+may_mount() {
+	cfg '.process.capabilities[] += ["CAP_DAC_OVERRIDE", "CAP_SYS_ADMIN"]'
+}
+
+aside() { # COMMANDS: a process does them in a mount namespace of its own, and stays there
+	counter "unshare -m sh -c 'set -e; $1; touch /tmp/aside; sleep 1000' & "
+	start_counter
+	wait_until test -e "$(dirname "$N")/aside"
+}
+
+@test "checkpoint and restore: a mount namespace of the container's own making" {
+	mkdir volume tmp
+	N=$PWD/tmp/n
+	may_mount
+	cfg --arg d "$PWD/volume" '.root.readonly = true | .mounts += [
+		{destination: "/tmp", type: "bind", source: ($d + "/../tmp"), options: ["bind"]},
+		{destination: "/v", type: "bind", source: $d, options: ["bind", "ro", "nosuid"]}]'
+	aside "mount -t tmpfs none /dev/shm; mkdir /dev/shm/d; mount -o bind /dev/shm/d /dev/mqueue; mount -o bind /v /sys/fs"
 	checkpoint "$ID"
+	at=$(count)
+	restore "$ID"
+	counts_on "$at"
+	other=$(pgrep -f -x "sleep 1000" --ns "$(pid_of)" --nslist pid)
+	grep -q ' /sys/fs ro,nosuid' "/proc/$other/mountinfo"
+	run -1 grep ' /sys/fs ro,nosuid' "/proc/$(pid_of)/mountinfo"
+}
+
+@test "checkpoint: an overlay in a mount namespace of the container's own making is not saved, and not made again of the host's" {
+	may_mount
+	aside "mount -t tmpfs none /dev/shm; cd /dev/shm; mkdir l u w m; mount -t overlay -o lowerdir=l,upperdir=u,workdir=w overlay m"
+	is_not_saved "in a mount namespace of the container's own making, (overlay, / of it) is not in config.json"
+}
+
+@test "checkpoint: what a mount namespace of the container's own making has with fewer attributes is not saved" {
+	mkdir volume
+	may_mount
+	cfg --arg d "$PWD/volume" '.mounts += [
+		{destination: "/v", type: "bind", source: $d, options: ["bind", "ro"]}]'
+	aside "mount -o bind,remount,rw /v"
+	is_not_saved "without the attributes"
+	rt delete --force "$ID"
+	# A part of it, elsewhere.
+	mkdir volume/part
+	rm "$BUNDLE/rootfs/tmp/aside"
+	aside "mount -o bind /v/part /dev/mqueue; mount -o bind,remount,rw /dev/mqueue"
+	is_not_saved "without the attributes"
+	rt delete --force "$ID"
+	mkdir tmp
+	N=$PWD/tmp/n
+	cfg --arg d "$PWD/tmp" '.root.readonly = true | .mounts[-1] = {destination: "/tmp", type: "bind", source: $d, options: ["bind"]}'
+	aside "mount -o bind,remount,rw /"
+	is_not_saved "(at root.readonly)"
+}
+
+@test "restore: what config.json protects since is so in each mount namespace, or nothing is restored" {
+	mkdir volume
+	may_mount
+	cfg --arg d "$PWD/volume" '.mounts += [{destination: "/v", type: "bind", source: $d, options: ["bind"]}]'
+	aside "true"
+	rt exec "$ID" /bin/busybox mount -o bind,remount,ro /v
+	checkpoint "$ID"
+	cfg '.mounts[-1].options += ["ro"]'
 	run restore "$ID"
 	assert_eq "$status" 1
-	assert_has "$output" "without the attributes"
+	assert_has "$output" "in a mount namespace of the container's own making, without the attributes"
 	assert_eq "$(whats_left)" ""
+	cfg '.mounts[-1].options -= ["ro"] | .root.readonly = true'
+	run restore "$ID"
+	assert_eq "$status" 1
+	assert_has "$output" "(at root.readonly)"
+	assert_eq "$(whats_left)" ""
+	cfg '.root.readonly = false'
+	restore "$ID"
 }
 
 @test "restore: every mount of a cgroup keeps its attributes, also when it is mounted twice" {

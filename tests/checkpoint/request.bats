@@ -24,6 +24,11 @@ request() {
 	protoc --proto_path="$(dirname "$(realpath "$LR_CRIU/rpc.proto")")" --decode=criu_req rpc.proto <"$last"
 }
 
+images() {
+	mkdir -m 700 "$IMG"
+	(umask 077 && "$LR_HERE/fake-criu" images "$IMG")
+}
+
 fake() {
 	rt --criu "$LR_HERE/fake-criu" "$@"
 }
@@ -103,7 +108,7 @@ asks_restore() {
 }
 
 @test "restore: every option in the request, one by one" {
-	mkdir -m 700 "$IMG"
+	images
 	echo '["pipe:[11]","/dev/null","pipe:[12]"]' >"$IMG/descriptors.json"
 	asks restore "--tcp-established" "type: RESTORE" "tcp_established: true" "rst_sibling: true"
 	asks restore "--tcp-close" "tcp_close: true"
@@ -123,7 +128,7 @@ asks_restore() {
 }
 
 @test "restore: images without descriptors.json, as crun's, have nothing of the caller's to attach" {
-	mkdir -m 700 "$IMG"
+	images
 	asks restore "" "type: RESTORE"
 	assert_hasnt "$(request)" inherit_fd
 }
@@ -202,7 +207,7 @@ asks_restore() {
 }
 
 @test "restore: what covers masked paths has to be the null device" {
-	mkdir -m 700 "$IMG"
+	images
 	touch none
 	cat >script <<-'END'
 		exec 9>/dev/null
@@ -298,9 +303,20 @@ asks_restore() {
 	assert_one_error
 	assert_has "$output" "it ended without an answer"
 	assert_eq "$(status_of)" running
-	run fake checkpoint --image-path "$IMG" "$ID"
+	FAKE_LACKS=inventory.img run fake checkpoint --image-path "$IMG" "$ID"
 	assert_one_error
 	assert_has "$output" "inventory.img"
+	assert_eq "$(status_of)" running
+	for lacking in pstree.img ids-1.img mountpoints-7.img; do
+		rm -f "$IMG"/*.img
+		FAKE_LACKS=$lacking run fake checkpoint --image-path "$IMG" "$ID"
+		assert_one_error
+		assert_has "$output" "$lacking"
+		assert_eq "$(status_of)" running
+	done
+	FAKE_SILENT=1 run fake checkpoint --image-path "$IMG" "$ID"
+	assert_one_error
+	assert_has "$output" "criu did not wait for what it saved to be checked"
 	assert_eq "$(status_of)" running
 }
 
@@ -340,7 +356,7 @@ asks_restore() {
 }
 
 @test "restore: a process that criu names, and has not made, is neither recorded nor killed" {
-	mkdir -m 700 "$IMG"
+	images
 	sleep 300 3>&- &
 	other=$!
 	FAKE_NAMES=$other run fake restore --detach --image-path "$IMG" --bundle "$BUNDLE" "$ID" </dev/null
@@ -352,7 +368,7 @@ asks_restore() {
 
 @test "checkpoint and restore: too few descriptors, and standard ones that are closed" {
 	rt_bg run --detach --bundle "$BUNDLE" "$ID"
-	mkdir -m 700 "$IMG"
+	images
 	echo '["","",""]' >"$IMG/descriptors.json"
 	export TAG ROOT ID IMG BUNDLE
 	export FAKE=$LR_HERE/fake-criu

@@ -14,6 +14,7 @@ static void mountinfo(char *text, struct lr_arena *a)
 	const struct lr_checkpoint_opts o = {.status_fd = LR_NOFD};
 	struct lr_checkpoint_found f = {0};
 	struct lr_checkpoint_mount *v;
+	struct lr_saved_rules rules;
 	struct lr_criu_opts c;
 	struct lr_err err = {0};
 	int at = 1;
@@ -24,7 +25,7 @@ static void mountinfo(char *text, struct lr_arena *a)
 	}
 	f.mounts = v;
 	f.at = &at;
-	if (lr_checkpoint_plan(&config, &o, &f, a, &c, &err) < 0) {
+	if (lr_checkpoint_plan(&config, &o, &f, a, &c, &rules, &err) < 0) {
 		FUZZ_CHECK(err.msg[0]);
 		return;
 	}

@@ -1,9 +1,22 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What criu answers, and what it writes into its log. */
+/* What criu answers, what it writes into its log, and its images of mounts. */
 #include <errno.h>
 
 #include "src/criu/criu.h"
 #include "tests/fuzz/fuzz.h"
+
+static void image(const uint8_t *data, size_t size)
+{
+	LR_CLEANUP_ARENA struct lr_arena *a = lr_arena_new();
+	struct lr_criu_mount *v = NULL;
+	struct lr_err err = {0};
+	size_t n = 0;
+
+	int rc = lr_criu_decode_mounts(data, size, a, &v, &n, &err);
+	FUZZ_CHECK(rc == 0 || (rc == -EBADMSG && err.msg[0]));
+	for (size_t i = 0; i < n; i++)
+		FUZZ_CHECK(v[i].root && v[i].point && v[i].source && v[i].options);
+}
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
@@ -18,5 +31,6 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 	if (lr_criu_telling((const char *)data, size, line, sizeof(line)))
 		for (const char *c = line; *c; c++)
 			FUZZ_CHECK(*c >= ' ' && *c < 0x7f);
+	image(data, size);
 	return 0;
 }

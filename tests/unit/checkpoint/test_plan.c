@@ -51,7 +51,8 @@ static int plan(const char *text, const struct lr_checkpoint_opts *o, struct lr_
 	int r = lr_checkpoint_mountinfo(lr_strdup(a, text), a, &v, &f->n_mounts, err);
 	f->mounts = v;
 	f->at = at;
-	return r < 0 ? r : lr_checkpoint_plan(&config, o, f, a, ret, err);
+	struct lr_saved_rules rules;
+	return r < 0 ? r : lr_checkpoint_plan(&config, o, f, a, ret, &rules, err);
 }
 
 TEST(the_upper_directory_is_told_by_the_options_of_the_mount)

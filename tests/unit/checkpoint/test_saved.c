@@ -1,0 +1,202 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Unit tests: which mounts of criu's images may be restored. */
+#include <errno.h>
+#include <sys/mount.h>
+
+#include "src/checkpoint/internal.h"
+#include "src/sys/syscalls.h"
+#include "tests/unit/test.h"
+
+static struct lr_err why;
+
+static struct lr_saved_name names[] = {
+	{"/dev/null", MOUNT_ATTR_RDONLY},
+	{"/v", MOUNT_ATTR_RDONLY | MOUNT_ATTR_NOSUID},
+	{"/w", 0},
+};
+
+/* A root of an overlay's, and two volumes of one file system. */
+#define ROOT                                                                                       \
+	{                                                                                          \
+		.first = true, .id = 10, .parent = 1, .type = 17, .device = 60, .root = "/",       \
+		.point = "/", .source = "overlay", .options = "upperdir=/u"                        \
+	}
+#define DISK .device = 8, .source = "/dev/sda", .options = ""
+#define READONLY                                                                                   \
+	{                                                                                          \
+		.first = true, .id = 11, .parent = 10, DISK, .root = "/srv/v", .point = "/v",      \
+		.key = "/v", .flags = MS_RDONLY | MS_NOSUID | MS_RELATIME                          \
+	}
+#define WRITABLE                                                                                   \
+	{                                                                                          \
+		.first = true, .id = 12, .parent = 10, DISK, .root = "/srv/w", .point = "/w",      \
+		.key = "/w"                                                                        \
+	}
+
+/* The three, and one more. */
+static int judge_beside(struct lr_criu_mount more, bool readonly, struct lr_err *err)
+{
+	const struct lr_saved_rules rules = {.v = names, .n = 3, .readonly = readonly};
+	const struct lr_criu_mount v[] = {more, ROOT, READONLY, WRITABLE};
+
+	return lr_saved_judge(&rules, v, 4, err);
+}
+
+static int judge(struct lr_criu_mount more)
+{
+	struct lr_err err = {0};
+
+	int r = judge_beside(more, false, &err);
+	CHECK(r == 0 || err.msg[0]);
+	return r;
+}
+
+TEST(what_config_json_names_has_its_attributes)
+{
+	const struct lr_saved_rules rules = {.v = names, .n = 3};
+	struct lr_criu_mount v[] = {ROOT, READONLY};
+
+	CHECK_INT(lr_saved_judge(&rules, v, 2, &why), 0);
+	v[1].flags = MS_RDONLY;
+	CHECK_INT(lr_saved_judge(&rules, v, 2, &why), -EPERM);
+	v[1].flags = 0;
+	CHECK_INT(lr_saved_judge(&rules, v, 2, &why), -EPERM);
+	v[1].key = "/other";
+	CHECK_INT(lr_saved_judge(&rules, v, 2, &why), -EOPNOTSUPP);
+}
+
+TEST(a_name_that_config_json_has_twice_is_as_either_is)
+{
+	struct lr_saved_name twice[] = {{"/v", MOUNT_ATTR_RDONLY}, {"/v", MOUNT_ATTR_NODEV}};
+	const struct lr_saved_rules rules = {.v = twice, .n = 2};
+	struct lr_criu_mount v[] = {ROOT, READONLY};
+
+	v[1].flags = MS_RDONLY;
+	CHECK_INT(lr_saved_judge(&rules, v, 2, &why), 0);
+	v[1].flags = MS_NODEV;
+	CHECK_INT(lr_saved_judge(&rules, v, 2, &why), 0);
+	v[1].flags = MS_NOSUID;
+	CHECK_INT(lr_saved_judge(&rules, v, 2, &why), -EPERM);
+}
+
+TEST(a_part_of_what_is_named_is_no_freer)
+{
+	struct lr_criu_mount m = {
+		.id = 20, .parent = 19, DISK, .root = "/srv/v/part", .point = "/p"};
+
+	CHECK_INT(judge(m), -EPERM);
+	m.flags = MS_RDONLY | MS_NOSUID;
+	CHECK_INT(judge(m), 0);
+	m.flags = 0;
+	m.root = "/srv/w";
+	CHECK_INT(judge(m), 0);
+	/* What is neither of them is the host's. */
+	m.root = "/srv/wider";
+	CHECK_INT(judge(m), -EOPNOTSUPP);
+	m.root = "/srv";
+	CHECK_INT(judge(m), -EOPNOTSUPP);
+	m.root = "/";
+	CHECK_INT(judge(m), -EOPNOTSUPP);
+}
+
+/* criu would make a file system of it. */
+TEST(what_differs_is_no_part)
+{
+	struct lr_criu_mount m = {.id = 20, .parent = 19, DISK, .root = "/srv/w", .point = "/p"};
+
+	m.device = 9;
+	CHECK_INT(judge(m), -EOPNOTSUPP);
+	m.device = 8;
+	m.source = "/dev/sdb";
+	CHECK_INT(judge(m), -EOPNOTSUPP);
+	m.source = "/dev/sda";
+	m.options = "lowerdir=/";
+	CHECK_INT(judge(m), -EOPNOTSUPP);
+	m.options = "";
+	m.type = 17;
+	CHECK_INT(judge(m), -EOPNOTSUPP);
+}
+
+TEST(the_root_is_one_and_its_parts_are_read_only_with_it)
+{
+	struct lr_criu_mount m = ROOT;
+
+	m.first = false;
+	CHECK_INT(judge_beside(m, false, &why), 0);
+	CHECK_INT(judge_beside(m, true, &why), -EPERM);
+	m.flags = MS_RDONLY;
+	m.root = "/etc";
+	m.point = "/p";
+	CHECK_INT(judge_beside(m, true, &why), 0);
+	/* Another overlay, whose directories would be the host's. */
+	m = (struct lr_criu_mount)ROOT;
+	m.device = 61;
+	m.first = false;
+	CHECK_INT(judge(m), -EOPNOTSUPP);
+	/* Also where it is mounted on the first process's root. */
+	m.first = true;
+	m.id = 13;
+	m.parent = 10;
+	CHECK_INT(judge(m), -EOPNOTSUPP);
+	/* What is mounted there is not taken for it. */
+	m.type = LR_CRIU_FS_TMPFS;
+	CHECK_INT(judge(m), 0);
+}
+
+TEST(images_without_a_root_are_refused)
+{
+	const struct lr_saved_rules rules = {.v = names, .n = 3};
+	struct lr_criu_mount v[] = {ROOT, READONLY};
+
+	v[0].first = false;
+	CHECK_INT(lr_saved_judge(&rules, v, 2, &why), -EBADMSG);
+	CHECK_INT(lr_saved_judge(&rules, v, 0, &why), -EBADMSG);
+	v[0].first = true;
+	v[0].parent = 11;
+	CHECK_INT(lr_saved_judge(&rules, v, 2, &why), -EBADMSG);
+}
+
+TEST(file_systems_with_nothing_of_the_hosts_are_made_anew)
+{
+	const struct lr_saved_rules rules = {.v = names, .n = 3};
+	struct lr_criu_mount v[] = {ROOT,
+				    {.type = LR_CRIU_FS_TMPFS, .device = 50, .root = "/d"},
+				    {.type = LR_CRIU_FS_TMPFS, .device = 50, .root = "/"}};
+
+	v[1].point = "/a";
+	v[2].point = "/b";
+	for (int i = 1; i < 3; i++)
+		v[i].source = v[i].options = "";
+	CHECK_INT(lr_saved_judge(&rules, v, 3, &why), 0);
+	/* A part alone: of what, nobody knows. */
+	CHECK_INT(lr_saved_judge(&rules, v, 2, &why), -EOPNOTSUPP);
+	/* By its type, and not by its number alone. */
+	v[1].type = 17;
+	CHECK_INT(lr_saved_judge(&rules, v, 3, &why), -EOPNOTSUPP);
+	v[1].type = LR_CRIU_FS_TMPFS;
+	/* All of a kind that has the host's devices, or what is somewhere else. */
+	v[2].type = 3;
+	CHECK_INT(lr_saved_judge(&rules, v, 3, &why), -EOPNOTSUPP);
+	v[2].type = 16;
+	CHECK_INT(lr_saved_judge(&rules, v, 3, &why), -EOPNOTSUPP);
+}
+
+/* A tmpfs where the first process has a volume: criu would bind from the volume. */
+TEST(a_part_of_what_is_named_and_made_anew_is_no_freer)
+{
+	const struct lr_saved_rules rules = {.v = names, .n = 3};
+	struct lr_criu_mount v[] = {
+		ROOT, READONLY, {.type = LR_CRIU_FS_TMPFS, .device = 50, .root = "/"}, {0}};
+
+	v[1].type = LR_CRIU_FS_TMPFS;
+	v[1].device = 50;
+	v[1].root = "/";
+	v[2].source = v[1].source;
+	v[2].options = v[1].options;
+	v[2].point = "/b";
+	v[3] = v[2];
+	v[3].root = "/d";
+	CHECK_INT(lr_saved_judge(&rules, v, 4, &why), -EPERM);
+	v[2].flags = v[3].flags = MS_RDONLY | MS_NOSUID;
+	CHECK_INT(lr_saved_judge(&rules, v, 4, &why), 0);
+}

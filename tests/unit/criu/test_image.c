@@ -1,0 +1,125 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Unit tests: what criu's images say of mounts. */
+#include <errno.h>
+#include <fcntl.h>
+#include <stdlib.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "src/base/fd.h"
+#include "src/base/str.h"
+#include "src/criu/criu.h"
+#include "tests/unit/test.h"
+
+#define MAGIC  "\x19\x43\x56\x54"
+#define MOUNTS MAGIC "\x28\x39\x56\x55"
+#define TREE   MAGIC "\x30\x30\x27\x50"
+#define IDS    MAGIC "\x30\x20\x43\x54"
+
+/* type 17, id 300, device 8, parent 1, flags 3, root "/r", point "/p", source "s", options "o" */
+#define MOUNT "\x08\x11\x10\xac\x02\x18\x08\x20\x01\x28\x03\x32\x02/r\x3a\x02/p\x42\x01s\x4a\x01o"
+#define NAMED MOUNT "\x92\x01\x02/k"
+
+static int decode(const char *bytes, size_t n, struct lr_criu_mount *one, size_t *count)
+{
+	static struct lr_arena *a;
+	struct lr_criu_mount *v = NULL;
+	struct lr_err err = {0};
+
+	lr_arena_free(a);
+	a = lr_arena_new();
+	*count = 0;
+	int r = lr_criu_decode_mounts((const uint8_t *)bytes, n, a, &v, count, &err);
+	CHECK(r == 0 || (r == -EBADMSG && err.msg[0]));
+	if (*count)
+		*one = v[*count - 1];
+	return r;
+}
+#define DECODE(bytes) decode(bytes, sizeof(bytes) - 1, &m, &n)
+
+TEST(mounts_are_read)
+{
+	struct lr_criu_mount m;
+	size_t n;
+
+	CHECK_INT(DECODE(MOUNTS), 0);
+	CHECK_INT(n, 0);
+	CHECK_INT(DECODE(MOUNTS "\x1e\0\0\0" NAMED "\x19\0\0\0" MOUNT), 0);
+	CHECK_INT(n, 2);
+	CHECK(!m.key);
+	CHECK_INT(DECODE(MOUNTS "\x1e\0\0\0" NAMED), 0);
+	CHECK_INT(n, 1);
+	CHECK_INT(m.type, 17);
+	CHECK_INT(m.id, 300);
+	CHECK_INT(m.device, 8);
+	CHECK_INT(m.parent, 1);
+	CHECK_INT(m.flags, 3);
+	CHECK_STR(m.root, "/r");
+	CHECK_STR(m.point, "/p");
+	CHECK_STR(m.source, "s");
+	CHECK_STR(m.options, "o");
+	CHECK_STR(m.key, "/k");
+	/* What is not there is empty. */
+	CHECK_INT(DECODE(MOUNTS "\0\0\0\0"), 0);
+	CHECK_STR(m.root, "");
+}
+
+TEST(what_is_no_image_of_mounts_is_refused)
+{
+	struct lr_criu_mount m;
+	size_t n;
+
+	CHECK_INT(DECODE(""), -EBADMSG);
+	CHECK_INT(DECODE(MAGIC), -EBADMSG);
+	CHECK_INT(DECODE(TREE "\x19\0\0\0" MOUNT), -EBADMSG);
+	CHECK_INT(DECODE(MOUNTS "\x19\0\0"), -EBADMSG);
+	CHECK_INT(DECODE(MOUNTS "\x1a\0\0\0" MOUNT), -EBADMSG);
+	CHECK_INT(DECODE(MOUNTS "\xff\xff\xff\xff" MOUNT), -EBADMSG);
+	CHECK_INT(DECODE(MOUNTS "\x18\0\0\0" MOUNT), -EBADMSG);
+	/* External, without a name of its own. */
+	CHECK_INT(DECODE(MOUNTS "\x1b\0\0\0" MOUNT "\x68\x01"), -EBADMSG);
+	CHECK_INT(DECODE(MOUNTS "\x1b\0\0\0" MOUNT "\x68\x00"), 0);
+}
+
+static void put(int dir, const char *name, const char *bytes, size_t n)
+{
+	LR_CLEANUP_FD int fd = openat(dir, name, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0600);
+
+	REQUIRE(fd >= 0 && lr_write_full(fd, bytes, n) == (ssize_t)n);
+}
+#define PUT(name, bytes) put(dir, name, bytes, sizeof(bytes) - 1)
+
+TEST(the_first_process_has_one_of_the_namespaces)
+{
+	static const char *const files[] = {"pstree.img", "ids-5.img", "mountpoints-7.img",
+					    "mountpoints-8.img"};
+	LR_CLEANUP_ARENA struct lr_arena *a = lr_arena_new();
+	char path[] = "/tmp/lean-images.XXXXXX";
+	struct lr_err err = {0};
+	struct lr_criu_mount *v;
+	size_t n;
+
+	REQUIRE(mkdtemp(path));
+	LR_CLEANUP_FD int dir = open(path, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+	CHECK_INT(lr_criu_mounts(dir, a, &v, &n, &err), -ENOENT);
+	PUT("pstree.img", TREE "\x04\0\0\0\x08\x05\x10\0\x04\0\0\0\x08\x06\x10\x05");
+	CHECK_INT(lr_criu_mounts(dir, a, &v, &n, &err), -ENOENT);
+	CHECK(strstr(err.msg, "ids-5.img"));
+	PUT("ids-5.img", IDS "\x02\0\0\0\x48\x07");
+	CHECK_INT(lr_criu_mounts(dir, a, &v, &n, &err), -ENOENT);
+	CHECK(strstr(err.msg, "mountpoints-7.img"));
+	PUT("mountpoints-7.img", MOUNTS "\x19\0\0\0" MOUNT);
+	PUT("mountpoints-8.img", MOUNTS "\x1e\0\0\0" NAMED);
+	CHECK_INT(lr_criu_mounts(dir, a, &v, &n, &err), 0);
+	REQUIRE(n == 2);
+	for (size_t i = 0; i < n; i++)
+		CHECK(v[i].first == !v[i].key);
+	/* Numbers that are missing, or none. */
+	PUT("ids-5.img", IDS "\x02\0\0\0\x40\x07");
+	CHECK_INT(lr_criu_mounts(dir, a, &v, &n, &err), -EBADMSG);
+	PUT("ids-5.img", TREE "\x02\0\0\0\x48\x07");
+	CHECK_INT(lr_criu_mounts(dir, a, &v, &n, &err), -EBADMSG);
+	for (size_t i = 0; i < LR_ARRAY_SIZE(files); i++)
+		unlinkat(dir, files[i], 0);
+	rmdir(path);
+}
