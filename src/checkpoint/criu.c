@@ -152,10 +152,26 @@ static int find_mounts(const struct lr_checkpoint_job *job, struct lr_arena *a,
 	return 0;
 }
 
+/* Before a path of the container's is followed: who answers for a FUSE need not answer. */
+static int look_at_mounts(const struct lr_checkpoint_job *job, struct lr_arena *a,
+			  struct lr_checkpoint_found *f, struct lr_err *err)
+{
+	struct lr_checkpoint_mount *mounts, *host;
+	size_t n;
+
+	int r = lr_checkpoint_mounts(job->pid, a, &mounts, &f->n_mounts, err);
+	if (r >= 0)
+		r = lr_checkpoint_mounts(getpid(), a, &host, &n, err);
+	if (r < 0)
+		return r;
+	f->mounts = mounts;
+	r = lr_checkpoint_find_fuse(mounts, f->n_mounts, host, n, err);
+	return r < 0 ? r : find_mounts(job, a, f, err);
+}
+
 static int look(const struct lr_checkpoint_job *job, struct lr_arena *a,
 		struct lr_checkpoint_found *f, struct lr_err *err)
 {
-	struct lr_checkpoint_mount *mounts = NULL;
 
 	*f = (struct lr_checkpoint_found){
 		.pid = job->pid,
@@ -167,10 +183,9 @@ static int look(const struct lr_checkpoint_job *job, struct lr_arena *a,
 	if (r >= 0)
 		r = look_at_devices(job->pid, a, f, err);
 	if (r >= 0)
-		r = lr_checkpoint_mounts(job->pid, a, &mounts, &f->n_mounts, err);
-	f->mounts = mounts;
+		r = look_at_mounts(job, a, f, err);
 	if (r >= 0)
-		r = find_mounts(job, a, f, err);
+		r = lr_checkpoint_find_waits(job, a, err);
 	if (r >= 0)
 		r = lr_checkpoint_stdio_look(job->pid, f->mounts, f->n_mounts, &f->stdio, err);
 	return r;

@@ -246,7 +246,7 @@ static const struct oci_mount *configured(const struct oci_config *c,
 	return NULL;
 }
 
-static int unknown(const struct lr_checkpoint_mount *m, struct lr_err *err)
+int lr_checkpoint_unknown(const struct lr_checkpoint_mount *m, struct lr_err *err)
 {
 	lr_refuse(err, EOPNOTSUPP,
 		  "what is mounted on %.128s (%.32s, %.128s of it) is not in config.json, so it "
@@ -273,7 +273,7 @@ static int name_of(const struct oci_config *c, const struct lr_checkpoint_found 
 	else if (is_cgroup(m) || m->id == f->notify)
 		name = m->point;
 	else
-		return unknown(m, err);
+		return lr_checkpoint_unknown(m, err);
 	*ret = name;
 	return name ? 0 : lr_fail(err, ENOMEM, "plan");
 }

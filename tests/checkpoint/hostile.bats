@@ -22,6 +22,11 @@ teardown() {
 	is_not_saved "without the attributes"
 }
 
+python_root() {
+	rm -rf "$BUNDLE/rootfs"
+	"$LR_LIB/mkpython" "$BUNDLE/rootfs" || skip "no python3 to copy"
+}
+
 is_not_saved() { # WORDS
 	local at
 	at=$(count)
@@ -107,6 +112,34 @@ aside() { # COMMANDS: a process does them in a mount namespace of its own, and s
 	restore "$ID"
 }
 
+@test "checkpoint: a process that is asked before files are opened, for which criu would wait, is refused" {
+	python_root
+	cat >"$BUNDLE/rootfs/asked.py" <<-'END'
+		import ctypes, os, sys, time
+		ctypes.CDLL(None).fanotify_init(int(sys.argv[1]), 0)
+		n = 0
+		while True:
+		    n += 1
+		    with open("/tmp/n.new", "w") as f: f.write(str(n))
+		    os.rename("/tmp/n.new", "/tmp/n")
+		    time.sleep(0.02)
+	END
+	may_mount
+	for class in 4 8; do
+		cfg --arg c "$class" '.process.args = ["python3", "/asked.py", $c]'
+		rm -f "$N"
+		start_counter
+		[ -n "$(find "/proc/$(pid_of)/fd" -lname '*fanotify*')" ] || skip "the kernel has no fanotify permissions"
+		is_not_saved "is asked by fanotify(7) before files are opened"
+		rt delete --force "$ID"
+	done
+	# One that is told afterwards holds nobody up.
+	cfg '.process.args = ["python3", "/asked.py", "0"]'
+	rm -f "$N"
+	start_counter
+	checkpoint "$ID"
+}
+
 @test "restore: every mount of a cgroup keeps its attributes, also when it is mounted twice" {
 	cfg '.mounts += [{destination: "/cg/again", type: "cgroup", source: "cgroup", options: ["ro", "nosuid", "noexec", "nodev"]}]'
 	start_counter
@@ -119,11 +152,6 @@ aside() { # COMMANDS: a process does them in a mount namespace of its own, and s
 	kinds >after
 	diff before after
 	grep -q /cg/again before
-}
-
-python_root() {
-	rm -rf "$BUNDLE/rootfs"
-	"$LR_LIB/mkpython" "$BUNDLE/rootfs" || skip "no python3 to copy"
 }
 
 @test "restore: neither the keys nor the CPUs of the caller's session are the container's" {

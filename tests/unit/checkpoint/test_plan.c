@@ -94,6 +94,32 @@ TEST(mounts_that_criu_cannot_make_are_external)
 	CHECK(!c.track_mem);
 }
 
+static int find_fuse(const char *its, const char *hosts)
+{
+	LR_CLEANUP_ARENA struct lr_arena *a = lr_arena_new();
+	struct lr_checkpoint_mount *v, *host;
+	struct lr_err err = {0};
+	size_t n, n_host;
+
+	int r = lr_checkpoint_mountinfo(lr_strdup(a, its), a, &v, &n, &err);
+	if (r >= 0)
+		r = lr_checkpoint_mountinfo(lr_strdup(a, hosts), a, &host, &n_host, &err);
+	return r < 0 ? r : lr_checkpoint_find_fuse(v, n, host, n_host, &err);
+}
+
+TEST(a_file_system_that_the_container_answers_for_is_refused)
+{
+	static const char host[] = "5 1 0:70 / /mnt rw - fuse.sshfs host: rw\n";
+
+	CHECK_INT(find_fuse(info, host), 0);
+	CHECK_INT(find_fuse("20 10 0:71 / /x rw - fuse.hello hello rw\n", host), -EOPNOTSUPP);
+	CHECK_INT(find_fuse("20 10 0:71 / /x rw - fuse hello rw\n", host), -EOPNOTSUPP);
+	CHECK_INT(find_fuse("20 10 7:1 / /x rw - fuseblk /dev/loop1 rw\n", host), -EOPNOTSUPP);
+	CHECK_INT(find_fuse("20 10 0:71 / /x rw - fusectl none rw\n", host), 0);
+	/* A volume. */
+	CHECK_INT(find_fuse("20 10 0:70 /a /x rw - fuse.sshfs host: rw\n", host), 0);
+}
+
 static int verify(const char *stage, const char *restored, struct lr_err *err)
 {
 	LR_CLEANUP_ARENA struct lr_arena *a = lr_arena_new();
