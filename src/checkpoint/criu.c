@@ -152,7 +152,7 @@ static int find_mounts(const struct lr_checkpoint_job *job, struct lr_arena *a,
 	return 0;
 }
 
-/* Before a path of the container's is followed: who answers for a FUSE need not answer. */
+/* Before a path of the container's is followed: the server of a FUSE in there may never answer. */
 static int look_at_mounts(const struct lr_checkpoint_job *job, struct lr_arena *a,
 			  struct lr_checkpoint_found *f, struct lr_err *err)
 {
@@ -165,14 +165,13 @@ static int look_at_mounts(const struct lr_checkpoint_job *job, struct lr_arena *
 	if (r < 0)
 		return r;
 	f->mounts = mounts;
-	r = lr_checkpoint_find_fuse(mounts, f->n_mounts, host, n, err);
+	r = lr_checkpoint_refuse_fuse(mounts, f->n_mounts, host, n, err);
 	return r < 0 ? r : find_mounts(job, a, f, err);
 }
 
 static int look(const struct lr_checkpoint_job *job, struct lr_arena *a,
 		struct lr_checkpoint_found *f, struct lr_err *err)
 {
-
 	*f = (struct lr_checkpoint_found){
 		.pid = job->pid,
 		.freezer = job->freezer,
@@ -185,7 +184,7 @@ static int look(const struct lr_checkpoint_job *job, struct lr_arena *a,
 	if (r >= 0)
 		r = look_at_mounts(job, a, f, err);
 	if (r >= 0)
-		r = lr_checkpoint_find_waits(job, a, err);
+		r = lr_checkpoint_refuse_waits(job, a, err);
 	if (r >= 0)
 		r = lr_checkpoint_stdio_look(job->pid, f->mounts, f->n_mounts, &f->stdio, err);
 	return r;
@@ -213,7 +212,7 @@ struct dumping {
 };
 
 /* All is written, and the container stands still: if what was saved may not be restored, it goes on. */
-static int judge(void *arg, const struct lr_criu_response *rsp, int *fd, struct lr_err *err)
+static int at_post_dump(void *arg, const struct lr_criu_response *rsp, int *fd, struct lr_err *err)
 {
 	struct dumping *x = arg;
 
@@ -221,9 +220,6 @@ static int judge(void *arg, const struct lr_criu_response *rsp, int *fd, struct 
 		return 0;
 	int r = judge_images(x->dirs, x->rules, err);
 	x->judged = r >= 0;
-	/* Nobody shall take it for a checkpoint. */
-	if (r < 0)
-		(void)unlinkat(x->dirs->images_fd, INVENTORY, 0);
 	return r;
 }
 
@@ -254,12 +250,15 @@ static int dump(const struct lr_checkpoint_job *job, const struct lr_checkpoint_
 	int r = lr_criu_open(&how, &s, err);
 	if (r < 0)
 		return r;
-	r = lr_criu_ask(&s, &rq, job->opts->pre_dump ? NULL : judge, &x, &rsp, err);
+	r = lr_criu_ask(&s, &rq, job->opts->pre_dump ? NULL : at_post_dump, &x, &rsp, err);
 	if (r == -EREMOTEIO || r == -EPIPE)
 		r = explain(job->opts->pre_dump ? "pre-dump the container" : "dump the container",
 			    d, opts->log_file, &s, &rsp, r == -EPIPE, err);
 	if (r >= 0 && !job->opts->pre_dump && !x.judged)
 		r = lr_refuse(err, EPROTO, "criu did not wait for what it saved to be checked");
+	/* Nobody shall take it for a checkpoint. */
+	if (!job->opts->pre_dump && !x.judged)
+		(void)unlinkat(d->images_fd, INVENTORY, 0);
 	lr_criu_close(&s);
 	return r;
 }

@@ -195,9 +195,6 @@ int lr_checkpoint_plan(const struct oci_config *config, const struct lr_checkpoi
 		       struct lr_criu_opts *ret, struct lr_saved_rules *rules,
 		       struct lr_err *err) LR_MUST_CHECK;
 
-/* Refuses it: it is not in config.json. */
-int lr_checkpoint_unknown(const struct lr_checkpoint_mount *m, struct lr_err *err);
-
 /* What both plans take from the options. */
 int lr_checkpoint_plan_opts(const struct lr_checkpoint_opts *o, struct lr_criu_opts *ret,
 			    struct lr_err *err) LR_MUST_CHECK;
@@ -220,12 +217,12 @@ int lr_checkpoint_no_userns(const struct oci_config *c, struct lr_err *err) LR_M
 /* ---- waits.c ------------------------------------------------------------------------------- */
 
 /* Pure: refuses a FUSE that the host does not have. */
-int lr_checkpoint_find_fuse(const struct lr_checkpoint_mount *mounts, size_t n,
-			    const struct lr_checkpoint_mount *host, size_t n_host,
-			    struct lr_err *err) LR_MUST_CHECK;
+int lr_checkpoint_refuse_fuse(const struct lr_checkpoint_mount *mounts, size_t n,
+			      const struct lr_checkpoint_mount *host, size_t n_host,
+			      struct lr_err *err) LR_MUST_CHECK;
 /* Refuses a process that others wait for when they open a file. */
-int lr_checkpoint_find_waits(const struct lr_checkpoint_job *job, struct lr_arena *a,
-			     struct lr_err *err) LR_MUST_CHECK;
+int lr_checkpoint_refuse_waits(const struct lr_checkpoint_job *job, struct lr_arena *a,
+			       struct lr_err *err) LR_MUST_CHECK;
 
 /* ---- restore_plan.c ------------------------------------------------------------------------ */
 
@@ -347,7 +344,7 @@ struct lr_capture_wanted;
 struct lr_gift {
 	const struct lr_checkpoint_opts *opts;
 	int sock, descriptor, pages;
-	int device, exported; /* the module'"'"'s, and its seed; or LR_NOFD */
+	int device, exported; /* the module's, and its seed; or LR_NOFD */
 	bool asked;           /* it may be with the daemon, whatever was answered */
 	bool told;            /* somebody has the ticket */
 };

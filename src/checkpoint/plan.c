@@ -246,7 +246,7 @@ static const struct oci_mount *configured(const struct oci_config *c,
 	return NULL;
 }
 
-int lr_checkpoint_unknown(const struct lr_checkpoint_mount *m, struct lr_err *err)
+static int unknown(const struct lr_checkpoint_mount *m, struct lr_err *err)
 {
 	lr_refuse(err, EOPNOTSUPP,
 		  "what is mounted on %.128s (%.32s, %.128s of it) is not in config.json, so it "
@@ -273,9 +273,16 @@ static int name_of(const struct oci_config *c, const struct lr_checkpoint_found 
 	else if (is_cgroup(m) || m->id == f->notify)
 		name = m->point;
 	else
-		return lr_checkpoint_unknown(m, err);
+		return unknown(m, err);
 	*ret = name;
 	return name ? 0 : lr_fail(err, ENOMEM, "plan");
+}
+
+/* An entry for cgroups makes several mounts of v1's. */
+static bool is_of(const struct oci_mount *m, const char *destination, const char *name)
+{
+	return lr_streq(destination, name) ||
+	       (m->type && lr_has_prefix(m->type, "cgroup") && lr_path_below(name, destination));
 }
 
 /* The attributes are those of config.json, or those that the runtime gives to a mask. */
@@ -291,8 +298,10 @@ static int allow(const struct oci_config *c, const char *name, struct lr_arena *
 			return 0;
 	for (size_t i = 0; i < c->mounts.n && r >= 0; i++) {
 		const struct oci_mount *m = &c->mounts.v[i];
-		const char *clean = m->destination ? lr_checkpoint_clean(m->destination, a) : NULL;
-		if (!clean || !lr_streq(clean, name))
+		const char *clean = m->destination ? lr_checkpoint_clean(m->destination, a) : "";
+		if (!clean)
+			return lr_fail(err, ENOMEM, "plan");
+		if (!is_of(m, clean, name))
 			continue;
 		found = true;
 		r = lr_saved_allow(rules, name, lr_checkpoint_attributes(&m->options), a, err);

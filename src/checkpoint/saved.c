@@ -2,15 +2,15 @@
 /*
  * checkpoint: whether what criu has saved may be restored.
  *
- * criu mounts again what its images have, in all mount namespaces of a container, and for a type that it
- * does not bind it has the kernel follow the paths in the options, which are the host's by then: an
- * overlay that a process of the container's has mounted in a namespace of its own would be made of any
- * directories of the host. So each mount in the images has to be
+ * criu mounts again what its images have, in all mount namespaces of a container. What it does not bind it
+ * mounts with the options that the images have, and paths in these lead the kernel through the host's
+ * directories by then: so an overlay that a process of the container's has mounted in a namespace of its own
+ * would be made of any directories of the host. Each mount in the images has to be
  *
  *   the root      what the first process's namespace has as its root, which criu is given
  *   named         bound under a name that config.json, or the runtime, gives it
  *   a part        of one of these, from which criu binds it
- *   made anew     a file system that has nothing of the host's, or a part of one
+ *   made anew     a file system whose options lead nowhere, or a part of one
  *
  * and has to have the attributes that config.json gives to what it shows. The images are judged, and not
  * the container: that may change up to the moment at which criu looks, but they are what will be mounted.
@@ -44,7 +44,8 @@ static int compare(const void *a, const void *b)
 	return (x > y) - (x < y);
 }
 
-static bool is_made_anew(const struct lr_criu_mount *m)
+/* Those of plan.c, as the images have them. */
+static bool leads_nowhere(const struct lr_criu_mount *m)
 {
 	switch (m->type) {
 	case LR_CRIU_FS_PROC:
@@ -88,34 +89,57 @@ static int sort_out(struct judge *j, struct lr_arena *a, struct lr_err *err)
 			j->named[j->n_named++] = m;
 		else if (!j->root && is_root_of_first(j, m))
 			j->root = m;
-		else if (is_made_anew(m) && lr_streq(m->root, "/"))
+		else if (leads_nowhere(m) && lr_streq(m->root, "/"))
 			j->anew[j->n_anew++] = m->device;
 	}
 	qsort(j->anew, j->n_anew, sizeof(*j->anew), compare);
 	return j->root ? 0 : lr_refuse(err, EBADMSG, "the images have no root of the container's");
 }
 
-/* Of one name there may be two mounts in config.json, of which either may be there. */
-static bool is_as_named(const struct judge *j, const char *key, uint32_t flags, bool *known)
+/* config.json may mount twice at one destination, and the images do not say which of the two that is. */
+static bool is_as_named(const struct judge *j, const struct lr_criu_mount *m, bool *known)
 {
 	*known = false;
 	for (size_t i = 0; i < j->rules->n; i++) {
 		const struct lr_saved_name *name = &j->rules->v[i];
-		if (!lr_streq(name->name, key))
+		if (!lr_streq(name->name, m->key))
 			continue;
 		*known = true;
-		if (!(name->set & IN_IMAGES & ~flags))
+		if (!(name->set & IN_IMAGES & ~m->flags))
 			return true;
 	}
 	return false;
 }
 
-/* Then criu binds it from there. Of what it does not take for one file system it would make another. */
+/* Nothing looks at a part again when it is restored. So it has all attributes that the name has anywhere;
+ * of one that the images lack, nobody knows. */
+static bool is_part_as_named(const struct judge *j, const char *key, const struct lr_criu_mount *m)
+{
+	for (size_t i = 0; i < j->rules->n; i++)
+		if (lr_streq(j->rules->v[i].name, key) &&
+		    j->rules->v[i].set & ~(m->flags & IN_IMAGES))
+			return false;
+	return true;
+}
+
+/* Whether criu takes both for one file system: else it would mount another. It can't mount one whose type it
+ * does not know. */
+static bool is_of_one(const struct lr_criu_mount *m, const struct lr_criu_mount *other)
+{
+	return m->device == other->device && m->type == other->type &&
+	       (m->type == LR_CRIU_FS_OTHER ||
+		(lr_streq(m->source, other->source) && lr_streq(m->options, other->options)));
+}
+
 static bool shows_part_of(const struct lr_criu_mount *m, const struct lr_criu_mount *whole)
 {
-	return m->device == whole->device && m->type == whole->type &&
-	       lr_streq(m->source, whole->source) && lr_streq(m->options, whole->options) &&
-	       lr_path_below(m->root, whole->root);
+	return is_of_one(m, whole) && lr_path_below(m->root, whole->root);
+}
+
+/* A whole file system need not be bound: criu might mount it before it has what is named. */
+static bool is_bound(const struct lr_criu_mount *m)
+{
+	return m->type == LR_CRIU_FS_OTHER || leads_nowhere(m) || !lr_streq(m->root, "/");
 }
 
 static int unknown(const struct lr_criu_mount *m, struct lr_err *err)
@@ -128,7 +152,7 @@ static int unknown(const struct lr_criu_mount *m, struct lr_err *err)
 	return lr_err_hint(err, "unmount it, or have it in `mounts` when the container is created");
 }
 
-static int freer(const struct lr_criu_mount *m, struct lr_err *err)
+static int lacks_attributes(const struct lr_criu_mount *m, struct lr_err *err)
 {
 	lr_refuse(err, EPERM,
 		  "%.128s would be mounted on %.128s%s without the attributes that config.json "
@@ -139,23 +163,23 @@ static int freer(const struct lr_criu_mount *m, struct lr_err *err)
 			   "the container has mounted it otherwise, or has moved its mount points");
 }
 
-/* From which of them criu binds is not said: the attributes of all count. */
+/* Nobody can tell from which of them criu will bind it, so it needs the attributes of all. */
 static int judge_part(const struct judge *j, const struct lr_criu_mount *m, struct lr_err *err)
 {
-	bool found = shows_part_of(m, j->root), known;
+	bool found = shows_part_of(m, j->root);
 
 	if (found && j->rules->readonly && !(m->flags & MOUNT_ATTR_RDONLY)) {
-		freer(m, err);
+		lacks_attributes(m, err);
 		return lr_err_at(err, "root.readonly");
 	}
 	for (size_t i = 0; i < j->n_named; i++) {
 		if (!shows_part_of(m, j->named[i]))
 			continue;
-		found = true;
-		if (!is_as_named(j, j->named[i]->key, m->flags, &known))
-			return freer(m, err);
+		found |= is_bound(m);
+		if (!is_part_as_named(j, j->named[i]->key, m))
+			return lacks_attributes(m, err);
 	}
-	if (!found && is_made_anew(m))
+	if (!found && leads_nowhere(m))
 		found = bsearch(&m->device, j->anew, j->n_anew, sizeof(*j->anew), compare);
 	return found ? 0 : unknown(m, err);
 }
@@ -168,9 +192,9 @@ static int judge_one(const struct judge *j, const struct lr_criu_mount *m, struc
 		return 0; /* verify.c sees to its attributes */
 	if (!m->key)
 		return judge_part(j, m, err);
-	if (is_as_named(j, m->key, m->flags, &known))
+	if (is_as_named(j, m, &known))
 		return 0;
-	return known ? freer(m, err) : unknown(m, err);
+	return known ? lacks_attributes(m, err) : unknown(m, err);
 }
 
 int lr_saved_judge(const struct lr_saved_rules *rules, const struct lr_criu_mount *v, size_t n,
@@ -191,7 +215,7 @@ int lr_saved_judge_images(const struct lr_saved_rules *rules, int dir, struct lr
 	struct lr_criu_mount *v;
 	size_t n;
 
-	int r = lr_criu_mounts(dir, a, &v, &n, err);
+	int r = lr_criu_read_mounts(dir, a, &v, &n, err);
 	return r < 0 ? r : lr_saved_judge(rules, v, n, err);
 }
 

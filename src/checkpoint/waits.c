@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * checkpoint: what would have criu, or us, wait for a container that stands still. That nobody can rule out for one
- * that means harm; one that does not is told, before it is held.
+ * checkpoint: what would have criu, or us, wait for a container that stands still. One that means harm can still do it
+ * after we have looked; any other is told before it is held.
  */
 #define LR_ROOM "checkpoint"
 #include <dirent.h>
@@ -19,21 +19,27 @@
 /* FAN_CLASS_CONTENT and FAN_CLASS_PRE_CONTENT: who opens a file waits for that process to agree. */
 #define ASKED_FIRST 0xcu
 
-static bool is_asked_first(int fds, const char *name)
+/* 1, 0, or a negative errno. */
+static int is_asked_first(int fds, const char *name)
 {
 	static const char before[] = "fanotify flags:";
 	char text[1024], path[64];
 
 	ssize_t n = readlinkat(fds, name, text, sizeof(text) - 1);
+	/* It is closed by now, or has a name too long to be that. */
 	if (n < 0)
-		return false; /* it is closed by now */
+		return errno == ENOENT || errno == ENAMETOOLONG ? 0 : -errno;
 	text[n] = '\0';
 	if (!lr_streq(text, "anon_inode:[fanotify]"))
-		return false;
+		return 0;
 	snprintf(path, sizeof(path), "../fdinfo/%.16s", name);
 	LR_CLEANUP_FD int fd = openat(fds, path, O_RDONLY | O_CLOEXEC);
-	n = fd < 0 ? 0 : lr_read_full(fd, text, sizeof(text) - 1);
-	text[n < 0 ? 0 : n] = '\0';
+	if (fd < 0)
+		return errno == ENOENT ? 0 : -errno;
+	n = lr_read_full(fd, text, sizeof(text) - 1);
+	if (n < 0)
+		return (int)n;
+	text[n] = '\0';
 	const char *at = strstr(text, before);
 	return at && strtoul(at + strlen(before), NULL, 16) & ASKED_FIRST;
 }
@@ -47,19 +53,20 @@ static int look_at_process(pid_t pid, struct lr_err *err)
 	LR_CLEANUP_DIR DIR *d = opendir(path);
 	if (!d)
 		return errno == ENOENT || errno == ESRCH ? 0 : lr_fail(err, errno, "read %s", path);
-	for (struct dirent *e; errno = 0, r >= 0 && (e = readdir(d));) {
-		if (!is_asked_first(dirfd(d), e->d_name))
-			continue;
-		r = lr_refuse(
+	for (struct dirent *e; errno = 0, r == 0 && (e = readdir(d));)
+		if (e->d_name[0] != '.')
+			r = is_asked_first(dirfd(d), e->d_name);
+	if (r > 0)
+		return lr_refuse(
 			err, EOPNOTSUPP,
 			"process %d is asked by fanotify(7) before files are opened: it cannot "
 			"answer while it is saved, and criu would wait for it",
 			pid);
-	}
-	return r >= 0 && errno && errno != ESRCH ? lr_fail(err, errno, "read %s", path) : r;
+	r = r < 0 ? r : -errno;
+	return r < 0 && r != -ESRCH ? lr_fail(err, -r, "read %s", path) : 0;
 }
 
-/* A file system that a process of the container's answers for, and not one of the host's. */
+/* A FUSE whose server may be in the container. */
 static bool is_own_fuse(const struct lr_checkpoint_mount *m, const struct lr_checkpoint_mount *host,
 			size_t n)
 {
@@ -71,18 +78,23 @@ static bool is_own_fuse(const struct lr_checkpoint_mount *m, const struct lr_che
 	return true;
 }
 
-int lr_checkpoint_find_fuse(const struct lr_checkpoint_mount *mounts, size_t n,
-			    const struct lr_checkpoint_mount *host, size_t n_host,
-			    struct lr_err *err)
+int lr_checkpoint_refuse_fuse(const struct lr_checkpoint_mount *mounts, size_t n,
+			      const struct lr_checkpoint_mount *host, size_t n_host,
+			      struct lr_err *err)
 {
 	for (size_t i = 0; i < n; i++)
 		if (is_own_fuse(&mounts[i], host, n_host))
-			return lr_checkpoint_unknown(&mounts[i], err);
+			return lr_refuse(
+				err, EOPNOTSUPP,
+				"what is mounted on %.128s (%.32s) is not among the host's mounts: "
+				"its server may be in the container, and cannot answer while that "
+				"is saved",
+				mounts[i].point, mounts[i].type);
 	return 0;
 }
 
-int lr_checkpoint_find_waits(const struct lr_checkpoint_job *job, struct lr_arena *a,
-			     struct lr_err *err)
+int lr_checkpoint_refuse_waits(const struct lr_checkpoint_job *job, struct lr_arena *a,
+			       struct lr_err *err)
 {
 	pid_t *pids;
 	size_t n;

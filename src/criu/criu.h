@@ -110,21 +110,25 @@ int lr_criu_decode(const uint8_t *bytes, size_t n, struct lr_criu_response *ret,
 
 /* A mount of one of the container's mount namespaces, as it is in the images. */
 struct lr_criu_mount {
-	bool first;          /* of the first process's namespace */
-	uint32_t id, parent; /* `parent` is none of that namespace's for what is its root */
-	uint32_t type;       /* criu's number of the file system's type: LR_CRIU_FS_* */
-	uint32_t device;     /* as criu has it: equal for what is of one file system */
-	uint32_t flags;      /* MS_* */
-	const char *root;    /* what of the file system is mounted */
-	const char *point;   /* where, from the container's root */
+	bool first;                   /* of the first process's namespace */
+	uint32_t id, parent;          /* the parent of a namespace's root is not among its mounts */
+	uint32_t type;                /* criu's number of the file system's type: LR_CRIU_FS_* */
+	uint32_t device;              /* as criu has it: equal for what is of one file system */
+	uint32_t flags;               /* MS_* */
+	uint32_t external;            /* not 0: it is, as versions before 3.17 have it */
+	const char *root;             /* what of the file system is mounted */
+	const char *point;            /* where, from the container's root */
 	const char *source, *options; /* of the file system */
 	const char
 		*key; /* under which the request to restore has what is bound there; NULL: none */
 };
 
+/* File systems that criu mounts itself, by what is in its images; 0: it binds, or fails. */
 enum lr_criu_fs {
+	LR_CRIU_FS_OTHER = 0,
 	LR_CRIU_FS_PROC = 1,
 	LR_CRIU_FS_SYSFS = 2,
+	LR_CRIU_FS_DEVTMPFS = 3,
 	LR_CRIU_FS_BINFMT_MISC = 4,
 	LR_CRIU_FS_TMPFS = 5,
 	LR_CRIU_FS_DEVPTS = 6,
@@ -134,6 +138,8 @@ enum lr_criu_fs {
 	LR_CRIU_FS_DEBUGFS = 11,
 	LR_CRIU_FS_CGROUP = 12,
 	LR_CRIU_FS_MQUEUE = 14,
+	LR_CRIU_FS_AUTO = 16,
+	LR_CRIU_FS_OVERLAYFS = 17,
 	LR_CRIU_FS_TRACEFS = 19,
 	LR_CRIU_FS_CGROUP2 = 23,
 };
@@ -144,10 +150,10 @@ int lr_criu_decode_mounts(const uint8_t *bytes, size_t n, struct lr_arena *a,
 			  struct lr_criu_mount **v, size_t *count,
 			  struct lr_err *err) LR_MUST_CHECK;
 
-/* The mounts of all namespaces in the images below `dir`. -ENOENT: no process, or no namespace of the
- * first one, is there. */
-int lr_criu_mounts(int dir, struct lr_arena *a, struct lr_criu_mount **ret, size_t *n,
-		   struct lr_err *err) LR_MUST_CHECK;
+/* The mounts of the namespaces that the processes in the images below `dir` are in. -ENOENT: an image is
+ * missing. */
+int lr_criu_read_mounts(int dir, struct lr_arena *a, struct lr_criu_mount **ret, size_t *n,
+			struct lr_err *err) LR_MUST_CHECK;
 
 /* ---- a session ----------------------------------------------------------------------------- */
 

@@ -21,27 +21,28 @@ static bool get_varint(struct lr_criu_in *in, uint64_t *ret)
 	return false;
 }
 
-int lr_criu_next(struct lr_criu_in *in, struct lr_criu_part *ret)
+int lr_criu_next(struct lr_criu_in *in, struct lr_criu_field *ret)
 {
 	uint64_t tag, n = 0;
 
-	*ret = (struct lr_criu_part){0};
+	*ret = (struct lr_criu_field){0};
 	if (in->at == in->end)
 		return 0;
 	if (!get_varint(in, &tag))
 		return -EBADMSG;
 	ret->number = tag >> 3;
-	switch (tag & 7) {
-	case LR_CRIU_VARINT:
+	ret->wire = (enum lr_criu_wire)(tag & 7);
+	switch (ret->wire) {
+	case LR_CRIU_WIRE_VARINT:
 		return get_varint(in, &ret->value) ? 1 : -EBADMSG;
-	case LR_CRIU_BYTES:
+	case LR_CRIU_WIRE_BYTES:
 		if (!get_varint(in, &n))
 			return -EBADMSG;
 		break;
-	case LR_CRIU_FIXED64:
+	case LR_CRIU_WIRE_FIXED64:
 		n = 8;
 		break;
-	case LR_CRIU_FIXED32:
+	case LR_CRIU_WIRE_FIXED32:
 		n = 4;
 		break;
 	default:

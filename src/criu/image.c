@@ -4,25 +4,28 @@
  * Numbers of files, magics and fields are those of criu's images/ and magic.h.
  */
 #define LR_ROOM "criu"
-#include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
+#include <stddef.h>
 #include <stdio.h>
 #include <string.h>
-#include <unistd.h>
 
 #include "src/base/fd.h"
 #include "src/base/str.h"
 #include "src/criu/criu.h"
 #include "src/criu/fields.h"
 
-#define IMAGE       0x54564319 /* each file's first number */
-#define MOUNTS      0x55563928
-#define TREE        0x50273030
-#define IDS         0x54432030
+#define IMAGE     0x54564319 /* each file's first number */
+#define MOUNTS    0x55563928
+#define TREE      0x50273030
+#define IDS       0x54432030
 
-#define MOUNTS_NAME "mountpoints-"
-#define FILE_MOST   (64u << 20) /* of a file: a namespace has 100,000 mounts at most, by default */
+#define TREE_NAME "pstree.img"
+#define FILE_MOST (64u << 20) /* of a file: a namespace has 100,000 mounts at most, by default */
+
+/* Numbers of fields. */
+#define PID             1 /* of pstree_entry */
+#define MOUNT_NAMESPACE 9 /* of task_kobj_ids_entry */
 
 /* Lengths and magics have the byte order of the machine that wrote them, which is ours. */
 static bool get_u32(struct lr_criu_in *in, uint32_t *ret)
@@ -55,53 +58,62 @@ static int next_message(struct lr_criu_in *in, struct lr_criu_in *ret)
 	return 1;
 }
 
-static const char *text(const struct lr_criu_in *in, struct lr_arena *a)
+struct known {
+	uint8_t number;
+	bool is_text;
+	uint16_t offset;
+};
+
+#define NUMBER(number_, member_)                                                                   \
+	{                                                                                          \
+		(number_), false, offsetof(struct lr_criu_mount, member_)                          \
+	}
+#define TEXT(number_, member_)                                                                     \
+	{                                                                                          \
+		(number_), true, offsetof(struct lr_criu_mount, member_)                           \
+	}
+
+/* Of mnt_entry. */
+static const struct known known[] = {
+	NUMBER(1, type),  NUMBER(2, id),        NUMBER(3, device), NUMBER(4, parent),
+	NUMBER(5, flags), TEXT(6, root),        TEXT(7, point),    TEXT(8, source),
+	TEXT(9, options), NUMBER(13, external), TEXT(18, key),
+};
+
+static int get_field(const struct lr_criu_field *p, struct lr_arena *a, struct lr_criu_mount *m)
 {
-	const size_t n = in->at ? (size_t)(in->end - in->at) : 0;
+	const struct known *k = known, *const end = known + LR_ARRAY_SIZE(known);
 
-	return lr_strndup(a, n ? (const char *)in->at : "", n);
+	while (k < end && k->number != p->number)
+		k++;
+	if (k == end)
+		return 0; /* one that nothing here depends on */
+	if (p->wire != (k->is_text ? LR_CRIU_WIRE_BYTES : LR_CRIU_WIRE_VARINT))
+		return -EBADMSG;
+	void *const at = (char *)m + k->offset;
+	if (!k->is_text) {
+		*(uint32_t *)at = (uint32_t)p->value;
+		return 0;
+	}
+	const char *const text =
+		lr_strndup(a, (const char *)p->bytes.at, (size_t)(p->bytes.end - p->bytes.at));
+	*(const char **)at = text;
+	return text ? 0 : -ENOMEM;
 }
-
-static void set_number(struct lr_criu_mount *m, const struct lr_criu_part *p)
-{
-	uint32_t *const numbers[] = {NULL, &m->type, &m->id, &m->device, &m->parent, &m->flags};
-
-	if (p->number > 0 && p->number < LR_ARRAY_SIZE(numbers))
-		*numbers[p->number] = (uint32_t)p->value;
-}
-
-static int set_text(struct lr_criu_mount *m, const struct lr_criu_part *p, struct lr_arena *a)
-{
-	const char **const at = p->number == 6    ? &m->root
-				: p->number == 7  ? &m->point
-				: p->number == 8  ? &m->source
-				: p->number == 9  ? &m->options
-				: p->number == 18 ? &m->key
-						  : NULL;
-
-	if (at)
-		*at = text(&p->bytes, a);
-	return at && !*at ? -ENOMEM : 0;
-}
-
-/* Before criu 3.17, what is external had its name in place of its root. */
-#define EXTERNAL 13
 
 static int get_mount(struct lr_criu_in in, struct lr_arena *a, struct lr_criu_mount *m)
 {
-	struct lr_criu_part p;
-	bool external = false;
+	struct lr_criu_field p;
 	int r;
 
 	*m = (struct lr_criu_mount){.root = "", .point = "", .source = "", .options = ""};
 	while ((r = lr_criu_next(&in, &p)) > 0) {
-		set_number(m, &p);
-		external |= p.number == EXTERNAL && p.value;
-		r = set_text(m, &p, a);
+		r = get_field(&p, a, m);
 		if (r < 0)
 			return r;
 	}
-	return r >= 0 && external && !m->key ? -EBADMSG : r;
+	/* Before criu 3.17, what is external had its name in place of its root. */
+	return r >= 0 && m->external && !m->key ? -EBADMSG : r;
 }
 
 int lr_criu_decode_mounts(const uint8_t *bytes, size_t n, struct lr_arena *a,
@@ -142,82 +154,116 @@ static int read_image(int dir, const char *name, struct lr_arena *a, struct lr_c
 	return 0;
 }
 
-/* A number of an image's first message. */
-static int first_number(int dir, const char *name, uint32_t kind, uint64_t field,
-			struct lr_arena *a, uint32_t *ret, struct lr_err *err)
+/* A number of a message; 0: it has none. */
+static int get_number(struct lr_criu_in in, uint64_t number, uint32_t *ret)
 {
-	struct lr_criu_in in, one;
-	struct lr_criu_part p;
-	uint64_t value = 0;
+	struct lr_criu_field p;
+	int r;
 
-	int r = read_image(dir, name, a, &in, err);
-	if (r < 0)
-		return r;
-	r = begins(&in, kind) ? next_message(&in, &one) : -EBADMSG;
-	while (r > 0 && (r = lr_criu_next(&one, &p)) > 0)
-		if (p.number == field)
-			value = p.value;
-	if (r < 0 || value == 0 || value > UINT32_MAX)
-		return lr_refuse(err, EBADMSG, "%s is not understood", name);
-	*ret = (uint32_t)value;
-	return 0;
-}
-
-/* The number of the mount namespace of the first process, which is the first in the tree. */
-static int first_namespace(int dir, struct lr_arena *a, uint32_t *ret, struct lr_err *err)
-{
-	char name[32];
-	uint32_t pid;
-
-	int r = first_number(dir, "pstree.img", TREE, 1, a, &pid, err);
-	if (r < 0)
-		return r;
-	snprintf(name, sizeof(name), "ids-%u.img", pid);
-	return first_number(dir, name, IDS, 9, a, ret, err);
-}
-
-static int add_file(int dir, const char *name, const char *first, struct lr_arena *a,
-		    struct lr_criu_mount **v, size_t *n, struct lr_err *err)
-{
-	const size_t before = *n;
-	struct lr_criu_in in;
-
-	int r = read_image(dir, name, a, &in, err);
-	if (r >= 0)
-		r = lr_criu_decode_mounts(in.at, (size_t)(in.end - in.at), a, v, n, err);
-	for (size_t i = before; i < *n; i++)
-		(*v)[i].first = lr_streq(name, first);
+	*ret = 0;
+	while ((r = lr_criu_next(&in, &p)) > 0) {
+		if (p.number != number)
+			continue;
+		if (p.wire != LR_CRIU_WIRE_VARINT)
+			return -EBADMSG;
+		*ret = (uint32_t)p.value;
+	}
 	return r;
 }
 
-int lr_criu_mounts(int dir, struct lr_arena *a, struct lr_criu_mount **ret, size_t *n,
-		   struct lr_err *err)
+static int not_understood(const char *name, struct lr_err *err)
 {
-	char first[32];
-	struct dirent *e;
-	uint32_t number;
-	bool found = false;
+	return lr_refuse(err, EBADMSG, "%s is not understood", name);
+}
+
+/* -ENOENT: it has no image of that, as what has ended and waits for its parent. */
+static int namespace_of(int dir, uint32_t pid, uint32_t *ret, struct lr_err *err)
+{
+	LR_CLEANUP_ARENA struct lr_arena *a = lr_arena_new();
+	struct lr_criu_in in, one;
+	char name[32];
+
+	*ret = 0;
+	snprintf(name, sizeof(name), "ids-%u.img", pid);
+	int r = read_image(dir, name, a, &in, err);
+	if (r < 0)
+		return r;
+	r = begins(&in, IDS) ? next_message(&in, &one) : -EBADMSG;
+	if (r > 0)
+		r = get_number(one, MOUNT_NAMESPACE, ret);
+	return r < 0 || !*ret ? not_understood(name, err) : 0;
+}
+
+struct namespaces {
+	uint32_t *v;
+	size_t n;
+};
+
+static int note(struct namespaces *s, uint32_t ns, struct lr_arena *a)
+{
+	for (size_t i = 0; i < s->n; i++)
+		if (s->v[i] == ns)
+			return 0;
+	uint32_t *v = lr_grow(a, s->v, s->n, sizeof(*v));
+	if (!v)
+		return -ENOMEM;
+	s->v = v;
+	v[s->n++] = ns;
+	return 0;
+}
+
+/* The first process comes first, and so does its namespace. Other images may be older ones'. */
+static int list_namespaces(int dir, struct lr_arena *a, struct namespaces *ret, struct lr_err *err)
+{
+	struct lr_criu_in in, one;
+	uint32_t pid, ns;
+
+	int r = read_image(dir, TREE_NAME, a, &in, err);
+	if (r < 0)
+		return r;
+	if (!begins(&in, TREE))
+		return not_understood(TREE_NAME, err);
+	while ((r = next_message(&in, &one)) > 0) {
+		if (get_number(one, PID, &pid) < 0 || !pid)
+			return not_understood(TREE_NAME, err);
+		r = namespace_of(dir, pid, &ns, err);
+		if (r == -ENOENT && ret->n)
+			continue;
+		if (r < 0)
+			return r;
+		if (note(ret, ns, a) < 0)
+			return lr_fail(err, ENOMEM, "list mount namespaces");
+	}
+	return r < 0 || !ret->n ? not_understood(TREE_NAME, err) : 0;
+}
+
+static int add_namespace(int dir, uint32_t ns, bool first, struct lr_arena *a,
+			 struct lr_criu_mount **v, size_t *n, struct lr_err *err)
+{
+	LR_CLEANUP_ARENA struct lr_arena *file = lr_arena_new();
+	const size_t before = *n;
+	struct lr_criu_in in;
+	char name[32];
+
+	snprintf(name, sizeof(name), "mountpoints-%u.img", ns);
+	int r = read_image(dir, name, file, &in, err);
+	if (r >= 0)
+		r = lr_criu_decode_mounts(in.at, (size_t)(in.end - in.at), a, v, n, err);
+	for (size_t i = before; i < *n; i++)
+		(*v)[i].first = first;
+	return r;
+}
+
+int lr_criu_read_mounts(int dir, struct lr_arena *a, struct lr_criu_mount **ret, size_t *n,
+			struct lr_err *err)
+{
+	LR_CLEANUP_ARENA struct lr_arena *files = lr_arena_new();
+	struct namespaces all = {0};
 
 	*ret = NULL;
 	*n = 0;
-	int r = first_namespace(dir, a, &number, err);
-	if (r < 0)
-		return r;
-	snprintf(first, sizeof(first), MOUNTS_NAME "%u.img", number);
-	int fd = openat(dir, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
-	LR_CLEANUP_DIR DIR *d = fd < 0 ? NULL : fdopendir(fd);
-	if (!d) {
-		r = lr_fail(err, errno, "read the images");
-		lr_close(fd);
-		return r;
-	}
-	while (r >= 0 && (errno = 0, e = readdir(d))) {
-		if (!lr_has_prefix(e->d_name, MOUNTS_NAME))
-			continue;
-		found |= lr_streq(e->d_name, first);
-		r = add_file(dir, e->d_name, first, a, ret, n, err);
-	}
-	if (r >= 0 && errno)
-		return lr_fail(err, errno, "read the images");
-	return r < 0 || found ? r : lr_fail(err, ENOENT, "find %s", first);
+	int r = list_namespaces(dir, files, &all, err);
+	for (size_t i = 0; i < all.n && r >= 0; i++)
+		r = add_namespace(dir, all.v[i], i == 0, a, ret, n, err);
+	return r;
 }

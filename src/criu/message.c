@@ -98,7 +98,7 @@ static void put_tag(struct out *o, unsigned number, enum lr_criu_wire wire)
 
 static void put_int(struct out *o, unsigned number, int64_t v)
 {
-	put_tag(o, number, LR_CRIU_VARINT);
+	put_tag(o, number, LR_CRIU_WIRE_VARINT);
 	put_varint(o, (uint64_t)v);
 }
 
@@ -106,7 +106,7 @@ static void put_string(struct out *o, unsigned number, const char *s)
 {
 	if (!s)
 		return;
-	put_tag(o, number, LR_CRIU_BYTES);
+	put_tag(o, number, LR_CRIU_WIRE_BYTES);
 	put_varint(o, strlen(s));
 	put(o, s, strlen(s));
 }
@@ -118,7 +118,7 @@ static void put_message(struct out *o, unsigned number,
 	struct out count = {0};
 
 	fill(&count, arg);
-	put_tag(o, number, LR_CRIU_BYTES);
+	put_tag(o, number, LR_CRIU_WIRE_BYTES);
 	put_varint(o, count.n);
 	fill(o, arg);
 }
@@ -239,7 +239,7 @@ static void get_text(const struct lr_criu_in *in, char *buf, size_t size)
 
 static int get_notify(struct lr_criu_in in, struct lr_criu_response *ret)
 {
-	struct lr_criu_part p;
+	struct lr_criu_field p;
 	int r;
 
 	while ((r = lr_criu_next(&in, &p)) > 0)
@@ -252,7 +252,7 @@ static int get_notify(struct lr_criu_in in, struct lr_criu_response *ret)
 
 static int get_restored(struct lr_criu_in in, struct lr_criu_response *ret)
 {
-	struct lr_criu_part p;
+	struct lr_criu_field p;
 	int r;
 
 	while ((r = lr_criu_next(&in, &p)) > 0)
@@ -263,7 +263,7 @@ static int get_restored(struct lr_criu_in in, struct lr_criu_response *ret)
 
 static int get_features(struct lr_criu_in in, struct lr_criu_response *ret)
 {
-	struct lr_criu_part p;
+	struct lr_criu_field p;
 	int r;
 
 	while ((r = lr_criu_next(&in, &p)) > 0)
@@ -278,7 +278,7 @@ static int get_version(struct lr_criu_in in, struct lr_criu_response *ret)
 {
 	unsigned major = 0, minor = 0, sub = 0;
 	bool git = false;
-	struct lr_criu_part p;
+	struct lr_criu_field p;
 	int r;
 
 	while ((r = lr_criu_next(&in, &p)) > 0) {
@@ -297,7 +297,7 @@ static int get_version(struct lr_criu_in in, struct lr_criu_response *ret)
 	return r;
 }
 
-static int get_field(const struct lr_criu_part *p, struct lr_criu_response *ret)
+static int get_field(const struct lr_criu_field *p, struct lr_criu_response *ret)
 {
 	switch (p->number) {
 	case 1:
@@ -328,7 +328,7 @@ static int get_field(const struct lr_criu_part *p, struct lr_criu_response *ret)
 int lr_criu_decode(const uint8_t *bytes, size_t n, struct lr_criu_response *ret, struct lr_err *err)
 {
 	struct lr_criu_in in = {bytes, bytes + n};
-	struct lr_criu_part p;
+	struct lr_criu_field p;
 	int r;
 
 	*ret = (struct lr_criu_response){0};

@@ -64,10 +64,43 @@ aside() { # COMMANDS: a process does them in a mount namespace of its own, and s
 	run -1 grep ' /sys/fs ro,nosuid' "/proc/$(pid_of)/mountinfo"
 }
 
-@test "checkpoint: an overlay in a mount namespace of the container's own making is not saved, and not made again of the host's" {
+@test "checkpoint: an overlay in a mount namespace of the container's own making is not saved" {
 	may_mount
 	aside "mount -t tmpfs none /dev/shm; cd /dev/shm; mkdir l u w m; mount -t overlay -o lowerdir=l,upperdir=u,workdir=w overlay m"
 	is_not_saved "in a mount namespace of the container's own making, (overlay, / of it) is not in config.json"
+}
+
+@test "restore: images with an overlay of directories of the host's are not mounted" {
+	mkdir -p host/upper host/work
+	may_mount
+	aside "mount -t tmpfs plain-tmpfs /dev/mqueue"
+	checkpoint "$ID"
+	# What an older version, or somebody else, may have saved.
+	python3 - "$IMG" "upperdir=$PWD/host/upper,workdir=$PWD/host/work,lowerdir=/etc" <<-'END'
+		import glob, struct, sys
+		done = 0
+		for name in glob.glob(sys.argv[1] + "/mountpoints-*.img"):
+		    old = open(name, "rb").read()
+		    new, at = old[:8], 8
+		    while at < len(old):
+		        n, = struct.unpack_from("=I", old, at)
+		        body = old[at + 4 : at + 4 + n]
+		        at += 4 + n
+		        if b"plain-tmpfs" in body:
+		            options = sys.argv[2].encode()
+		            assert body[:2] == b"\x08\x05"
+		            body = b"\x08\x11" + body[2:] + b"\x4a" + bytes([len(options) & 127 | 128, len(options) >> 7]) + options
+		            done += 1
+		        new += struct.pack("=I", len(body)) + body
+		    open(name, "wb").write(new)
+		assert done == 1, done
+	END
+	touch "host/work/stays"
+	run restore "$ID"
+	assert_eq "$status" 1
+	assert_has "$output" "is not in config.json"
+	assert_eq "$(whats_left)" ""
+	assert_eq "$(find host -mindepth 2)" host/work/stays
 }
 
 @test "checkpoint: what a mount namespace of the container's own making has with fewer attributes is not saved" {

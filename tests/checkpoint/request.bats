@@ -314,10 +314,15 @@ asks_restore() {
 		assert_has "$output" "$lacking"
 		assert_eq "$(status_of)" running
 	done
+}
+
+@test "checkpoint: what a criu has saved without a word before its end is no checkpoint" {
+	rt_bg run --detach --bundle "$BUNDLE" "$ID"
 	FAKE_SILENT=1 run fake checkpoint --image-path "$IMG" "$ID"
 	assert_one_error
 	assert_has "$output" "criu did not wait for what it saved to be checked"
-	assert_eq "$(status_of)" running
+	[ -e "$IMG/pstree.img" ]
+	[ ! -e "$IMG/inventory.img" ]
 }
 
 @test "checkpoint: a criu that dies while the container is frozen does not leave it frozen (v2)" {

@@ -104,7 +104,7 @@ static int find_fuse(const char *its, const char *hosts)
 	int r = lr_checkpoint_mountinfo(lr_strdup(a, its), a, &v, &n, &err);
 	if (r >= 0)
 		r = lr_checkpoint_mountinfo(lr_strdup(a, hosts), a, &host, &n_host, &err);
-	return r < 0 ? r : lr_checkpoint_find_fuse(v, n, host, n_host, &err);
+	return r < 0 ? r : lr_checkpoint_refuse_fuse(v, n, host, n_host, &err);
 }
 
 TEST(a_file_system_that_the_container_answers_for_is_refused)

@@ -3,6 +3,7 @@
 #include <errno.h>
 #include <sys/mount.h>
 
+#include "src/base/str.h"
 #include "src/checkpoint/internal.h"
 #include "src/sys/syscalls.h"
 #include "tests/unit/test.h"
@@ -18,8 +19,8 @@ static struct lr_saved_name names[] = {
 /* A root of an overlay's, and two volumes of one file system. */
 #define ROOT                                                                                       \
 	{                                                                                          \
-		.first = true, .id = 10, .parent = 1, .type = 17, .device = 60, .root = "/",       \
-		.point = "/", .source = "overlay", .options = "upperdir=/u"                        \
+		.first = true, .id = 10, .parent = 1, .type = LR_CRIU_FS_OVERLAYFS, .device = 60,  \
+		.root = "/", .point = "/", .source = "overlay", .options = "upperdir=/u"           \
 	}
 #define DISK .device = 8, .source = "/dev/sda", .options = ""
 #define READONLY                                                                                   \
@@ -99,22 +100,71 @@ TEST(a_part_of_what_is_named_is_no_freer)
 	CHECK_INT(judge(m), -EOPNOTSUPP);
 }
 
-/* criu would make a file system of it. */
+/* criu would mount another file system. */
 TEST(what_differs_is_no_part)
 {
-	struct lr_criu_mount m = {.id = 20, .parent = 19, DISK, .root = "/srv/w", .point = "/p"};
+	struct lr_criu_mount whole = READONLY, m = {.id = 20,
+						    .parent = 19,
+						    DISK,
+						    .root = "/srv/v/p",
+						    .point = "/p",
+						    .flags = MS_RDONLY | MS_NOSUID};
+	const struct lr_saved_rules rules = {.v = names, .n = 3};
 
-	m.device = 9;
-	CHECK_INT(judge(m), -EOPNOTSUPP);
-	m.device = 8;
-	m.source = "/dev/sdb";
-	CHECK_INT(judge(m), -EOPNOTSUPP);
-	m.source = "/dev/sda";
-	m.options = "lowerdir=/";
-	CHECK_INT(judge(m), -EOPNOTSUPP);
-	m.options = "";
-	m.type = 17;
-	CHECK_INT(judge(m), -EOPNOTSUPP);
+	whole.type = m.type = LR_CRIU_FS_OVERLAYFS;
+	struct lr_criu_mount v[] = {ROOT, whole, m};
+	CHECK_INT(lr_saved_judge(&rules, v, 3, &why), 0);
+	v[2].source = "another";
+	CHECK_INT(lr_saved_judge(&rules, v, 3, &why), -EOPNOTSUPP);
+	v[2].source = m.source;
+	v[2].options = "lowerdir=/";
+	CHECK_INT(lr_saved_judge(&rules, v, 3, &why), -EOPNOTSUPP);
+	v[2].options = m.options;
+	v[2].type = LR_CRIU_FS_AUTO;
+	CHECK_INT(lr_saved_judge(&rules, v, 3, &why), -EOPNOTSUPP);
+	v[2].type = m.type;
+	v[2].device++;
+	CHECK_INT(lr_saved_judge(&rules, v, 3, &why), -EOPNOTSUPP);
+	/* What criu can't mount, it binds, whatever is said of it. */
+	v[2] = m;
+	v[1].type = v[2].type = LR_CRIU_FS_OTHER;
+	v[2].source = "/dev/root";
+	CHECK_INT(lr_saved_judge(&rules, v, 3, &why), 0);
+}
+
+/* The container's own overlay, where config.json has a volume: criu might mount it before it binds that. */
+TEST(a_whole_file_system_is_no_part_where_criu_could_mount_it)
+{
+	const struct lr_saved_rules rules = {.v = names, .n = 3};
+	struct lr_criu_mount whole = WRITABLE;
+
+	whole.root = "/";
+	struct lr_criu_mount v[] = {ROOT, whole, whole};
+	v[2].key = NULL;
+	v[2].first = false;
+	CHECK_INT(lr_saved_judge(&rules, v, 3, &why), 0);
+	v[1].type = v[2].type = LR_CRIU_FS_TMPFS;
+	CHECK_INT(lr_saved_judge(&rules, v, 3, &why), 0);
+	v[1].type = v[2].type = LR_CRIU_FS_OVERLAYFS;
+	CHECK_INT(lr_saved_judge(&rules, v, 3, &why), -EOPNOTSUPP);
+	v[2].root = "/d";
+	CHECK_INT(lr_saved_judge(&rules, v, 3, &why), 0);
+}
+
+TEST(a_part_has_all_attributes_that_its_name_has_anywhere)
+{
+	struct lr_saved_name twice[] = {{"/v", MOUNT_ATTR_RDONLY}, {"/v", MOUNT_ATTR_NODEV}};
+	const struct lr_saved_rules rules = {.v = twice, .n = 2};
+	struct lr_criu_mount v[] = {ROOT, READONLY, READONLY};
+
+	v[2].key = NULL;
+	CHECK_INT(lr_saved_judge(&rules, v, 3, &why), -EPERM);
+	v[2].flags = MS_RDONLY | MS_NODEV;
+	CHECK_INT(lr_saved_judge(&rules, v, 3, &why), 0);
+	/* The images do not have this one. */
+	twice[1].set = MOUNT_ATTR_NOSYMFOLLOW;
+	CHECK_INT(lr_saved_judge(&rules, v, 3, &why), -EPERM);
+	CHECK_INT(lr_saved_judge(&rules, v, 2, &why), 0);
 }
 
 TEST(the_root_is_one_and_its_parts_are_read_only_with_it)
@@ -171,14 +221,17 @@ TEST(file_systems_with_nothing_of_the_hosts_are_made_anew)
 	/* A part alone: of what, nobody knows. */
 	CHECK_INT(lr_saved_judge(&rules, v, 2, &why), -EOPNOTSUPP);
 	/* By its type, and not by its number alone. */
-	v[1].type = 17;
+	v[1].type = LR_CRIU_FS_OVERLAYFS;
 	CHECK_INT(lr_saved_judge(&rules, v, 3, &why), -EOPNOTSUPP);
 	v[1].type = LR_CRIU_FS_TMPFS;
-	/* All of a kind that has the host's devices, or what is somewhere else. */
-	v[2].type = 3;
-	CHECK_INT(lr_saved_judge(&rules, v, 3, &why), -EOPNOTSUPP);
-	v[2].type = 16;
-	CHECK_INT(lr_saved_judge(&rules, v, 3, &why), -EOPNOTSUPP);
+	/* By what criu's number stands for. */
+	static const uint32_t anew[] = {1, 2, 4, 5, 6, 8, 9, 10, 11, 12, 14, 19, 23};
+	for (uint32_t type = 0, i = 0; type < 30; type++) {
+		const bool is = i < LR_ARRAY_SIZE(anew) && type == anew[i];
+		v[1].type = v[2].type = type;
+		CHECK_INT(lr_saved_judge(&rules, v, 3, &why), is ? 0 : -EOPNOTSUPP);
+		i += is;
+	}
 }
 
 /* A tmpfs where the first process has a volume: criu would bind from the volume. */

@@ -76,6 +76,12 @@ TEST(what_is_no_image_of_mounts_is_refused)
 	CHECK_INT(DECODE(MOUNTS "\x1a\0\0\0" MOUNT), -EBADMSG);
 	CHECK_INT(DECODE(MOUNTS "\xff\xff\xff\xff" MOUNT), -EBADMSG);
 	CHECK_INT(DECODE(MOUNTS "\x18\0\0\0" MOUNT), -EBADMSG);
+	CHECK_INT(DECODE("\x18\x43\x56\x54\x28\x39\x56\x55"), -EBADMSG);
+	/* A number as a text, a text as a number. */
+	CHECK_INT(DECODE(MOUNTS "\x03\0\0\0\x2a\x01\x03"), -EBADMSG);
+	CHECK_INT(DECODE(MOUNTS "\x05\0\0\0\x2d\x03\0\0\0"), -EBADMSG);
+	CHECK_INT(DECODE(MOUNTS "\x02\0\0\0\x30\x03"), -EBADMSG);
+	CHECK_INT(DECODE(MOUNTS "\x03\0\0\0\x6a\x01\x01"), -EBADMSG);
 	/* External, without a name of its own. */
 	CHECK_INT(DECODE(MOUNTS "\x1b\0\0\0" MOUNT "\x68\x01"), -EBADMSG);
 	CHECK_INT(DECODE(MOUNTS "\x1b\0\0\0" MOUNT "\x68\x00"), 0);
@@ -91,8 +97,8 @@ static void put(int dir, const char *name, const char *bytes, size_t n)
 
 TEST(the_first_process_has_one_of_the_namespaces)
 {
-	static const char *const files[] = {"pstree.img", "ids-5.img", "mountpoints-7.img",
-					    "mountpoints-8.img"};
+	static const char *const files[] = {"pstree.img", "ids-5.img", "ids-6.img",
+					    "mountpoints-7.img", "mountpoints-8.img"};
 	LR_CLEANUP_ARENA struct lr_arena *a = lr_arena_new();
 	char path[] = "/tmp/lean-images.XXXXXX";
 	struct lr_err err = {0};
@@ -101,24 +107,40 @@ TEST(the_first_process_has_one_of_the_namespaces)
 
 	REQUIRE(mkdtemp(path));
 	LR_CLEANUP_FD int dir = open(path, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
-	CHECK_INT(lr_criu_mounts(dir, a, &v, &n, &err), -ENOENT);
+	CHECK_INT(lr_criu_read_mounts(dir, a, &v, &n, &err), -ENOENT);
 	PUT("pstree.img", TREE "\x04\0\0\0\x08\x05\x10\0\x04\0\0\0\x08\x06\x10\x05");
-	CHECK_INT(lr_criu_mounts(dir, a, &v, &n, &err), -ENOENT);
+	CHECK_INT(lr_criu_read_mounts(dir, a, &v, &n, &err), -ENOENT);
 	CHECK(strstr(err.msg, "ids-5.img"));
 	PUT("ids-5.img", IDS "\x02\0\0\0\x48\x07");
-	CHECK_INT(lr_criu_mounts(dir, a, &v, &n, &err), -ENOENT);
+	CHECK_INT(lr_criu_read_mounts(dir, a, &v, &n, &err), -ENOENT);
 	CHECK(strstr(err.msg, "mountpoints-7.img"));
 	PUT("mountpoints-7.img", MOUNTS "\x19\0\0\0" MOUNT);
 	PUT("mountpoints-8.img", MOUNTS "\x1e\0\0\0" NAMED);
-	CHECK_INT(lr_criu_mounts(dir, a, &v, &n, &err), 0);
+	PUT("ids-6.img", IDS "\x02\0\0\0\x48\x08");
+	CHECK_INT(lr_criu_read_mounts(dir, a, &v, &n, &err), 0);
 	REQUIRE(n == 2);
 	for (size_t i = 0; i < n; i++)
 		CHECK(v[i].first == !v[i].key);
+	/* Without an image of its own, a process has ended; what no process is in is of an older image. */
+	unlinkat(dir, "ids-6.img", 0);
+	CHECK_INT(lr_criu_read_mounts(dir, a, &v, &n, &err), 0);
+	CHECK_INT(n, 1);
+	unlinkat(dir, "mountpoints-8.img", 0);
+	CHECK_INT(lr_criu_read_mounts(dir, a, &v, &n, &err), 0);
+	PUT("ids-6.img", IDS "\x02\0\0\0\x48\x08");
+	CHECK_INT(lr_criu_read_mounts(dir, a, &v, &n, &err), -ENOENT);
+	/* Longer than what is read at first. */
+	static char many[sizeof(MOUNTS) - 1 + 2000 * 29] = MOUNTS;
+	for (int i = 0; i < 2000; i++)
+		memcpy(&many[sizeof(MOUNTS) - 1 + i * 29], "\x19\0\0\0" MOUNT, 29);
+	put(dir, "mountpoints-8.img", many, sizeof(many));
+	CHECK_INT(lr_criu_read_mounts(dir, a, &v, &n, &err), 0);
+	CHECK_INT(n, 2001);
 	/* Numbers that are missing, or none. */
 	PUT("ids-5.img", IDS "\x02\0\0\0\x40\x07");
-	CHECK_INT(lr_criu_mounts(dir, a, &v, &n, &err), -EBADMSG);
+	CHECK_INT(lr_criu_read_mounts(dir, a, &v, &n, &err), -EBADMSG);
 	PUT("ids-5.img", TREE "\x02\0\0\0\x48\x07");
-	CHECK_INT(lr_criu_mounts(dir, a, &v, &n, &err), -EBADMSG);
+	CHECK_INT(lr_criu_read_mounts(dir, a, &v, &n, &err), -EBADMSG);
 	for (size_t i = 0; i < LR_ARRAY_SIZE(files); i++)
 		unlinkat(dir, files[i], 0);
 	rmdir(path);
