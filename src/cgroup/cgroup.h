@@ -202,9 +202,16 @@ int lr_cgroup_freeze(const struct lr_cgroup_ref *ref, bool frozen,
 int lr_cgroup_is_frozen(const struct lr_cgroup_ref *ref);
 
 /*
+ * Who is frozen by v1's freezer does not see SIGKILL: thaws the container's cgroup and all below it, which
+ * the container may have frozen itself. For who has been killed, else it runs on. Nothing to do on
+ * v2, where a frozen process dies.
+ */
+void lr_cgroup_let_die(const struct lr_cgroup_ref *ref);
+
+/*
  * Signals every process of the tree, sub-cgroups included, the caller excepted. SIGKILL reaches
- * processes that are being forked meanwhile and thaws a paused container; other signals leave it
- * paused. 0 also when there is nobody.
+ * processes that are being forked meanwhile, and thaws a paused container and what is frozen below it; other
+ * signals leave it paused. 0 also when there is nobody.
  */
 int lr_cgroup_signal_all(const struct lr_cgroup_ref *ref, int sig,
 			 struct lr_err *err) LR_MUST_CHECK;

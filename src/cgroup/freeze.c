@@ -131,6 +131,29 @@ int lr_cgroup_freeze(const struct lr_cgroup_ref *ref, bool frozen, struct lr_err
 	return r;
 }
 
+static int thaw_dir(int dirfd, void *arg)
+{
+	int r = lr_write_file_at(dirfd, "freezer.state", "THAWED");
+
+	/* The others are thawed nevertheless. ENODEV: removed meanwhile. */
+	if (r < 0 && r != -ENOENT && r != -ENODEV)
+		*(int *)arg = r;
+	return 0;
+}
+
+void lr_cgroup_let_die(const struct lr_cgroup_ref *ref)
+{
+	struct freezer f;
+	int failed = 0;
+
+	if (lr_cgroup_ref_check(ref, NULL) < 0 || !find(ref, &f) || f.v2)
+		return;
+	int r = lr_cgroup_each_dir(f.dir, thaw_dir, &failed);
+	if (r < 0 || failed < 0)
+		lr_debug("cgroup: cannot thaw all in %s: %s", f.dir,
+			 lr_strerror(-(r < 0 ? r : failed)));
+}
+
 int lr_cgroup_is_frozen(const struct lr_cgroup_ref *ref)
 {
 	struct freezer f;

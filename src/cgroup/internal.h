@@ -216,6 +216,10 @@ int lr_cgroup_cpuset_fill(const struct lr_cgroup_target *t, const char *dir, boo
 
 /* ---- processes (procs.c) -------------------------------------------------------------------- */
 
+/* Calls visit for each directory of the tree, with a descriptor of it, as deep as 128 levels; -ELOOP if
+ * there are more. As below. */
+typedef int lr_cgroup_visit_dir(int dirfd, void *arg);
+int lr_cgroup_each_dir(const char *dir, lr_cgroup_visit_dir *visit, void *arg) LR_MUST_CHECK;
 /* Calls visit for every pid in the tree (duplicates possible) until it returns non-zero. A tree
  * that does not exist is empty. */
 typedef int lr_cgroup_visit(pid_t pid, void *arg);

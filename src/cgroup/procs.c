@@ -18,8 +18,14 @@
 
 /* ---- listing -------------------------------------------------------------------------------- */
 
-static int visit_procs(int dirfd, lr_cgroup_visit *visit, void *arg)
+struct visitor {
+	lr_cgroup_visit *visit;
+	void *arg;
+};
+
+static int visit_procs(int dirfd, void *arg)
 {
+	const struct visitor *v = arg;
 	LR_CLEANUP_FD int fd = openat(dirfd, "cgroup.procs", O_RDONLY | O_CLOEXEC);
 	char buf[4096];
 	long pid = 0;
@@ -35,7 +41,7 @@ static int visit_procs(int dirfd, lr_cgroup_visit *visit, void *arg)
 				continue;
 			}
 			/* 0: a process of a pid namespace that we cannot see into. */
-			r = visit((pid_t)pid, arg);
+			r = v->visit((pid_t)pid, v->arg);
 			if (r)
 				return r;
 			pid = 0;
@@ -46,7 +52,7 @@ static int visit_procs(int dirfd, lr_cgroup_visit *visit, void *arg)
 	return n < 0 && errno != EOPNOTSUPP && errno != ENODEV ? -errno : 0;
 }
 
-static int walk(int fd, int depth, lr_cgroup_visit *visit, void *arg)
+static int walk(int fd, int depth, lr_cgroup_visit_dir *visit, void *arg)
 {
 	LR_CLEANUP_DIR DIR *d = fdopendir(fd);
 	struct dirent *e;
@@ -59,7 +65,7 @@ static int walk(int fd, int depth, lr_cgroup_visit *visit, void *arg)
 	}
 	if (depth > MAX_DEPTH)
 		return -ELOOP;
-	r = visit_procs(dirfd(d), visit, arg);
+	r = visit(dirfd(d), arg);
 	while (r == 0 && (errno = 0, e = readdir(d))) {
 		int sub;
 
@@ -75,13 +81,20 @@ static int walk(int fd, int depth, lr_cgroup_visit *visit, void *arg)
 	return r == 0 && errno ? -errno : r;
 }
 
-int lr_cgroup_each_pid(const char *dir, lr_cgroup_visit *visit, void *arg)
+int lr_cgroup_each_dir(const char *dir, lr_cgroup_visit_dir *visit, void *arg)
 {
 	int fd = lr_open(dir, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
 
 	if (fd < 0)
 		return errno == ENOENT ? 0 : -errno;
 	return walk(fd, 0, visit, arg);
+}
+
+int lr_cgroup_each_pid(const char *dir, lr_cgroup_visit *visit, void *arg)
+{
+	struct visitor v = {visit, arg};
+
+	return lr_cgroup_each_dir(dir, visit_procs, &v);
 }
 
 static int stop_at_first(pid_t pid, void *arg)
@@ -251,6 +264,7 @@ int lr_cgroup_signal_all(const struct lr_cgroup_ref *ref, int sig, struct lr_err
 	if (sig == SIGKILL && kill_v2(ref)) {
 		/* Hybrid: who has left the v2 tree is still in v1's. */
 		r = ref->mode == LR_CGROUP_V2 ? 0 : hit_all(&h, dir);
+		lr_cgroup_let_die(ref);
 		if (was == 1 && lr_cgroup_freeze(ref, false, err) < 0)
 			return -EIO;
 		return r < 0 ? lr_fail(err, -r, "cannot kill the processes of %s", dir) : 0;
@@ -267,6 +281,8 @@ int lr_cgroup_signal_all(const struct lr_cgroup_ref *ref, int sig, struct lr_err
 		if (thaw < 0)
 			return thaw;
 	}
+	if (sig == SIGKILL)
+		lr_cgroup_let_die(ref);
 	if (r < 0)
 		return lr_fail(err, -r, "cannot signal the processes of %s", dir);
 	lr_debug("cgroup: signal %d to %zu processes in %s", sig, h.sent, dir);

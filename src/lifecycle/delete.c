@@ -16,6 +16,30 @@
 #include "src/sys/proc.h"
 #include "src/sys/syscalls.h"
 
+/* In rounds: before its end, init kills who is in its pid namespace, which may be frozen below its cgroup,
+ * and freeze others until then. */
+static int await_end(const struct lr_record *r, int pidfd, const struct lr_cgroup_ref *cg,
+		     struct lr_err *err)
+{
+	const int64_t end = lr_now_ms() + LR_KILL_TIMEOUT_MS;
+	struct pollfd p = {.fd = pidfd, .events = POLLIN};
+
+	do {
+		int n = poll(&p, 1, pidfd < 0 ? 10 : 100);
+		if (n > 0)
+			return 0;
+		if (n < 0)
+			lr_sleep_us(10000);
+		int alive = lr_proc_alive(r->pid, r->start_time);
+		if (alive <= 0)
+			return alive < 0 ? lr_fail(err, -alive, "look at process %d", r->pid) : 0;
+		lr_cgroup_let_die(cg);
+	} while (lr_now_ms() < end);
+	lr_refuse(err, EBUSY, "process %d does not die", r->pid);
+	return lr_err_hint(
+		err, "it hangs in the kernel (state D in ps): often a mount that does not answer");
+}
+
 /* SIGKILL, and wait until the process is gone (or a zombie, which is its parent's business). */
 static int kill_init(const struct lr_record *r, const struct lr_cgroup_ref *cg, struct lr_err *err)
 {
@@ -31,25 +55,7 @@ static int kill_init(const struct lr_record *r, const struct lr_cgroup_ref *cg, 
 		return lr_fail(err, -killed, "kill process %d", r->pid);
 	if (cg->n && lr_cgroup_is_frozen(cg) == 1 && lr_cgroup_freeze(cg, false, err) < 0)
 		return -err->code;
-
-	if (pidfd >= 0) {
-		struct pollfd p = {.fd = pidfd, .events = POLLIN};
-		int n;
-		do
-			n = poll(&p, 1, LR_KILL_TIMEOUT_MS);
-		while (n < 0 && errno == EINTR);
-		if (n > 0)
-			return 0;
-	}
-	for (int ms = 0; ms < LR_KILL_TIMEOUT_MS; ms += 10) {
-		int alive = lr_proc_alive(r->pid, r->start_time);
-		if (alive <= 0)
-			return alive < 0 ? lr_fail(err, -alive, "look at process %d", r->pid) : 0;
-		lr_sleep_us(10000);
-	}
-	lr_refuse(err, EBUSY, "process %d does not die", r->pid);
-	return lr_err_hint(
-		err, "it hangs in the kernel (state D in ps): often a mount that does not answer");
+	return await_end(r, pidfd, cg, err);
 }
 
 /* Hooks run in the bundle, or, if that has been deleted, in the caller's directory. */

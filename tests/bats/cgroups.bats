@@ -242,6 +242,37 @@ one_of_many() {
 	assert_eq "$(left_cgroups)" ""
 }
 
+# frozen_below VERB...: so it ends a container that has put one of its processes into a cgroup of a cgroup of its
+# own, and both to sleep.
+frozen_below() {
+	local dir file=cgroup.freeze on=1 pid
+	rt_sleeper
+	dir=$(dirname "$(cgroup_file freezer freezer.state "$file")")
+	if ! cgroup_v2; then
+		file=freezer.state
+		on=FROZEN
+	fi
+	rt_bg exec --detach --pid-file "$PWD/pid" "$ID" /bin/sleep 300
+	pid=$(cat pid)
+	mkdir -p "$dir/a/b"
+	echo "$pid" >"$dir/a/b/cgroup.procs"
+	echo "$on" >"$dir/a/b/$file"
+	echo "$on" >"$dir/a/$file"
+	run -0 rt "$@"
+	wait_until eval "! kill -0 $pid"
+	rt delete --force "$ID"
+	assert_nothing_left
+}
+
+@test "cgroups: who is frozen below its container's cgroup dies with it" {
+	lean_changes cgroup
+	frozen_below delete --force "$ID"
+	frozen_below kill --all "$ID" KILL
+	# Without a pid namespace, nobody but us ends the others.
+	cfg '.linux.namespaces |= map(select(.type != "pid"))'
+	frozen_below delete --force "$ID"
+}
+
 @test "cgroups: a hierarchy without controllers that may not be written to is left out, by create as well" {
 	[ -d /sys/fs/cgroup/systemd ] || skip "no hierarchy without controllers here"
 	local verb
