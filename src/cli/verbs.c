@@ -55,7 +55,9 @@ const struct lr_cli_verb lr_cli_verbs[] = {
 	  .about = "FILE (-: standard input) holds a list of mounts as in config.json, or an object that has\n"
 		   "one. For remove only their destinations count. (An experiment of crun's.)" },
 	{ VERB(DELETE, "delete", lr_cmd_delete), OPERANDS(1, 1, ID, "CONTAINER"), .fail = 1,
-	  .summary = "remove a stopped container and what it held" },
+	  .summary = "remove a stopped container and what it held",
+	  .about = "With --force, a command at work on the container, as a checkpoint, has ten seconds to end; then\n"
+		   "what runs in the container is killed. A command that has not ended after another twenty is named." },
 	{ VERB(CHECKPOINT, "checkpoint", lr_cmd_checkpoint), OPERANDS(1, 1, ID, "CONTAINER"), .fail = 1,
 	  .summary = "save the state of a running container",
 	  .about = "The container is deleted when it is saved, unless --leave-running or --pre-dump is given; with\n"

@@ -79,6 +79,12 @@ int lr_container_status(const struct lr_store *store, const struct lr_record *r,
 int lr_container_open(const struct lr_runtime *rt, const char *id, bool lock, struct lr_arena *a,
 		      struct lr_existing *ret, struct lr_err *err)
 {
+	return lr_container_open_by(rt, id, lock ? lr_store_lock : NULL, a, ret, err);
+}
+
+int lr_container_open_by(const struct lr_runtime *rt, const char *id, lr_container_lock *lock,
+			 struct lr_arena *a, struct lr_existing *ret, struct lr_err *err)
+{
 	struct lr_existing c = LR_EXISTING_NONE;
 
 	int r = lr_store_check_id(id, err);
@@ -89,7 +95,7 @@ int lr_container_open(const struct lr_runtime *rt, const char *id, bool lock, st
 			(lr_refuse(err, ENOENT, "container \"%s\" does not exist", id), err),
 			"'lean-runtime list' shows those of a --root");
 	if (r >= 0 && lock)
-		r = lr_store_lock(&c.store, id, &c.entry, err);
+		r = lock(&c.store, id, &c.entry, err);
 	if (r >= 0)
 		r = lr_store_load(&c.store, id, a, &c.record, &c.config_text, &c.config_len, err);
 	if (r >= 0)

@@ -29,6 +29,12 @@ struct lr_existing {
 /* `lock`: for verbs that change it. -ENOENT: `container "ID" does not exist`. */
 int lr_container_open(const struct lr_runtime *rt, const char *id, bool lock, struct lr_arena *a,
 		      struct lr_existing *ret, struct lr_err *err) LR_MUST_CHECK;
+/* The same, locked by that function. */
+typedef int lr_container_lock(const struct lr_store *s, const char *id, struct lr_entry *ret,
+			      struct lr_err *err);
+int lr_container_open_by(const struct lr_runtime *rt, const char *id, lr_container_lock *lock,
+			 struct lr_arena *a, struct lr_existing *ret,
+			 struct lr_err *err) LR_MUST_CHECK;
 void lr_container_close(struct lr_existing *c); /* also safe on LR_EXISTING_NONE */
 #define LR_CLEANUP_EXISTING __attribute__((cleanup(lr_container_close)))
 

@@ -16,6 +16,11 @@
 #include "src/sys/proc.h"
 #include "src/sys/syscalls.h"
 
+/* How long `delete --force` waits for who has the lock: while the container lives, and when what runs in it
+ * was killed. */
+#define LR_LOCK_MS      10000
+#define LR_LOCK_DEAD_MS 20000
+
 /* In rounds: before its end, init kills who is in its pid namespace, which may be frozen below its cgroup,
  * and freeze others until then. */
 static int await_end(const struct lr_record *r, int pidfd, const struct lr_cgroup_ref *cg,
@@ -154,10 +159,52 @@ int lr_container_destroy(struct lr_entry *e, const struct lr_record *r, const ch
 	return rc;
 }
 
+/* Without the lock: all that runs in it. The record's word is enough, as it is for `kill`. */
+static int end_all(const struct lr_store *s, const char *id, struct lr_err *err)
+{
+	LR_CLEANUP_ARENA struct lr_arena *a = lr_arena_new();
+	struct lr_cgroup_ref cg;
+	struct lr_record r;
+
+	int rc = lr_store_load(s, id, a, &r, NULL, NULL, err);
+	if (rc >= 0)
+		rc = lr_cgroup_of_record(&r, a, &cg, err);
+	if (rc < 0)
+		return rc;
+	if (cg.n && r.flags & LR_RECORD_CGROUP)
+		rc = lr_cgroup_signal_all(&cg, SIGKILL, err);
+	int killed = r.pid ? lr_proc_signal(r.pid, r.start_time, SIGKILL) : 0;
+	if (killed < 0 && killed != -ESRCH)
+		return lr_fail(err, -killed, "kill process %d", r.pid);
+	lr_cgroup_let_die(&cg);
+	return rc;
+}
+
+/*
+ * Who has the lock may not end for as long as the container lives (a criu that waits for one of its
+ * processes, a seed whose copy is held up), so these end first. Who does not end even so, as a runtime that was
+ * stopped, or waits for a disk, is not ours to kill: it is named.
+ */
+static int lock_by_force(const struct lr_store *s, const char *id, struct lr_entry *ret,
+			 struct lr_err *err)
+{
+	struct lr_err why = {0};
+	char line[512];
+
+	int r = lr_store_await(s, id, LR_LOCK_MS, ret, err);
+	if (r != -EBUSY)
+		return r;
+	lr_debug("delete: %s is locked: what runs in it is killed", id);
+	if (end_all(s, id, &why) < 0)
+		lr_warn("delete: %s", lr_err_format(&why, line, sizeof(line)));
+	lr_err_clear(err);
+	return lr_store_await(s, id, LR_LOCK_DEAD_MS, ret, err);
+}
+
 /* Removes what is left of a container whose record cannot be read. A record that was cut off when
  * it was first written names nothing. 1: it can be read by now, so begin again. */
-static int remove_broken(const struct lr_runtime *rt, const char *id, bool damaged,
-			 struct lr_arena *a, struct lr_err *err)
+static int remove_broken(const struct lr_runtime *rt, const char *id, lr_container_lock *lock,
+			 bool damaged, struct lr_arena *a, struct lr_err *err)
 {
 	const struct lr_cgroup_ref none = {0};
 	struct lr_store store;
@@ -167,7 +214,7 @@ static int remove_broken(const struct lr_runtime *rt, const char *id, bool damag
 	int r = lr_store_open(rt->root, false, a, &store, err);
 	if (r < 0)
 		return r;
-	r = lr_store_lock(&store, id, &e, err);
+	r = lock(&store, id, &e, err);
 	/* A create that had only made the directory, or was writing, may have had the lock before
 	 * us. */
 	if (r == 0 && lr_store_load(&store, id, a, &rec, NULL, NULL, NULL) == 0)
@@ -190,13 +237,14 @@ static int look_and_delete(const struct lr_runtime *rt, const char *id, bool for
 			   struct lr_arena *a, struct lr_err *err)
 {
 	LR_CLEANUP_EXISTING struct lr_existing c = LR_EXISTING_NONE;
-	int r = lr_container_open(rt, id, true, a, &c, err);
+	lr_container_lock *lock = force ? lock_by_force : lr_store_lock;
+	int r = lr_container_open_by(rt, id, lock, a, &c, err);
 
 	if (r == -ENOENT &&
 	    force) /* callers clean up with this, whether or not there is anything */
 		return 0;
 	if (r == -ENODATA || (force && r == -EPROTO))
-		return remove_broken(rt, id, r == -EPROTO, a, err);
+		return remove_broken(rt, id, lock, r == -EPROTO, a, err);
 	if (r < 0)
 		return r;
 	if (!force && c.status != LR_STOPPED && c.status != LR_CREATED) {

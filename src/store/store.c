@@ -14,9 +14,11 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "src/base/clock.h"
 #include "src/base/fd.h"
 #include "src/base/log.h"
 #include "src/base/str.h"
+#include "src/store/holder.h"
 #include "src/store/record.h"
 #include "src/store/trust.h"
 #include "src/sys/path.h"
@@ -113,6 +115,21 @@ static int lock(int fd, struct lr_err *err)
 	return 0;
 }
 
+/* Asked for again and again: a signal that cuts flock(2) off might be one that our caller waits for. */
+static int lock_within(int fd, int ms, const char *id, struct lr_err *err)
+{
+	const int64_t end = lr_now_ms() + ms;
+
+	for (unsigned round = 0; flock(fd, LOCK_EX | LOCK_NB) < 0; round++) {
+		if (errno != EWOULDBLOCK && errno != EINTR)
+			return lr_fail(err, errno, "lock the container");
+		if (lr_now_ms() >= end)
+			return lr_store_held(fd, id, err);
+		lr_sleep_us(round < 10 ? 500 : 10000);
+	}
+	return 0;
+}
+
 /* Whether the locked directory is still there. It may have been removed while we waited; then a
  * directory of that name is another. 1: it is; 0: not. */
 static int lives(int dir, const char *id, struct lr_err *err)
@@ -193,8 +210,9 @@ static int check_lives(int dir, const char *id, struct lr_err *err)
 	return r == 0 ? unknown(id, err) : r < 0 ? r : 0;
 }
 
-int lr_store_lock(const struct lr_store *s, const char *id, struct lr_entry *ret,
-		  struct lr_err *err)
+/* ms < 0: however long it takes. */
+static int open_locked(const struct lr_store *s, const char *id, int ms, struct lr_entry *ret,
+		       struct lr_err *err)
 {
 	int r = lr_store_check_id(id, err);
 	if (r < 0)
@@ -203,7 +221,7 @@ int lr_store_lock(const struct lr_store *s, const char *id, struct lr_entry *ret
 	if (dir < 0)
 		return errno == ENOENT ? unknown(id, err)
 				       : lr_fail(err, errno, "open %s/%s", s->path, id);
-	r = lock(dir, err);
+	r = ms < 0 ? lock(dir, err) : lock_within(dir, ms, id, err);
 	if (r < 0)
 		return r;
 	r = check_lives(dir, id, err);
@@ -216,6 +234,18 @@ int lr_store_lock(const struct lr_store *s, const char *id, struct lr_entry *ret
 		.store = s,
 	};
 	return 0;
+}
+
+int lr_store_lock(const struct lr_store *s, const char *id, struct lr_entry *ret,
+		  struct lr_err *err)
+{
+	return open_locked(s, id, -1, ret, err);
+}
+
+int lr_store_await(const struct lr_store *s, const char *id, int ms, struct lr_entry *ret,
+		   struct lr_err *err)
+{
+	return open_locked(s, id, ms, ret, err);
 }
 
 void lr_store_unlock(struct lr_entry *e)

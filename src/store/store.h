@@ -121,6 +121,9 @@ int lr_store_create(const struct lr_store *s, const char *id, struct lr_entry *r
 /* Locks an existing entry (waits for whoever changes it). -ENOENT. */
 int lr_store_lock(const struct lr_store *s, const char *id, struct lr_entry *ret,
 		  struct lr_err *err) LR_MUST_CHECK;
+/* The same, within so many milliseconds. -EBUSY: somebody has it all that time, and *err names who. */
+int lr_store_await(const struct lr_store *s, const char *id, int ms, struct lr_entry *ret,
+		   struct lr_err *err) LR_MUST_CHECK;
 void lr_store_unlock(struct lr_entry *e); /* closes; NULL-safe fields */
 /* Lets others have the lock for a while; lr_store_return takes it again. -ENOENT: one of them has
  * removed the entry. */

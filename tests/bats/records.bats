@@ -371,6 +371,44 @@ with_fault() {
 }
 
 # The pool is the profile's memory of what it made: mounts, and where the control groups are.
+# stays_locked ID: nobody deletes it; what is said about that is in ID.err.
+stays_locked() {
+	local rc=0
+	LR_TEST_TAG=$TAG timeout -k 2 90 "$LEAN_RUNTIME" --root "$ROOT" delete --force "$1" >"$1.err" 2>&1 3>&- || rc=$?
+	echo "$rc" >"$1.rc"
+}
+
+@test "records: delete --force ends what runs in a container that stays locked, and names who has it locked even then" {
+	local pid ends stays deletes
+	command -v flock >/dev/null || skip "flock is not installed"
+	rt_sleeper "$ID-a"
+	cfg --arg p "/$ID-b" '.linux.cgroupsPath = $p'
+	rt_sleeper "$ID-b"
+	pid=$(pid_of "$ID-a")
+	# As a criu does that waits for who does not answer; and as a runtime does that was stopped.
+	flock -F "$ROOT/$ID-a" sh -c "while kill -0 $pid; do sleep 0.1; done" 2>/dev/null 3>&- &
+	ends=$!
+	flock -F "$ROOT/$ID-b" sleep 300 3>&- &
+	stays=$!
+	wait_until eval '! flock -n "$ROOT/$ID-a" true'
+	wait_until eval '! flock -n "$ROOT/$ID-b" true'
+	kill -STOP "$stays"
+	stays_locked "$ID-b" &
+	deletes=$!
+	run -0 timeout -k 2 90 "$LEAN_RUNTIME" --root "$ROOT" delete --force "$ID-a" 3>&-
+	assert_eq "$output" ""
+	[ ! -e "$ROOT/$ID-a" ]
+	wait "$ends"
+	wait "$deletes"
+	kill -KILL "$stays"
+	assert_eq "$(cat "$ID-b.rc")" 1
+	assert_has "$(cat "$ID-b.err")" "process $stays (sleep) keeps container $ID-b locked"
+	assert_has "$(cat "$ID-b.err")" "kill -CONT $stays"
+	assert_eq "$(status_of "$ID-b")" stopped
+	rt delete --force "$ID-b"
+	assert_eq "$(left_cgroups)" ""
+}
+
 @test "records: a pool in a directory that somebody else has made, or may write to" {
 	ROOT=$PLACE/root
 	cfg 'del(.linux.cgroupsPath) | .root.readonly = true'

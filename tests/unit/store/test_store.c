@@ -2,8 +2,11 @@
 /* Unit tests: entries, locks, and who is believed. */
 #include <fcntl.h>
 #include <sys/file.h>
+#include <sys/sysmacros.h>
+#include <sys/wait.h>
 
 #include "src/base/fd.h"
+#include "src/store/holder.h"
 #include "src/store/store.h"
 #include "src/store/trust.h"
 #include "tests/unit/rootfs/child.h"
@@ -114,6 +117,79 @@ TEST(an_entry_from_its_creation_to_its_removal)
 {
 	NEED_ROOT();
 	in_child(life_in_store, 0);
+}
+
+TEST(who_has_a_lock_is_in_a_line)
+{
+	static const char waits[] = "1: -> FLOCK  ADVISORY  WRITE 1234 00:17:5678 0 EOF";
+	const dev_t dev = makedev(0, 0x17);
+
+	CHECK_INT(lr_store_owner("1: FLOCK  ADVISORY  WRITE 1234 00:17:5678 0 EOF", dev, 5678),
+		  1234);
+	CHECK_INT(lr_store_owner("21:\tFLOCK  ADVISORY  WRITE 7 fd:101:5 0 EOF",
+				 makedev(0xfd, 0x101), 5),
+		  7);
+	CHECK_INT(lr_store_owner(waits, dev, 5678), 0);
+	CHECK_INT(lr_store_owner("1: FLOCK  ADVISORY  READ  1234 00:17:5678 0 EOF", dev, 5678), 0);
+	CHECK_INT(lr_store_owner("1: POSIX  ADVISORY  WRITE 1234 00:17:5678 0 EOF", dev, 5678), 0);
+	CHECK_INT(lr_store_owner("1: OFDLCK ADVISORY  WRITE -1 00:17:5678 0 EOF", dev, 5678), 0);
+	CHECK_INT(lr_store_owner("1: FLOCK  ADVISORY  WRITE -1 00:17:5678 0 EOF", dev, 5678), 0);
+	CHECK_INT(lr_store_owner("1: FLOCK  ADVISORY  WRITE 1234 00:18:5678 0 EOF", dev, 5678), 0);
+	CHECK_INT(lr_store_owner("1: FLOCK  ADVISORY  WRITE 1234 00:17:56789 0 EOF", dev, 5678), 0);
+	CHECK_INT(lr_store_owner("1: FLOCK  ADVISORY  WRITE 1234", dev, 5678), 0);
+	CHECK_INT(lr_store_owner("", dev, 5678), 0);
+}
+
+/* Ends when the pipe does. */
+static pid_t waits_for(int to[2])
+{
+	char c;
+	pid_t pid = fork();
+
+	if (pid == 0) {
+		close(to[1]);
+		_exit(read(to[0], &c, 1) != 0);
+	}
+	return pid;
+}
+
+static void held(void)
+{
+	struct lr_entry e = LR_ENTRY_NONE, other = LR_ENTRY_NONE;
+	char want[64];
+	int to[2];
+
+	CHECK_INT(lr_store_create(&store, "one", &e, &why), 0);
+	CHECK_INT(pipe(to), 0);
+	pid_t pid = waits_for(to);
+	snprintf(want, sizeof(want), "process %d (test_store) keeps", getpid());
+	CHECK_INT(lr_store_await(&store, "one", 20, &other, &why), -EBUSY);
+	CHECK(strstr(why.msg, want));
+	snprintf(want, sizeof(want), "kill -KILL %d", getpid());
+	CHECK(strstr(why.hint, want));
+	/* It has a copy. */
+	e.dir = lr_close(e.dir);
+	CHECK_INT(lr_store_await(&store, "one", 20, &other, &why), -EBUSY);
+	snprintf(want, sizeof(want), "process %d has ended", getpid());
+	CHECK(strstr(why.msg, want));
+	CHECK(!strstr(why.hint, "kill"));
+	close(to[1]);
+	CHECK_INT(lr_store_await(&store, "one", 5000, &other, &why), 0);
+	CHECK_INT(waitpid(pid, NULL, 0), pid);
+	lr_store_unlock(&e);
+	lr_store_unlock(&other);
+	CHECK_INT(lr_store_await(&store, "none", 20, &other, &why), -ENOENT);
+}
+
+static void held_in_store(void)
+{
+	with_store(held);
+}
+
+TEST(who_keeps_a_lock_is_named)
+{
+	NEED_ROOT();
+	in_child(held_in_store, 0);
 }
 
 static void other_name(void)
