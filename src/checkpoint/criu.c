@@ -231,6 +231,7 @@ static int dump(const struct lr_checkpoint_job *job, const struct lr_checkpoint_
 	const struct lr_criu_how how = {
 		.program = job->opts->criu,
 		.before = keep_to_ourselves,
+		.saves = job->pid,
 		.fds = fds,
 		.n_fds = job->opts->status_fd < 0 ? 2 : 3,
 	};

@@ -161,12 +161,13 @@ struct lr_criu_session {
 	int sock;
 	pid_t pid;  /* of criu, a child of the caller */
 	int pidfd;  /* LR_NOFD: the kernel has none */
+	int saved;  /* a pidfd of what it saves, or LR_NOFD */
 	bool group; /* of its own, which ends with it */
 	int output; /* what it printed: for when it does not even begin to work */
 };
 #define LR_CRIU_SESSION_NONE                                                                       \
 	{                                                                                          \
-		.sock = -EBADF, .pidfd = -EBADF, .output = -EBADF                                  \
+		.sock = -EBADF, .pidfd = -EBADF, .saved = -EBADF, .output = -EBADF                 \
 	}
 
 struct lr_criu_how {
@@ -177,6 +178,9 @@ struct lr_criu_how {
 	/* It restores: what it starts is not to end with it. Else it has a process group of its own,
 	 * and when it is killed, its helpers, which would wait for it for ever, go, too. */
 	bool restores;
+	/* The first process of what it saves: while that lives, criu is given all the time that it takes to
+	 * let it go on. 0: it saves nothing. */
+	pid_t saves;
 	/* Descriptors for criu, from LR_CRIU_FIRST_FD on; `before` may fill them in. */
 	const int *fds;
 	size_t n_fds;
@@ -186,7 +190,10 @@ struct lr_criu_how {
 /* -ENOENT with a hint if there is no criu. */
 int lr_criu_open(const struct lr_criu_how *how, struct lr_criu_session *ret,
 		 struct lr_err *err) LR_MUST_CHECK;
-/* Ends it, if it has not ended: waits for its process. Safe to call twice. */
+/* How long criu may take to answer and to end, once there is nothing left for it to do: what it saved is written,
+ * and has ended. */
+#define LR_CRIU_END_MS 10000
+/* Ends it, if it has not ended: waits for its process, and kills it when its time is up. Safe to call twice. */
 void lr_criu_close(struct lr_criu_session *s);
 
 /* Answers a notification; fd: a descriptor that came with it, or LR_NOFD; the callee's to take by
@@ -194,8 +201,8 @@ void lr_criu_close(struct lr_criu_session *s);
 typedef int lr_criu_notified(void *arg, const struct lr_criu_response *rsp, int *fd,
 			     struct lr_err *err);
 
-/* One request, up to its response. -EPIPE: criu ended without one; -EREMOTEIO: it says that it
- * failed, *ret says how; or what `notified` has returned. */
+/* One request, up to its response. -EPIPE: criu ended without one; -ETIMEDOUT: it was killed, as its time
+ * was up; -EREMOTEIO: it says that it failed, *ret says how; or what `notified` has returned. */
 int lr_criu_ask(const struct lr_criu_session *s, const struct lr_criu_request *rq,
 		lr_criu_notified *notified, void *arg, struct lr_criu_response *ret,
 		struct lr_err *err) LR_MUST_CHECK;

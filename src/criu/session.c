@@ -13,6 +13,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include "src/base/clock.h"
 #include "src/base/fd.h"
 #include "src/base/log.h"
 #include "src/base/str.h"
@@ -191,6 +192,7 @@ int lr_criu_open(const struct lr_criu_how *how, struct lr_criu_session *ret, str
 	} else {
 		s.group = !how->restores;
 		s.pidfd = lr_pidfd_open(s.pid, 0);
+		s.saved = how->saves ? lr_pidfd_open(how->saves, 0) : LR_NOFD;
 		lr_debug("criu: %s swrk is process %d", path, s.pid);
 		r = hear(tell[0], &s.sock, err);
 	}
@@ -203,11 +205,44 @@ int lr_criu_open(const struct lr_criu_how *how, struct lr_criu_session *ret, str
 	return r;
 }
 
+/*
+ * Until it says something, or ends. idle: nothing is left for it to do but to end what it has saved. Processes
+ * that it has started hold the socket, too, and do not all end when it is killed: so its own end counts.
+ * False: its time is up.
+ */
+static bool wait_for(const struct lr_criu_session *s, bool idle)
+{
+	struct pollfd v[] = {
+		{.fd = s->sock, .events = POLLIN},
+		{.fd = s->pidfd, .events = POLLIN},
+		{.fd = idle ? s->saved : LR_NOFD, .events = POLLIN},
+	};
+	int64_t end = idle && s->saved < 0 ? lr_now_ms() + LR_CRIU_END_MS : 0;
+
+	for (;;) {
+		const int64_t left = end ? end - lr_now_ms() : -1;
+		int n = end && left <= 0 ? 0 : poll(v, LR_ARRAY_SIZE(v), (int)left);
+		/* The kernel may be short of memory; criu is in the middle of something. */
+		if (n < 0 && errno != EINTR)
+			lr_sleep_us(10000);
+		if (n < 0)
+			continue;
+		if (v[0].revents || v[1].revents || (end && n == 0))
+			return n > 0;
+		end = lr_now_ms() + LR_CRIU_END_MS;
+		v[2].fd = LR_NOFD;
+	}
+}
+
 void lr_criu_close(struct lr_criu_session *s)
 {
 	siginfo_t info;
 
 	s->sock = lr_close(s->sock);
+	if (s->pid > 0 && s->pidfd >= 0 && !wait_for(s, true)) {
+		lr_debug("criu: process %d does not end: it is killed", s->pid);
+		(void)kill(s->pid, SIGKILL);
+	}
 	/* Its number is its group's for as long as it is not waited for. */
 	while (s->pid > 0 && s->group &&
 	       waitid(P_PID, (id_t)s->pid, &info, WEXITED | WNOWAIT) < 0 && errno == EINTR)
@@ -218,6 +253,7 @@ void lr_criu_close(struct lr_criu_session *s)
 		;
 	s->pid = 0;
 	s->pidfd = lr_close(s->pidfd);
+	s->saved = lr_close(s->saved);
 	s->output = lr_close(s->output);
 }
 
@@ -255,22 +291,21 @@ static void take_descriptor(struct msghdr *msg, int *fd)
 	}
 }
 
-/* Until there is a message, or its end. Processes that it has started hold the socket, too, and do not
- * all end when it is killed: so its own end counts. */
-static int await(const struct lr_criu_session *s, struct lr_err *err)
+/* Until there is a message, or its end. */
+static int await(const struct lr_criu_session *s, bool idle, struct lr_err *err)
 {
-	struct pollfd v[] = {{.fd = s->sock, .events = POLLIN}, {.fd = s->pidfd, .events = POLLIN}};
-	int r;
+	struct pollfd said = {.fd = s->sock, .events = POLLIN};
 
 	if (s->pidfd < 0)
 		return 0;
-	do
-		r = poll(v, LR_ARRAY_SIZE(v), -1);
-	while (r < 0 && errno == EINTR);
-	if (r < 0)
-		return lr_fail(err, errno, "wait for criu");
+	if (!wait_for(s, idle)) {
+		(void)kill(s->pid, SIGKILL);
+		return lr_refuse(err, ETIMEDOUT,
+				 "criu has not answered, %d s after the end of what it saved",
+				 LR_CRIU_END_MS / 1000);
+	}
 	/* What it has sent came before its end. */
-	if (!v[0].revents && v[1].revents && poll(v, 1, 0) == 0)
+	if (poll(&said, 1, 0) == 0)
 		return lr_refuse(err, EPIPE, "criu ended without an answer");
 	return 0;
 }
@@ -311,6 +346,7 @@ int lr_criu_ask(const struct lr_criu_session *s, const struct lr_criu_request *r
 {
 	LR_CLEANUP_ARENA struct lr_arena *a = lr_arena_new();
 	uint8_t *buf = lr_alloc(a, ANSWER_MAX);
+	bool idle = false;
 	int failed = 0;
 
 	if (!buf)
@@ -318,7 +354,7 @@ int lr_criu_ask(const struct lr_criu_session *s, const struct lr_criu_request *r
 	int r = send_request(s->sock, rq, a, err);
 	while (r >= 0) {
 		LR_CLEANUP_FD int fd = LR_NOFD;
-		r = await(s, failed ? NULL : err);
+		r = await(s, idle, failed ? NULL : err);
 		if (r >= 0)
 			r = receive(s->sock, buf, ret, &fd, failed ? NULL : err);
 		if (r < 0 || ret->type != LR_CRIU_NOTIFY)
@@ -331,6 +367,7 @@ int lr_criu_ask(const struct lr_criu_session *s, const struct lr_criu_request *r
 			.notify_success = failed >= 0,
 		};
 		failed = failed < 0 ? failed : 0;
+		idle = idle || (!failed && lr_streq(ret->script, "post-dump"));
 		r = send_request(s->sock, &answer, a, failed ? NULL : err);
 	}
 	if (failed)

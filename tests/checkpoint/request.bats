@@ -295,6 +295,27 @@ asks_restore() {
 	assert_has "$output" "is not in config.json"
 }
 
+# late NAME=SHELL: what `fake checkpoint` comes to when criu does that at its end, and has taken its time before.
+late() {
+	rt_bg run --detach --bundle "$BUNDLE" "$ID"
+	run env LR_TEST_TAG="$TAG" FAKE_DOES='sleep 11' "${1//PID/$(pid_of)}" timeout 90 \
+		"$LEAN_RUNTIME" --root "$ROOT" --criu "$LR_HERE/fake-criu" checkpoint --image-path "$IMG" "$ID" 3>&-
+}
+
+@test "checkpoint: a criu that does not answer, or does not end, when all is written and the container has ended is killed" {
+	late "FAKE_DUMPED=kill -KILL PID; sleep 300"
+	assert_one_error
+	assert_has "$output" "criu has not answered"
+	assert_has "$output" "its images may be good"
+	rt delete --force "$ID"
+	rm -r "$IMG"
+	# It has answered.
+	late "FAKE_LATE=kill -KILL PID; sleep 300"
+	assert_eq "$status $output" "0 "
+	run ! rt state "$ID"
+	assert_eq "$(left_processes)" ""
+}
+
 @test "checkpoint: a criu that dies, or has written nothing, does not cost the container its life" {
 	rt_bg run --detach --bundle "$BUNDLE" "$ID"
 	mkdir -m 700 "$IMG"
