@@ -47,11 +47,12 @@ start_agent() {
 	END
 	python3 agent.py </dev/null >agent.log 2>&1 3>&- &
 	AGENT=$!
+	remember "$AGENT"
 	wait_until test -S agent.sock
 }
 
 stop_agent() {
-	kill "$AGENT" 2>/dev/null || true # it may have ended by itself
+	signal_remembered TERM "$AGENT" # it may have ended by itself
 	wait "$AGENT" || true
 }
 

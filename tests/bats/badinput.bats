@@ -268,6 +268,7 @@ bad() { # JQ-FILTER [WORD THAT OUR ERROR NAMES]
 	rt_sleeper
 	local pid f
 	pid=$(pid_of)
+	remember "$pid"
 	for f in "$ROOT/$ID"/*; do
 		[ ! -f "$f" ] || : >"$f"
 	done
@@ -277,7 +278,7 @@ bad() { # JQ-FILTER [WORD THAT OUR ERROR NAMES]
 	is_lean || { kill -KILL "$pid"; rm -rf "${ROOT:?}/$ID"; find /sys/fs/cgroup -depth -type d -name "$ID" -exec rmdir {} \; ; return 0; }
 	[ ! -e "$ROOT/$ID" ]
 	# It could not know the process any more: that is ours to end.
-	kill -KILL "$pid" 2>/dev/null || true
+	signal_remembered KILL "$pid"
 	wait_until eval "! kill -0 $pid"
 	find /sys/fs/cgroup -depth -type d -name "$ID" -exec rmdir {} \; 2>/dev/null || true
 }

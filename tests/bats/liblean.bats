@@ -41,7 +41,7 @@ setup() {
 
 teardown() {
 	[ -n "${ROOT-}" ] || return 0
-	[ -z "${HOST-}" ] || kill -9 "$HOST" 2>/dev/null || true
+	signal_remembered KILL
 	rt pool drain || true
 	common_teardown
 }
@@ -65,6 +65,7 @@ start_host() { # [PROFILE]
 	build host tests/liblean/host.c
 	./host "$BUNDLE" "$ROOT" "$ID" "$@" >host.out 2>&1 3>&- &
 	HOST=$!
+	remember "$HOST"
 	wait_until ready_or_gone
 	grep -q ready host.out || { cat host.out >&2; return 1; }
 }

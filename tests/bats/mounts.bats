@@ -8,7 +8,7 @@ setup() { common_setup; }
 teardown() {
 	local code=0
 	common_teardown || code=$?
-	[ -z "${HOLDER-}" ] || kill "$HOLDER"
+	signal_remembered TERM
 	return $code
 }
 
@@ -65,6 +65,7 @@ apart() {
 	[ "$(id -u)" = 0 ] || return 0
 	unshare --mount --propagation private sleep 1000 </dev/null >/dev/null 2>&1 3>&- &
 	HOLDER=$!
+	remember "$HOLDER"
 	wait_until eval '[ "$(readlink "/proc/$HOLDER/ns/mnt")" != "$(readlink /proc/self/ns/mnt)" ] && [ "$(cat "/proc/$HOLDER/comm")" = sleep ]'
 	printf '#!/bin/sh\nexec nsenter --target %s --mount sh -c '"'cd \"\$0\" && exec \"\$@\"'"' "$PWD" %q "$@"\n' "$HOLDER" "$LEAN_RUNTIME" >apart
 	chmod +x apart

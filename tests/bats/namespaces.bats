@@ -9,7 +9,8 @@ setup() {
 	HOLDER=
 }
 teardown() {
-	[ -z "$HOLDER" ] || { kill -KILL "$HOLDER" "$INSIDE" 2>/dev/null; wait "$HOLDER" 2>/dev/null; } || true
+	signal_remembered KILL
+	[ -z "$HOLDER" ] || wait "$HOLDER" 2>/dev/null || true
 	common_teardown
 }
 
@@ -22,6 +23,7 @@ hold() {
 	wait_until test -s holder
 	# With --fork, the one inside.
 	INSIDE=$(pgrep -P "$HOLDER" || echo "$HOLDER")
+	remember "$HOLDER" "$INSIDE"
 }
 
 # bats test_tags=ci

@@ -19,7 +19,7 @@ setup() {
 }
 
 teardown() {
-	[ -z "${VICTIM-}" ] || kill "$VICTIM" 2>/dev/null || true
+	signal_remembered TERM
 	ROOT=$BATS_TEST_TMPDIR/root
 	[ -z "${PLACE-}" ] || rm -rf "$PLACE"
 	common_teardown
@@ -35,6 +35,7 @@ victim() {
 	rt delete --force "$ID"
 	sleep 300 3>&- &
 	VICTIM=$!
+	remember "$VICTIM"
 	"$LR_LIB/record" forge kept/record "$VICTIM"
 	cp -a kept "$ROOT/$ID"
 }

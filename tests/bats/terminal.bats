@@ -8,23 +8,22 @@ setup() {
 	common_setup
 	cfg '.process.terminal = true'
 	SOCK=$BATS_TEST_TMPDIR/c.sock
-	RECV=
 }
 teardown() {
-	[ -z "$RECV" ] || kill "$RECV" 2>/dev/null || true
+	signal_remembered TERM
 	common_teardown
 }
 
 receive() {
 	"$LR_LIB/recv-console" "$SOCK" "$BATS_TEST_TMPDIR/console" "$@" </dev/null 2>recv.err 3>&- &
 	RECV=$!
+	remember "$RECV"
 	wait_until test -S "$SOCK"
 }
 
 # Waits for the end of the terminal; $GOT: all it showed. Not in a subshell, which could not wait.
 received() {
 	wait "$RECV" || fail "$(cat recv.err)"
-	RECV=
 	GOT=$(tr -d '\r' <console)
 }
 
@@ -130,7 +129,6 @@ ends() {
 	assert_one_error
 	kill "$RECV"
 	wait "$RECV" || true
-	RECV=
 }
 
 @test "terminal: a console socket that nobody listens on" {
@@ -245,7 +243,6 @@ while True:
 	receive --timeout 180
 	rt_bg run -d --console-socket "$SOCK" -b "$BUNDLE" "$ID"
 	wait "$RECV" || fail "$(cat recv.err)"
-	RECV=
 	assert_all_numbers console
 }
 

@@ -7,11 +7,10 @@ load helpers.bash
 
 setup() {
 	checkpoint_setup
-	DONE=()
 }
 teardown() {
 	show_logs
-	[ ${#DONE[@]} = 0 ] || kill "${DONE[@]}" 2>/dev/null || true
+	signal_remembered TERM
 	common_teardown
 }
 
@@ -27,7 +26,7 @@ page_server() { # DIR: its port is $PORT
 	mkdir -p "$1"
 	PORT=$(free_port)
 	criu page-server --images-dir "$1" --address 127.0.0.1 --port "$PORT" </dev/null >"$1/server.log" 2>&1 3>&- &
-	DONE+=($!)
+	remember $!
 	wait_until listens "$PORT" || fail "$(cat "$1/server.log")"
 }
 
@@ -84,13 +83,13 @@ pages_in() { # DIR: bytes
 	LR_TEST_TAG=$TAG "$LEAN_RUNTIME" --root "$ROOT" checkpoint --image-path "$IMG" --lazy-pages --page-server "127.0.0.1:$PORT" \
 		--status-fd 7 "$ID" </dev/null 7>told >dump.log 2>&1 3>&- &
 	dump=$!
-	DONE+=("$dump")
+	remember "$dump"
 	# One byte, NUL, when criu has dumped all but the pages and listens.
 	assert_eq "$(timeout 60 head -c 1 told | od -An -tx1 | tr -d ' ')" 00 || fail "$(cat dump.log)"
 	at=$(count)
 	criu lazy-pages -v4 --page-server --address 127.0.0.1 --port "$PORT" --images-dir "$IMG" --work-dir "$IMG" \
 		</dev/null >lazy.log 2>&1 3>&- &
-	DONE+=($!)
+	remember $!
 	wait_until [ -S "$IMG/lazy-pages.socket" ] || fail "$(cat lazy.log)"
 	# The old one is still held where it was.
 	new_id NEW

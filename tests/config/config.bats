@@ -32,6 +32,7 @@ ours() {
 		dockerd --config-file "$d/daemon.json" --data-root "$d/data" --exec-root "$d/exec" --pidfile "$d/pid" -H "unix://$d/sock" \
 			--iptables=false --bridge none --cgroup-parent "/$LR_SANDBOX_TAG" </dev/null >"$d/log" 2>&1 3>&- &
 		pid=$!
+		daemon=$(note_process "$pid")
 		wait_until $docker -H "unix://$d/sock" version || fail "$(tail "$d/log")"
 		$docker -H "unix://$d/sock" import "$TMPDIR/r.tar" bb >/dev/null
 		run -0 $docker -H "unix://$d/sock" run --rm --runtime lean bb echo "from $f"
@@ -40,7 +41,7 @@ ours() {
 			run -0 $docker -H "unix://$d/sock" run --rm --runtime lean-debug bb echo debug
 			assert_eq "$output" debug
 		fi
-		end_process "$pid"
+		end_process "$daemon"
 		wait "$pid" || true
 	done
 }

@@ -19,14 +19,14 @@ setup_file() {
 		  address = "$CD_DIR/ttrpc"
 	END
 	containerd --config "$CD_DIR/config.toml" </dev/null >"$CD_DIR/log" 2>&1 3>&- &
-	echo $! >"$CD_DIR/pid"
+	note_process $! >"$CD_DIR/daemon"
 	wait_until ctr -a "$CD_DIR/sock" version || { tail "$CD_DIR/log" >&2; return 1; }
 	make_image
 	ct image import "$CD_DIR/image.tar" >/dev/null
 }
 
 teardown_file() {
-	end_process "$(cat "$CD_DIR/pid")"
+	end_process "$(cat "$CD_DIR/daemon")"
 	if [ -n "${LR_TEST_LOGS-}" ]; then
 		mkdir -p "$LR_TEST_LOGS"
 		cp "$CD_DIR/log" "$LR_TEST_LOGS/containerd.log"

@@ -9,7 +9,7 @@ BB=test.local/bb:1
 
 start_containerd() {
 	containerd --config "$CD_DIR/config.toml" </dev/null >>"$CD_DIR/log" 2>&1 3>&- &
-	echo $! >"$CD_DIR/pid"
+	note_process $! >"$CD_DIR/daemon"
 	wait_until cri Version || { tail "$CD_DIR/log" >&2; return 1; }
 }
 
@@ -74,7 +74,7 @@ cri_ready() {
 }
 
 cri_teardown_file() {
-	end_process "$(cat "$CD_DIR/pid")"
+	end_process "$(cat "$CD_DIR/daemon")"
 	if [ -n "${LR_TEST_LOGS-}" ]; then
 		mkdir -p "$LR_TEST_LOGS"
 		cp "$CD_DIR/log" "$LR_TEST_LOGS/$(basename "$CD_DIR").log"

@@ -268,7 +268,7 @@ namespaces() {
 		pod 'del(.hostname) | .linux.security_context.namespace_options = {network: "NODE", pid: "NODE", ipc: "NODE"}'
 		sleeper
 		assert_eq "$(namespaces net pid ipc)" "$(cd /proc/self/ns && for n in net pid ipc; do readlink $n; done)"
-		assert_eq "$(inside cat "/proc/$(cat "$CD_DIR/pid")/comm")" containerd
+		assert_eq "$(inside cat "/proc/$(cut -d: -f1 "$CD_DIR/daemon")/comm")" containerd
 		# All of its processes are found and ended without a pid namespace, too.
 		inside sh -c 'sleep 302 >/dev/null 2>&1 &'
 		cri StopContainer "$BOX" 0
@@ -312,7 +312,7 @@ shims() {
 	for HANDLER in $HANDLERS; do
 		pod
 		sleeper
-		kill -KILL "$(cat "$CD_DIR/pid")"
+		signal_process "$(cat "$CD_DIR/daemon")" KILL
 		start_containerd
 		wait_until cri_ready
 		assert_eq "$(state_of)" CONTAINER_RUNNING

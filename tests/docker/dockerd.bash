@@ -31,7 +31,7 @@ start_dockerd() {
 	PATH=$DOCKER_DIR/bin:$PATH:/usr/sbin:/sbin dockerd --config-file "$DOCKER_DIR/daemon.json" \
 		--data-root "$DOCKER_DIR/data" --exec-root "$DOCKER_DIR/exec" --pidfile "$DOCKER_DIR/pid" \
 		-H "unix://$DOCKER_DIR/sock" --cgroup-parent "/$LR_SANDBOX_TAG" "${runtime[@]}" "$@" </dev/null >"$DOCKER_DIR/log" 2>&1 3>&- &
-	echo $! >"$DOCKER_DIR/daemon"
+	note_process $! >"$DOCKER_DIR/daemon"
 	if ! wait_until dk version; then
 		tail -n 30 "$DOCKER_DIR/log" >&2
 		return 1

@@ -17,9 +17,9 @@ setup() {
 }
 teardown() {
 	local rc=0
-	[ -z "${DAEMON-}" ] || { kill "$DAEMON"; wait "$DAEMON" || true; }
+	[ -z "${DAEMON-}" ] || { signal_remembered TERM "$DAEMON"; wait "$DAEMON" || true; }
 	common_teardown || rc=1
-	[ -z "${HOLDER-}" ] || kill "$HOLDER"
+	signal_remembered TERM
 	return "$rc"
 }
 
@@ -27,6 +27,7 @@ teardown() {
 apart() {
 	unshare --mount --propagation private sleep 1000 </dev/null >/dev/null 2>&1 3>&- &
 	HOLDER=$!
+	remember "$HOLDER"
 	wait_until eval '[ "$(readlink "/proc/$HOLDER/ns/mnt")" != "$(readlink /proc/self/ns/mnt)" ] && [ "$(cat "/proc/$HOLDER/comm")" = sleep ]'
 	printf '#!/bin/sh\nexec nsenter --target %s --mount sh -c '"'cd \"\$0\" && exec \"\$@\"'"' "$PWD" %q "$@"\n' "$HOLDER" "$LEAN_RUNTIME" >apart
 	chmod +x apart
@@ -504,6 +505,7 @@ for i in range(1, 101):
 	needs_forkd "$SEEDTOOL_RUNTIME"
 	unshare --net sh -c 'ip link set lo up && exec "$@"' sh "$forkd" --control "$PWD/control" serve --listen 127.0.0.1:7411 </dev/null >forkd.out 2>&1 3>&- &
 	DAEMON=$!
+	remember "$DAEMON"
 	wait_until "$forkd" --control "$PWD/control" list
 	start "$CHANGES"
 	listing "$ID" >parent.list

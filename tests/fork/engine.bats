@@ -856,9 +856,10 @@ limit_to() { # KIB
 		"$LEAN_RUNTIME" --root "$ROOT" restore --engine fork --detach --image-path "$IMG" --bundle "$BUNDLE" "$ID" </dev/null >hangs.out 2>&1 3>&- &
 	tracer=$!
 	wait_until grep -q 'stopped by SIGSTOP' hangs
+	remember "$(awk '/stopped by SIGSTOP/ { print $1; exit }' hangs)"
 	pkill -KILL -P "$tracer"
 	run timeout -s KILL 10 "$LEAN_RUNTIME" --root "$ROOT" delete --force "$ID"
-	kill -KILL "$(awk '/stopped by SIGSTOP/ { print $1; exit }' hangs)" || true
+	signal_remembered KILL
 	wait "$tracer" || true
 	assert_eq "$status: $output" "0: "
 	assert_eq "$(list_ids)" ""

@@ -12,10 +12,9 @@ setup() {
 	printf '#!/bin/sh\nexec >/dev/null; i=0\nwhile sleep 0.02; do i=$((i + 1)); echo $i >/n; [ ! -e /go ] || . /go; done\n' >"$R/bin/count"
 	chmod 755 "$R/bin/count" "$BATS_TEST_TMPDIR"
 	chmod 777 "$R"
-	HOLDER=
 }
 teardown() {
-	[ -z "$HOLDER" ] || kill "$HOLDER" 2>/dev/null || true
+	signal_remembered TERM
 	umount -l mounted 2>/dev/null || true
 	common_teardown
 }
@@ -91,6 +90,7 @@ refused_with() { # SCRIPT FILE
 	without_ns network
 	unshare -n sleep 1000 3>&- &
 	HOLDER=$!
+	remember "$HOLDER"
 	wait_until eval '[ "$(readlink "/proc/$HOLDER/ns/net")" != "$(readlink /proc/self/ns/net)" ]'
 	cfg --arg p "/proc/$HOLDER/ns/net" '.linux.namespaces += [{type: "network", path: $p}]'
 	begin 'exec busybox unshare -n /bin/count'
@@ -108,6 +108,7 @@ refused_with() { # SCRIPT FILE
 	touch "$BATS_TEST_TMPDIR/net"
 	unshare -n sleep 1000 3>&- &
 	HOLDER=$!
+	remember "$HOLDER"
 	wait_until eval '[ "$(readlink "/proc/$HOLDER/ns/net")" != "$(readlink /proc/self/ns/net)" ]'
 	without_ns network
 	cfg --arg p "/proc/$HOLDER/ns/net" '.linux.namespaces += [{type: "network", path: $p}]'

@@ -24,12 +24,12 @@ setup() {
 }
 
 teardown() {
-	local id
+	local id daemon
 	for id in $(list_ids); do # before those who would end them
 		rt delete --force "$id" </dev/null >/dev/null 2>&1 || true
 	done
-	for id in $(cat daemons 2>/dev/null); do
-		kill -9 "$id" 2>/dev/null || true
+	for daemon in $(cat daemons 2>/dev/null); do
+		signal_process "$daemon" KILL
 	done
 	managers_end
 	ip netns del $A 2>/dev/null || true
@@ -48,10 +48,10 @@ pretend_rdma() {
 	mkdir "$FABRIC"
 }
 
-# The daemon of a host, at the socket $PWD/NAME; its pid is in $started. PATIENCE: that of its children.
+# The daemon of a host, at the socket $PWD/NAME; its note is in $started. PATIENCE: that of its children.
 daemon() { # HOST NAME OPTION...
 	ip netns exec "$1" env ${FABRIC:+FAKE_RDMA="$FABRIC" LD_LIBRARY_PATH="$LIBRARIES"} "$forkd" --control "$PWD/$2" serve ${PATIENCE:+--patience "$PATIENCE"} "${@:3}" >>"$2.log" 2>&1 3>&- &
-	started=$!
+	started=$(note_process $!)
 	echo "$started" >>daemons # also of a subshell
 	wait_until ask "$2" list
 }

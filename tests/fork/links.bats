@@ -9,7 +9,7 @@ load hosts.bash
 
 # With another patience than before.
 impatient() { # DURATION
-	kill -9 "$b"
+	signal_process "$b" KILL
 	daemon $B b --metrics "$PWD/b.metrics" --patience "$1"
 	b=$started
 }
@@ -78,7 +78,7 @@ waits() {
 
 @test "links: the seed's host dies before all has come: the child ends" {
 	begin 2s
-	kill -9 "$(head -n 1 daemons)"
+	signal_process "$(head -n 1 daemons)" KILL
 	wait_for_status stopped "$CHILD"
 	nothing_bad
 	assert_match "$(cat b.log)" 'processes end: .*connection (refused|reset)'

@@ -331,7 +331,7 @@ held_seed() {
 	waits_long_until grep -q 'stopped by SIGSTOP' strace.out || fail "$(cat held.err strace.out)"
 	id=$(cut -d: -f4 "$TICKET")
 	copying=$(awk '/setsid/ { print $1; exit }' strace.out)
-	echo "$copying" >>daemons # whatever happens, it ends with the test
+	note_process "$copying" >>daemons # whatever happens, it ends with the test
 }
 
 # Of what only its twin has, nothing is in the seed.

@@ -46,7 +46,7 @@ load hosts.bash
 	wait_until eval '[ "$(metric children_complete_total)" -eq 1 ]'
 	# Now it needs nobody: neither the seed nor its daemon.
 	ask a rm "$id"
-	kill -9 "$b"
+	signal_process "$b" KILL
 	sleep 0.3
 	moves "$THERE/rootfs/n"
 	nothing_bad
@@ -94,7 +94,7 @@ load hosts.bash
 	seed
 	other_host
 	grow --fetch=eager
-	kill -9 "$b"
+	signal_process "$b" KILL
 	ask a rm "$id"
 	came_there
 	wait_until eval '[ "$(count "$THERE/rootfs/n")" -gt 450 ]'
@@ -126,7 +126,7 @@ load hosts.bash
 		grow
 		wait_until eval '[ "$(metric children)" -eq 1 ]'
 		sleep "$pause"
-		kill -9 "$b"
+		signal_process "$b" KILL
 		wait_for_status stopped "$CHILD"
 		nothing_bad
 		rt delete "$CHILD"
@@ -143,7 +143,7 @@ load hosts.bash
 	other_host
 	grow
 	came_there
-	kill -9 "$(head -n 1 daemons)"
+	signal_process "$(head -n 1 daemons)" KILL
 	sleep 1
 	daemon $A a --listen 192.0.2.1:7411
 	assert_has "$(ask a list)" "$id held"

@@ -20,7 +20,6 @@ seeds_setup() {
 	IMG=$BATS_TEST_TMPDIR/img
 	R=$BUNDLE/rootfs
 	N=$R/n
-	MANAGERS=
 }
 
 needs_seedtool() {
@@ -124,7 +123,7 @@ manager() {
 	shift
 	mkfifo "$name.keys"
 	"$LR_LIB/recv-console" "$name.sock" "$name.shown" --keys "$name.keys" --timeout 60 "$@" </dev/null 2>"$name.err" 3>&- &
-	MANAGERS="$MANAGERS $!"
+	remember $!
 	wait_until test -S "$name.sock"
 }
 
@@ -138,10 +137,7 @@ shows() { # NAME TEXT [TIMES]
 }
 
 managers_end() {
-	local pid
-	for pid in ${MANAGERS-}; do
-		kill "$pid" 2>/dev/null || true
-	done
+	signal_remembered TERM
 }
 
 # Every STEPth system call of the runtime's own process, as NAME ORDINAL: strace counts each call by itself.

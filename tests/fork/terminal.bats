@@ -233,7 +233,7 @@ TELLS='trap "stty size; stty -a | grep -o .onlcr" WINCH; echo ready; while :; do
 	# And from there to a manager.
 	IMG=$IMG.2
 	on_pty --size 20x60 --timeout 60 -- "$LEAN_RUNTIME" --root "$ROOT" run --bundle "$BUNDLE" "$ID" </dev/null >ran 2>&1 &
-	MANAGERS="$MANAGERS $!"
+	remember $!
 	wait_until grep ready ran
 	seed "$ID"
 	rt delete --force "$ID"

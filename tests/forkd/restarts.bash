@@ -42,14 +42,14 @@ restarts() {
 	start "$one" re --listen 192.0.2.1:7490 && size=16384 new_seed re stays && new_seed re gone && ask re rm "$id" && new_seed re short 1s
 	for signal in KILL TERM KILL; do
 		before=$started
-		kill -$signal "$before"
+		signal_remembered $signal "$before"
 		until_is '' comm_of "$before"
 		[ $signal = TERM ] || sleep 2
 		start "$one" re --listen 192.0.2.1:7490 && use stays && ask re list | grep -q "^$id held" && child b read 64 >"$dir/out"
 		ok "a ticket is good after the next daemon has begun: SIG$signal" $?
 	done
 	before=$started # which has kept no page yet:
-	start "$two" rc && use stays && slow_child rc && kill -9 "$before" && sleep 1 && start "$one" re --listen 192.0.2.1:7490 && sleep 1
+	start "$two" rc && use stays && slow_child rc && signal_remembered KILL "$before" && sleep 1 && start "$one" re --listen 192.0.2.1:7490 && sleep 1
 	kill -0 "$slow" && ! grep -q WRONG "$dir/slow"
 	ok 'a child on another host waits for it' $?
 	use gone && ask rc fetch "file:$dir/ticket" | grep -q revoked && ! ask re extend "$id" 1h
@@ -69,24 +69,24 @@ restarts() {
 # How long it is kept, and what ends that.
 kept() {
 	start "$one" ke --listen 192.0.2.1:7491 && new_seed ke lapses 6s
-	kill -9 "$started"
+	signal_remembered KILL "$started"
 	until_is 1 holders "$dir/lapses"
 	ok 'a keeper has the seed of a daemon that was killed' $?
 	until_is 0 holders "$dir/lapses" && until_is '' keepers_of ke && [ ! -e "$dir/ke.keeper" ]
 	ok 'until the lease is over: then nobody has, and there is no keeper' $?
-	start "$one" ke --listen 192.0.2.1:7491 --keep 1s && new_seed ke second && kill "$started" && until_is '' keepers_of ke &&
+	start "$one" ke --listen 192.0.2.1:7491 --keep 1s && new_seed ke second && signal_remembered TERM "$started" && until_is '' keepers_of ke &&
 		[ "$(holders "$dir/second")" = 0 ] && [ ! -e "$dir/ke.keeper" ]
 	ok 'or as long as --keep says' $?
-	start "$one" ke --listen 192.0.2.1:7491 && new_seed ke third && kill -INT "$started" && until_is '' keepers_of ke &&
+	start "$one" ke --listen 192.0.2.1:7491 && new_seed ke third && signal_remembered INT "$started" && until_is '' keepers_of ke &&
 		[ "$(holders "$dir/third")" = 0 ] && [ ! -e "$dir/ke.keeper" ]
 	ok 'SIGINT keeps nothing' $?
-	start "$one" ke --listen 192.0.2.1:7491 && new_seed ke fourth && kill "$started" && sleep 1 && [ -n "$(keepers_of ke)" ] &&
+	start "$one" ke --listen 192.0.2.1:7491 && new_seed ke fourth && signal_remembered TERM "$started" && sleep 1 && [ -n "$(keepers_of ke)" ] &&
 		rm "$dir/ke.keeper" && until_is '' keepers_of ke && [ "$(holders "$dir/fourth")" = 0 ]
 	ok 'where the name of its socket is removed, it is not kept' $?
-	start "$one" ke --listen 192.0.2.1:7491 && new_seed ke fifth && kill "$started" && sleep 1
+	start "$one" ke --listen 192.0.2.1:7491 && new_seed ke fifth && signal_remembered TERM "$started" && sleep 1
 	start "$one" ke && until_is 0 holders "$dir/fifth" && [ -z "$(ask ke list)" ]
 	ok 'a daemon that holds no seeds takes none, and nobody has them' $?
-	kill -INT "$started"
+	signal_remembered INT "$started"
 }
 
 # Whatever instant the next daemon is killed at, the seed is held, once, by who comes then.
@@ -96,13 +96,14 @@ cut_short() {
 	start "$one" cu --listen 192.0.2.1:7492 && new_seed cu whole
 	for point in connect:1 getsockopt:1 recvmsg:1 recvmsg:2 bind:1 bind:2 bind:3 listen:3 lstat:1 newfstatat:1 unlink:1 clone3:1 \
 		rename:1 sendto:1 accept4:1; do
-		kill -9 "$started"
+		signal_remembered KILL "$started"
 		timeout 20 ip netns exec "$one" strace -qq -o /dev/null -e "trace=${point%:*}" -e "inject=${point%:*}:signal=KILL:when=${point#*:}" \
 			"$forkd" --control "$dir/cu" serve --listen 192.0.2.1:7492 >>"$dir/cu.log" 2>&1 &
 		cut=$!
+		remember "$cut"
 		disown
 		[ "$point" != accept4:1 ] || { sleep 1.5 && ask cu list >/dev/null; }
-		until_is '' comm_of "$cut" && n=$((n + 1)) || { echo "# not reached: $point" && kill -9 "$cut" $(serving cu); }
+		until_is '' comm_of "$cut" && n=$((n + 1)) || { echo "# not reached: $point" && signal_remembered KILL "$cut" && kill -9 $(serving cu); }
 		start "$one" cu --listen 192.0.2.1:7492
 		use whole
 		[ "$(ask cu list | grep -c "^$id held")" = 1 ] && until_is 2 holders "$dir/whole" && [ "$(keepers_of cu | wc -l)" = 1 ] ||
@@ -122,18 +123,20 @@ faulted() {
 	start "$one" fa --listen 192.0.2.1:7496 && new_seed fa safe
 	for point in socket:1=ENOMEM connect:1=EPERM getsockopt:1=ENOMEM recvmsg:1=EIO recvmsg:2=ENOMEM bind:1=EPERM bind:2=ENOMEM \
 		bind:3=EPERM clone3:1=EAGAIN rename:1=EPERM sendto:1=ENOMEM pread64:1=EIO fcntl:5=EMFILE; do
-		kill -9 "$started"
+		signal_remembered KILL "$started"
 		sleep 0.3
 		: >"$dir/fault"
 		timeout 20 ip netns exec "$one" strace -qq -o "$dir/trace" -e "trace=${point%%:*}" \
 			-e "inject=${point%%:*}:error=${point#*=}:when=$(cut -d: -f2 <<<"${point%=*}")" \
 			"$forkd" --control "$dir/fa" serve --listen 192.0.2.1:7496 >"$dir/fault" 2>&1 &
 		cut=$!
+		remember "$cut"
 		disown
 		sleep 1.5
 		! grep -q INJECTED "$dir/trace" || n=$((n + 1))
+		signal_remembered KILL "$cut"
 		# shellcheck disable=SC2046 # one word each
-		kill -9 "$cut" $(serving fa) 2>/dev/null
+		kill -9 $(serving fa) 2>/dev/null
 		until_is '' serving fa
 		start "$one" fa --listen 192.0.2.1:7496
 		use safe
@@ -148,7 +151,7 @@ faulted() {
 	ok 'whatever fails in a hand-over, the seed is held, or that is said' $code
 	ask fa rm "$id" && until_is 0 holders "$dir/safe"
 	ok 'and it can be removed, too' $?
-	kill -INT "$started"
+	signal_remembered INT "$started"
 }
 
 comm_of() { # PID
@@ -165,18 +168,18 @@ serving() { # NAME: but for keepers
 # Who says that it is a keeper, or the next daemon.
 heirs() {
 	local how started_too
-	start "$one" he --listen 192.0.2.1:7493 && new_seed he sample && kill -9 "$started" && sleep 1
+	start "$one" he --listen 192.0.2.1:7493 && new_seed he sample && signal_remembered KILL "$started" && sleep 1
 	chmod 711 "$dir" && chmod 666 "$dir/he.keeper"
 	[ "$(python3 "$here/keeper.py" ask "$dir/he.keeper" 65534)" = nothing ] && [ "$(python3 "$here/keeper.py" ask "$dir/he.keeper" 0)" = LEANKEEP ]
 	ok 'a keeper tells other users nothing' $?
 	[ "$(holders "$dir/sample")" = 1 ] && start "$one" he --listen 192.0.2.1:7493 && ask he list | grep -q held
 	ok 'and still has what nobody took' $?
-	kill -INT "$started"
+	signal_remembered INT "$started"
 	until_is '' keepers_of he
 	while read -r how; do
 		rm -f "$dir/fk.keeper"
 		python3 "$here/keeper.py" give "$dir/fk.keeper" "$how" "$dir/sample" 2>/dev/null &
-		pids+=($!)
+		remember $!
 		disown
 		until_is yes exists "$dir/fk.keeper"
 		: >"$dir/fk.log"
@@ -188,12 +191,12 @@ heirs() {
 		*) [ $started_too = 0 ] && [ -z "$(ask fk list)" ] && grep -q -e 'another version' -e 'is no keeper' -e 'is not any more' "$dir/fk.log" ;;
 		esac
 		ok "what a keeper hands over: $how" $?
-		kill -INT "$started"
+		signal_remembered INT "$started"
 		until_is '' keepers_of fk
 	done < <(python3 "$here/keeper.py" list)
 	mkdir -m 777 "$dir/all"
 	python3 "$here/keeper.py" give "$dir/all/x.keeper" other "$dir/sample" 2>/dev/null &
-	pids+=($!)
+	remember $!
 	disown
 	until_is yes exists "$dir/all/x.keeper"
 	timeout 10 "$forkd" --control "$dir/all/x" serve --listen 192.0.2.1:7495 >"$dir/out" 2>&1
@@ -213,13 +216,13 @@ stuck() {
 	local n
 	mkdir "$dir/some" && "$tool" make "$dir/some" 10
 	python3 "$here/keeper.py" give "$dir/st.keeper" half "$dir/some" 2>/dev/null &
-	pids+=($!)
+	remember $!
 	disown
 	no_start 'handed over 1 of 2 seeds'
 	ok 'what a keeper has half handed over stays with it' $?
 	rm -f "$dir/st.keeper"
 	python3 "$here/keeper.py" deaf "$dir/st.keeper" 2>/dev/null &
-	pids+=($!)
+	remember $!
 	disown
 	no_start 'for what was held'
 	ok 'who listens and never answers is not waited for without end' $?
@@ -228,23 +231,23 @@ stuck() {
 	for n in {1..20}; do
 		size=2 new_seed st "room$n"
 	done
-	kill -9 "$started"
+	signal_remembered KILL "$started"
 	until_is '' comm_of "$started"
 	! prlimit --nofile=24 timeout 50 "$forkd" --control "$dir/st" serve --listen 127.0.0.1:7497 >"$dir/out" 2>&1 && grep -q 'too many open files' "$dir/out" &&
 		start "$one" st --listen 192.0.2.1:7498 && [ "$(ask st list | grep -c held)" = 20 ]
 	ok 'who has no room for all seeds leaves them to the next one' $?
-	kill -INT "$started"
+	signal_remembered INT "$started"
 }
 
 # Two begin in the same instant, where one that was killed has left its socket.
 at_once() {
 	local slow
 	command -v strace >/dev/null || { echo '# no strace'; return; }
-	start "$one" at --listen 192.0.2.1:7499 && kill -9 "$started" && until_is '' keepers_of at
+	start "$one" at --listen 192.0.2.1:7499 && signal_remembered KILL "$started" && until_is '' keepers_of at
 	ip netns exec "$one" strace -qq -o /dev/null -e trace=unlink -e inject=unlink:delay_enter=2000000:when=1 \
 		"$forkd" --control "$dir/at" serve --listen 192.0.2.1:7500 >>"$dir/at.log" 2>&1 &
 	slow=$!
-	pids+=("$slow")
+	remember "$slow"
 	disown
 	until_is '' serving at
 	sleep 0.5

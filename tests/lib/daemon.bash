@@ -10,6 +10,7 @@ LR_LIB=$(cd "$(dirname "${BASH_SOURCE[0]}")" && pwd)
 : "${LR_SANDBOX_TAG:?start this suite with its run script, which makes a sandbox}"
 LEAN_RUNTIME=$(realpath "$(command -v "$LEAN_RUNTIME")")
 export LEAN_RUNTIME LC_ALL=C
+. "$LR_LIB/processes.bash"
 
 is_lean() {
 	[ -n "${LR_IS_LEAN-}" ] || {
@@ -81,17 +82,6 @@ rootfs_tar() {
 	"$LR_LIB/mkrootfs" "$dir"
 	tar -C "$dir" -cf "$1" .
 	rm -rf "$dir"
-}
-
-# Ends a process that we started, by its id, and waits for it: TERM, then KILL.
-end_process() {
-	local _
-	kill -TERM "$1" 2>/dev/null || return 0
-	for _ in $(seq 100); do
-		kill -0 "$1" 2>/dev/null || return 0
-		sleep 0.1
-	done
-	kill -KILL "$1" 2>/dev/null || true
 }
 
 # No process of a container, no mount and no cgroup of the sandbox may be left once the manager has

@@ -19,6 +19,7 @@ case $LEAN_RUNTIME in
 *) LEAN_RUNTIME=$(command -v "$LEAN_RUNTIME") ;;
 esac
 export LEAN_RUNTIME
+. "$LR_LIB/processes.bash"
 
 # --- which runtime is this? -------------------------------------------------------------------
 
