@@ -31,9 +31,12 @@ class Mutant:
     def row(self):
         return self.keys.get("Row", "")
 
+    def files(self):
+        return re.findall(r"^\+\+\+ b/(\S+)", self.diff, re.M)
+
     def changes(self, source):
         """Whether it changes that file, as a row calls it."""
-        return any(f in (f"src/{source}.c", f"src/{source}.h", source) for f in re.findall(r"^\+\+\+ b/(\S+)", self.diff, re.M))
+        return any(f in (f"src/{source}.c", f"src/{source}.h", source) for f in self.files())
 
     def test(self, rows):
         return self.keys.get("Test") or rows[self.row].test
