@@ -31,7 +31,8 @@ value() { # CONTROLLER V1 V2 [ID]
 
 @test "cgroups: the memory limit holds, and the kill is seen as one" {
 	cfg '.linux.resources.memory = {"limit": 33554432, "swap": 33554432}'
-	sh_cfg 'head -c 100000000 /dev/zero | tail; echo $?'
+	# The shell is to live, and tell: the kernel kills the other one.
+	sh_cfg 'head -c 100000000 /dev/zero | { echo 1000 >/proc/self/oom_score_adj; exec tail; }; echo $?'
 	rt_bg run -d -b "$BUNDLE" "$ID"
 	wait_for_status stopped "$ID"
 	assert_match "$(cat "$OUT" "$ERR")" "137|Killed"

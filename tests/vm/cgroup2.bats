@@ -264,7 +264,7 @@ has_controllers() { # DIR CONTROLLER...
 	writable_cgroup
 	cfg '.linux.resources.memory = {"limit": 33554432, "swap": 33554432}'
 	sh_cfg 'cd /sys/fs/cgroup; mkdir a; echo 1 >a/cgroup.procs; echo +memory >cgroup.subtree_control
-		head -c 100000000 /dev/zero | tail >/dev/null; echo "status $?"; exec sleep 300'
+		head -c 100000000 /dev/zero | { echo 1000 >/proc/self/oom_score_adj; exec tail >/dev/null; }; echo "status $?"; exec sleep 300'
 	rt_bg run -d -b "$BUNDLE" "$ID"
 	wait_until grep -q status "$OUT"
 	assert_has "$(cat "$OUT")" "status 137"
@@ -274,7 +274,7 @@ has_controllers() { # DIR CONTROLLER...
 
 @test "v2: out of memory is told as an event, and the end of the stream comes with the container's" {
 	cfg '.linux.resources.memory = {"limit": 33554432, "swap": 33554432}'
-	sh_cfg 'while [ ! -e /tmp/go ]; do sleep 0.1; done; head -c 100000000 /dev/zero | tail >/dev/null; echo done; sleep 1'
+	sh_cfg 'while [ ! -e /tmp/go ]; do sleep 0.1; done; head -c 100000000 /dev/zero | { echo 1000 >/proc/self/oom_score_adj; exec tail >/dev/null; }; echo done; sleep 1'
 	rt_bg run -d -b "$BUNDLE" "$ID"
 	timeout 60 "$LEAN_RUNTIME" --root "$ROOT" events --interval 100s "$ID" >events 3>&- &
 	local watcher=$!
