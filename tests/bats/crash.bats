@@ -53,9 +53,11 @@ crash() { # VERB ROUNDS
 		"$LEAN_RUNTIME" --root "$ROOT" create -b "$BUNDLE" "$ID" </dev/null >/dev/null 2>&1 3>&- &
 	local tracer=$! runtime
 	wait_until eval '[ -n "$(cat "$(cgroup_file pids cgroup.procs cgroup.procs)")" ]'
+	hold_tracer "$tracer"
 	sleep 0.3
 	runtime=$(cat "/proc/$tracer/task/$tracer/children")
 	kill -KILL ${runtime:?}
+	let_tracer_go
 	wait "$tracer" || true
 	run rt delete --force "$ID"
 	assert_eq "$status $output" "0 "

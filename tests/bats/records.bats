@@ -325,10 +325,12 @@ with_fault() {
 	rm "$ROOT/$ID/record"
 	command -v strace >/dev/null || skip "strace is not installed"
 	# It has found nothing, and is slow to give the lock back.
-	timeout -k 2 60 strace -o calls -e trace=flock -e inject=flock:delay_enter=5000000:when=2 \
+	timeout -k 2 60 strace -o calls -e trace=flock -e inject=flock:delay_enter=2000000:when=2 \
 		"$LEAN_RUNTIME" --root "$ROOT" delete "$ID" >said 2>&1 3>&- &
 	wait_until grep -q LOCK_UN calls
+	hold_tracer $!
 	cp -a kept "$ROOT/$ID/record"
+	let_tracer_go
 	status=0
 	wait $! || status=$?
 	assert_eq "$status" 1

@@ -152,7 +152,7 @@ traced() { # OPTION OPTION VERB ARGUMENT...
 	LR_TEST_TAG=$TAG timeout 60 strace "$1" "$2" "$LEAN_RUNTIME" --root "$ROOT" "${@:3}" </dev/null >/dev/null 2>&1 3>&-
 }
 
-# A checkpoint that waits for two seconds between the look and the hold, before the first of the calls by which it holds. It
+# A checkpoint that waits between the look and the hold, before the first of the calls by which it holds. It
 # ends in late_end, which has its status in $what; what it says is in said. (To stop it by a signal would be after that call,
 # and whoever gets a signal then, as a shell from its child, stands still.)
 late_begin() {
@@ -160,9 +160,11 @@ late_begin() {
 		checkpoint --engine fork --image-path "$IMG" "$ID" </dev/null >said 2>&1 3>&- &
 	late=$!
 	wait_until grep -q ptrace calls || fail "$(cat said)"
+	hold_tracer "$late"
 }
 late_end() {
 	what=0
 	[ "$(wc -l <calls)" -le 1 ] || fail "it was held before that was done"
+	let_tracer_go
 	wait "$late" || what=$?
 }

@@ -192,7 +192,9 @@ while True:
 	local tracer=$!
 	wait_until test -e "$R/srv/s"
 	wait_until grep -q fchownat calls
+	hold_tracer "$tracer"
 	mv "$R/srv/secret" "$R/srv/s"
+	let_tracer_go
 	wait_until grep -q "fchownat.* = " calls
 	kill "$tracer" # it would wait for the container
 	assert_eq "$(stat -c %u:%g "$R/srv/s")" 0:0

@@ -228,6 +228,16 @@ dies_at_execve() {
 		"$LEAN_RUNTIME" --root "$ROOT" "$@" </dev/null 3>&-
 }
 
+# Who traces stands still, and whom it holds in a delayed call with it: so the delay has only to last until here, also where the
+# machine is busy.
+hold_tracer() { # PID: of the shell's child, which may be timeout(1)
+	tracer_held=$(pgrep -P "$1" -x strace || echo "$1")
+	kill -STOP "$tracer_held"
+}
+let_tracer_go() {
+	kill -CONT "$tracer_held"
+}
+
 # A container that sleeps.
 rt_sleeper() {
 	cfg '.process.args = ["/bin/sleep", "300"]'
