@@ -303,10 +303,9 @@ poststop: $callers"
 
 @test "hooks: timeout" {
 	cfg '.hooks.createRuntime = [{"path": "/bin/sleep", "args": ["sleep", "100"], "timeout": 1}]'
-	local t0=$SECONDS
 	run rt run -b "$BUNDLE" "$ID"
 	assert_one_error
-	[ $((SECONDS - t0)) -lt 10 ]
+	[ "$status" -ne 124 ] # rt has not ended it
 	! is_lean || assert_match "$output" "timed out|timeout|time"
 	# and it is not left running
 	assert_nothing_left

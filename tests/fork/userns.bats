@@ -107,11 +107,11 @@ rights() {
 	cfg '.process.user = {uid: 1000, gid: 1000}'
 	start_counter
 	# One that was sent in, and never became one of its users; its parent has ended.
-	nsenter -t "$(pid_of)" -U -p -m -i -n -u --preserve-credentials /bin/sh -c '/bin/sleep 303 </dev/null >/dev/null 2>&1 & exit' 3>&-
-	wait_until eval 'rt exec "$ID" /bin/ps -o args | grep -q "^/bin/sleep 303"'
+	nsenter -t "$(pid_of)" -U -p -m -i -n -u --preserve-credentials /bin/sh -c "/bin/sleep 303$$ </dev/null >/dev/null 2>&1 & exit" 3>&-
+	wait_until eval 'rt exec "$ID" /bin/ps -o args | grep -q -x "/bin/sleep 303$$"'
 	run ! rt checkpoint --engine fork --image-path "$IMG" "$ID"
 	assert_has "$output" "(sleep): a user or group that its user namespace does not know"
-	kill "$(pgrep -f '^/bin/sleep 303')"
+	kill "$(pgrep -f -x "/bin/sleep 303$$")"
 	wait_until seed "$ID"
 	rt delete --force "$ID"
 	cfg '.process.user = {uid: 0, gid: 0} | .process.capabilities |= with_entries(.value += ["CAP_SETUID", "CAP_SETGID"])'

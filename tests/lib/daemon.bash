@@ -58,10 +58,10 @@ assert_match() {
 $1"
 }
 
-# wait_until COMMAND...: up to 15 s.
+# wait_until COMMAND...: up to a minute, as the machine may be busy.
 wait_until() {
-	local _
-	for _ in $(seq 150); do
+	local end=$((SECONDS + 60))
+	while [ "$SECONDS" -lt "$end" ]; do
 		"$@" >/dev/null 2>&1 && return 0
 		sleep 0.1
 	done
@@ -88,8 +88,8 @@ rootfs_tar() {
 # removed its containers: assert_clean PATH-PREFIX. BuildKit and conmon keep cgroups of their own, and
 # Podman removes a pod's parent only where it made it, not where the runtime did.
 assert_clean() {
-	local left _
-	for _ in $(seq 50); do
+	local left end=$((SECONDS + 30))
+	while [ "$SECONDS" -lt "$end" ]; do
 		left=$(find /sys/fs/cgroup -mindepth 2 -type d -path "*/$LR_SANDBOX_TAG*/*" 2>/dev/null |
 			grep -v -E '/buildkit$|/conmon$|/cgroup/(unified|systemd)/[^/]+/[0-9a-f]{64}$')
 		[ -z "$1" ] || left+=$(awk -v p="$1" 'index($5, p) == 1 {print "mount", $5}' /proc/self/mountinfo)

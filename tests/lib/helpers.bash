@@ -20,6 +20,9 @@ case $LEAN_RUNTIME in
 esac
 export LEAN_RUNTIME
 . "$LR_LIB/processes.bash"
+# Seconds until what is waited for has not come: it costs nothing where it comes, and a busy machine takes its time. Shorter where
+# tests are to fail (tests/mutants).
+patience=${LR_PATIENCE:-30}
 
 # --- which runtime is this? -------------------------------------------------------------------
 
@@ -253,8 +256,8 @@ pid_of() {
 }
 
 wait_for_status() {
-	local _
-	for _ in $(seq 100); do
+	local end=$((SECONDS + patience))
+	while [ "$SECONDS" -lt "$end" ]; do
 		[ "$(status_of "$2")" = "$1" ] && return 0
 		sleep 0.05
 	done
@@ -262,10 +265,10 @@ wait_for_status() {
 	return 1
 }
 
-# wait_until COMMAND...: up to 10 s.
+# wait_until COMMAND...: up to half a minute.
 wait_until() {
-	local _
-	for _ in $(seq 200); do
+	local end=$((SECONDS + patience))
+	while [ "$SECONDS" -lt "$end" ]; do
 		"$@" >/dev/null 2>&1 && return 0
 		sleep 0.05
 	done
@@ -369,9 +372,9 @@ drain_pools() {
 }
 
 assert_nothing_left() {
-	local left _
+	local left end=$((SECONDS + patience))
 	! lean_profile || drain_pools
-	for _ in $(seq 200); do
+	while [ "$SECONDS" -lt "$end" ]; do
 		left=$(whats_left)
 		[ -n "$left" ] || return 0
 		sleep 0.05
