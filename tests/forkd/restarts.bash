@@ -18,14 +18,12 @@ holders() { # DIRECTORY
 	echo $n
 }
 
-# Within ten seconds.
-until_is() { # WORD COMMAND...
-	local i
-	for ((i = 0; i < 200; i++)); do
-		[ "$("${@:2}")" != "$1" ] || return 0
-		sleep 0.05
-	done
-	return 1
+says() { # WORD COMMAND...
+	[ "$("${@:2}")" = "$1" ]
+}
+
+until_is() { # WORD COMMAND...: soon
+	until_true says "$@"
 }
 
 new_seed() { # NAME DIRECTORY [LEASE]; its ticket is in DIRECTORY.ticket. $size: pages
@@ -103,7 +101,7 @@ cut_short() {
 		remember "$cut"
 		disown
 		[ "$point" != accept4:1 ] || { sleep 1.5 && ask cu list >/dev/null; }
-		until_is '' comm_of "$cut" && n=$((n + 1)) || { echo "# not reached: $point" && signal_remembered KILL "$cut" && kill -9 $(serving cu); }
+		patience=200 until_is '' comm_of "$cut" && n=$((n + 1)) || { echo "# not reached: $point" && signal_remembered KILL "$cut" && kill -9 $(serving cu); }
 		start "$one" cu --listen 192.0.2.1:7492
 		use whole
 		[ "$(ask cu list | grep -c "^$id held")" = 1 ] && until_is 2 holders "$dir/whole" && [ "$(keepers_of cu | wc -l)" = 1 ] ||
