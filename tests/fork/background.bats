@@ -34,10 +34,10 @@ processes() {
 @test "background: a child begins before the memory of its seed is copied, and has all of it" {
 	python 48
 	start
+	other_host
 	slow_seed 100
 	[ "$(missing)" -gt 0 ] || fail "nothing was missing: $(ask a list)"
 	rt seed inspect --forkd "$PWD/a" "$id" | jq -e '.state == "filling" and .missingBytes > 0'
-	other_host
 	grow
 	[ "$(missing)" -gt 0 ] || fail "nothing was missing: $(ask a list)"
 	came_there
@@ -54,14 +54,14 @@ processes() {
 	python 48
 	start
 	exec 9>lock # as of flock(1)
-	slow_seed 200
+	slow_seed 1000 # it is killed before
 	exec 9>&-
 	wait_until eval '[ -z "$(find /proc/'"$copying"'/fd -lname "'"$PWD"'/slow.err")" ]'
 	assert_eq "$(find "/proc/$copying/fd" -lname "$TICKET" -o -lname "$PWD/slow.err" -o -lname "$PWD/lock" -o -lname "*/$ID")" ""
 	assert_eq "$(readlink "/proc/$copying/cwd")" /
 	# Others may change the container meanwhile.
-	timeout 10 "$LEAN_RUNTIME" --root "$ROOT" pause "$ID"
-	timeout 10 "$LEAN_RUNTIME" --root "$ROOT" resume "$ID"
+	timeout 60 "$LEAN_RUNTIME" --root "$ROOT" pause "$ID"
+	timeout 60 "$LEAN_RUNTIME" --root "$ROOT" resume "$ID"
 	# The next seed waits for this one, and can be told not to.
 	run timeout -s TERM 2 "$LEAN_RUNTIME" --root "$ROOT" checkpoint --remote --forkd "$PWD/a" "$ID"
 	assert_eq "$status $output" "124 "
