@@ -140,7 +140,7 @@ bad() { # JQ-FILTER [WORD THAT OUR ERROR NAMES]
 	lean_only "waits"
 	rm "$BUNDLE/config.json"
 	mkfifo "$BUNDLE/config.json"
-	run timeout 5 "$LEAN_RUNTIME" --root "$ROOT" run -b "$BUNDLE" "$ID" </dev/null
+	run timeout 30 "$LEAN_RUNTIME" --root "$ROOT" run -b "$BUNDLE" "$ID" </dev/null
 	[ "$status" -ne 124 ]
 	assert_one_error
 	rm "$BUNDLE/config.json"

@@ -253,7 +253,7 @@ teardown() { common_teardown; }
 	rt delete --force "$ID"
 	rt_sleeper
 	rt pause "$ID"
-	run timeout 10 "$LEAN_RUNTIME" --root "$ROOT" exec "$ID" true
+	run timeout 30 "$LEAN_RUNTIME" --root "$ROOT" exec "$ID" true
 	assert_one_error
 	[ "$status" -ne 124 ]
 	assert_has "$output" paused

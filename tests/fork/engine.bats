@@ -858,7 +858,7 @@ limit_to() { # KIB
 	wait_until grep -q 'stopped by SIGSTOP' hangs
 	remember "$(awk '/stopped by SIGSTOP/ { print $1; exit }' hangs)"
 	pkill -KILL -P "$tracer"
-	run timeout -s KILL 10 "$LEAN_RUNTIME" --root "$ROOT" delete --force "$ID"
+	run timeout -s KILL 30 "$LEAN_RUNTIME" --root "$ROOT" delete --force "$ID"
 	signal_remembered KILL
 	wait "$tracer" || true
 	assert_eq "$status: $output" "0: "

@@ -362,9 +362,9 @@ lines() { # [FILE]
 
 @test "here: outside of a container no seed is ever made, and the call says so" {
 	[ "$(readlink /proc/self/ns/pid)" = "pid:[4026531836]" ] || skip "this is no host, but a container"
-	timeout 10 "$BUNDLE/rootfs/bin/here" "$PWD/outside" call -1
+	timeout 60 "$BUNDLE/rootfs/bin/here" "$PWD/outside" call -1
 	assert_eq "$(lines outside)" "EOPNOTSUPP 0;"
-	timeout 10 unshare --pid --fork --mount-proc "$BUNDLE/rootfs/bin/here" "$PWD/inside" call 10
+	timeout 60 unshare --pid --fork --mount-proc "$BUNDLE/rootfs/bin/here" "$PWD/inside" call 10
 	assert_eq "$(lines inside)" "ETIMEDOUT 0;"
 }
 

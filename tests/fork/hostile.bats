@@ -23,8 +23,9 @@ goes_round() {
 # What it says; the file is empty for an instant when it writes.
 out() {
 	local text
-	for _ in $(seq 1000); do
+	for _ in $(seq 200); do
 		text=$(cat "$R/out" 2>/dev/null) && [ -n "$text" ] && break
+		sleep 0.01
 	done
 	echo "$text"
 }

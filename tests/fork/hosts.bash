@@ -57,7 +57,7 @@ daemon() { # HOST NAME OPTION...
 }
 
 ask() { # NAME VERB...
-	timeout 20 "$forkd" --control "$PWD/$1" "${@:2}"
+	timeout 60 "$forkd" --control "$PWD/$1" "${@:2}"
 }
 
 metric() { # NAME OF THE METRIC [DAEMON]

@@ -45,8 +45,9 @@ needs_forkd() { # [PROGRAM of the build]
 
 count() { # [FILE]; it is empty for an instant when a shell writes it
 	local c
-	for _ in $(seq 1000); do
+	for _ in $(seq 200); do
 		c=$(cat "${1:-$N}" 2>/dev/null) && [ -n "$c" ] && break
+		sleep 0.01
 	done
 	echo "${c:-0}"
 }

@@ -51,8 +51,9 @@ goes_round() {
 
 said() { # it is empty for an instant
 	local text
-	for _ in $(seq 1000); do
+	for _ in $(seq 200); do
 		text=$(cat "$N" 2>/dev/null) && [ -n "$text" ] && break
+		sleep 0.01
 	done
 	echo "$text"
 }

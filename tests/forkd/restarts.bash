@@ -197,7 +197,7 @@ heirs() {
 	remember $!
 	disown
 	until_is yes exists "$dir/all/x.keeper"
-	timeout 10 "$forkd" --control "$dir/all/x" serve --listen 192.0.2.1:7495 >"$dir/out" 2>&1
+	timeout 60 "$forkd" --control "$dir/all/x" serve --listen 192.0.2.1:7495 >"$dir/out" 2>&1
 	[ $? = 1 ] && grep -q 'neither root nor us' "$dir/out" && [ -S "$dir/all/x.keeper" ]
 	ok 'nothing is taken from somebody else, and their socket stays' $?
 	chmod 700 "$dir"

@@ -101,7 +101,7 @@ ADDRESS='inet (10\.0\.2\.100/24|169\.254\.2\.1/16) '
 }
 
 said() { # PORT TEXT
-	timeout 5 bash -c 'exec 3<>"/dev/tcp/127.0.0.1/$1" && cat <&3' bash "$1" | grep -qx "$2"
+	timeout 30 bash -c 'exec 3<>"/dev/tcp/127.0.0.1/$1" && cat <&3' bash "$1" | grep -qx "$2"
 }
 
 @test "rootless: a published port" {
