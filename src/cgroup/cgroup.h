@@ -203,7 +203,7 @@ int lr_cgroup_is_frozen(const struct lr_cgroup_ref *ref);
 
 /*
  * Who is frozen by v1's freezer does not see SIGKILL: thaws the container's cgroup and all below it, which
- * the container may have frozen itself. For who has been killed, else it runs on. Nothing to do on
+ * the container may have frozen itself. To be called after SIGKILL: who was not killed would run on. Nothing to do on
  * v2, where a frozen process dies.
  */
 void lr_cgroup_let_die(const struct lr_cgroup_ref *ref);

@@ -276,13 +276,13 @@ int lr_cgroup_signal_all(const struct lr_cgroup_ref *ref, int sig, struct lr_err
 		r = hit_all(&h, dir);
 	else
 		r = kill_rounds(&h, dir);
+	if (sig == SIGKILL)
+		lr_cgroup_let_die(ref);
 	if (frozen || (was == 1 && sig == SIGKILL)) {
 		int thaw = lr_cgroup_freeze(ref, false, err);
 		if (thaw < 0)
 			return thaw;
 	}
-	if (sig == SIGKILL)
-		lr_cgroup_let_die(ref);
 	if (r < 0)
 		return lr_fail(err, -r, "cannot signal the processes of %s", dir);
 	lr_debug("cgroup: signal %d to %zu processes in %s", sig, h.sent, dir);

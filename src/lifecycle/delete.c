@@ -21,8 +21,8 @@
 #define LR_LOCK_MS      10000
 #define LR_LOCK_DEAD_MS 20000
 
-/* In rounds: before its end, init kills who is in its pid namespace, which may be frozen below its cgroup,
- * and freeze others until then. */
+/* Thaws again and again: init waits for all of its pid namespace to die, and who is alive until then
+ * can freeze others. */
 static int await_end(const struct lr_record *r, int pidfd, const struct lr_cgroup_ref *cg,
 		     struct lr_err *err)
 {
