@@ -217,16 +217,16 @@ static int stop(pid_t tid, struct lr_err *err)
 
 int lr_trace_hold(pid_t tid, struct lr_err *err)
 {
-	if (ptrace(PTRACE_SEIZE, tid, 0, PTRACE_O_TRACESYSGOOD) < 0) {
-		int code = errno;
-		/* Of one that ends just then the kernel says that it may not be traced. */
-		if (code == ESRCH || (code == EPERM && lr_proc_dies(tid)))
-			return lr_fail(err, ESRCH, "hold thread %d", tid);
-		lr_fail(err, code == EPERM ? EBUSY : code, "hold thread %d", tid);
+	int r = lr_trace_seize(tid, err);
+	/* Of one that ends just then the kernel says that it may not be traced. */
+	if (r == -ESRCH || (r == -EPERM && lr_proc_dies(tid)))
+		return lr_fail(err, ESRCH, "hold thread %d", tid);
+	if (r == -EPERM)
+		r = lr_fail(err, EBUSY, "hold thread %d", tid);
+	if (r < 0)
 		return lr_err_hint(err, "is it traced by a debugger, or are CAP_SYS_PTRACE and "
 					"rights in its user namespace missing?");
-	}
-	int r = stop(tid, err);
+	r = stop(tid, err);
 	if (r < 0)
 		lr_trace_let_go(tid);
 	return r;

@@ -13,4 +13,7 @@ int lr_trace_wait_long(pid_t tid, int *status, struct lr_err *err);
 /* 1: it has stopped; 0: not yet. */
 int lr_trace_glance(pid_t tid, int *status, struct lr_err *err);
 
+/* seize.c. -EPERM: it may not be traced. -EBUSY: who executes a program in its process does not come to an end. */
+int lr_trace_seize(pid_t tid, struct lr_err *err);
+
 #endif

@@ -38,7 +38,7 @@ start() {
 }
 
 seed() { # [OPTION...]
-	timeout 20 "$LEAN_RUNTIME" --root "$ROOT" checkpoint --engine fork --image-path "$IMG" "$@" "$ID" </dev/null
+	timeout -k 5 20 "$LEAN_RUNTIME" --root "$ROOT" checkpoint --engine fork --image-path "$IMG" "$@" "$ID" </dev/null
 }
 
 grow() {
@@ -375,6 +375,19 @@ FILTER='{"defaultAction": "SCMP_ACT_ALLOW", "syscalls": [{"names": ["mkdir"], "a
 		rt delete --force "$ID"
 	done
 	[ -e "$R/fought" ] || fail "it has not seen the code"
+}
+
+# A thread of the child's does not come to its end.
+@test "fork: who executes a program that never begins keeps nobody, and is held no longer" {
+	start executes
+	code=0
+	seed 2>refused || code=$?
+	assert_eq "$code" 1
+	assert_match "$(cat refused)" "the process of thread [0-9]+ executes a program that does not begin"
+	goes_round
+	for status in "/proc/$(pid_of)"/task/*/status /proc/"$(pgrep -P "$(pid_of)")"/status; do
+		assert_eq "$(awk '/^TracerPid/ {print $2}' "$status")" 0
+	done
 }
 
 @test "fork: a named pipe that is called as shared memory is a named pipe, and keeps nobody waiting" {

@@ -27,6 +27,8 @@
  *	serves		has a root directory, and a file open, that it serves itself (FUSE), and does
  *			not answer any more
  *	leaderless	its first thread ends, and another one goes on
+ *	executes	has a child that executes a program which never begins: it traces one of the child's
+ *			threads, and does not let that end
  *	leaves		executes another program as soon as it has been forked by somebody else, and
  *			leaves its memory to a child
  */
@@ -48,6 +50,7 @@
 #include <sys/mman.h>
 #include <sys/mount.h>
 #include <sys/prctl.h>
+#include <sys/ptrace.h>
 #include <sys/sendfile.h>
 #include <sys/socket.h>
 #include <sys/stat.h>
@@ -515,6 +518,47 @@ static int leaves(void)
 	return 1;
 }
 
+static void *tells_its_number(void *arg)
+{
+	const pid_t tid = gettid();
+
+	if (write(*(int *)arg, &tid, sizeof(tid)) != sizeof(tid))
+		_exit(1);
+	for (;;)
+		pause();
+}
+
+_Noreturn static void executes_once(int told, int *tell)
+{
+	pthread_t t;
+	char go;
+
+	if (pthread_create(&t, NULL, tells_its_number, tell) == 0 && read(told, &go, 1) == 1)
+		execl("/bin/hostile", "hostile", "stays", "/", NULL);
+	_exit(1);
+}
+
+static int executes(void)
+{
+	int number[2], go[2];
+	pid_t thread;
+
+	if (pipe(number) < 0 || pipe(go) < 0)
+		return 1;
+	const pid_t child = fork();
+	if (child == 0)
+		executes_once(go[0], &number[1]);
+	if (child < 0 || read(number[0], &thread, sizeof(thread)) != sizeof(thread) ||
+	    ptrace(PTRACE_SEIZE, thread, 0, 0) < 0 || write(go[1], "", 1) != 1)
+		return 1;
+	/* Until that thread is killed, but for us. */
+	siginfo_t info;
+	if (waitid(P_PID, (id_t)thread, &info, WEXITED | WNOWAIT | __WALL) < 0)
+		return 1;
+	for (;;)
+		round_went();
+}
+
 static int moves(void)
 {
 	int ends[2];
@@ -568,6 +612,8 @@ int main(int argc, char **argv)
 		return leaderless();
 	if (strcmp(verb, "leaves") == 0)
 		return leaves();
+	if (strcmp(verb, "executes") == 0)
+		return executes();
 	if (strcmp(verb, "moves") == 0)
 		return moves();
 	if (strcmp(verb, "many") == 0)

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include <linux/seccomp.h>
+#include <pthread.h>
 #include <sched.h>
 #include <signal.h>
 #include <stdio.h>
@@ -8,6 +9,8 @@
 #include <sys/auxv.h>
 #include <sys/mman.h>
 #include <sys/prctl.h>
+#include <sys/ptrace.h>
+#include <sys/resource.h>
 #include <sys/syscall.h>
 #include <sys/wait.h>
 #include <time.h>
@@ -360,6 +363,97 @@ static bool is_in(pid_t tid, long nr)
 	if (f)
 		fclose(f);
 	return strtol(line, NULL, 10) == nr;
+}
+
+static void *tells_its_number(void *arg)
+{
+	const pid_t tid = gettid();
+
+	if (write(*(int *)arg, &tid, sizeof(tid)) != sizeof(tid))
+		_exit(1);
+	for (;;)
+		pause();
+}
+
+/* A process whose program does not begin, as a thread of the one before does not come to its end: we are its tracer.
+ * Below 0: we may not be that. */
+static pid_t endless_exec(pid_t *thread)
+{
+	int ends[2];
+	pthread_t t;
+
+	if (pipe(ends) < 0)
+		return -1;
+	const pid_t pid = fork();
+	if (pid == 0) {
+		if (pthread_create(&t, NULL, tells_its_number, &ends[1]) == 0 &&
+		    prctl(PR_SET_PTRACER, PR_SET_PTRACER_ANY, 0, 0, 0) <= 0 && usleep(200000) == 0)
+			execl("/bin/sh", "sh", "-c", "sleep 1; exit 42", NULL);
+		_exit(1);
+	}
+	const bool told = read(ends[0], thread, sizeof(*thread)) == sizeof(*thread);
+	close(ends[0]);
+	close(ends[1]);
+	if (!told || ptrace(PTRACE_SEIZE, *thread, 0, 0) < 0) {
+		kill(pid, SIGKILL);
+		status_of(pid);
+		return -1;
+	}
+	while (!is_in(pid, SYS_execve))
+		usleep(1000);
+	return pid;
+}
+
+static void none(int sig)
+{
+	(void)sig;
+}
+
+TEST(who_executes_a_program_that_does_not_begin_is_not_waited_for)
+{
+	struct lr_err err = {0};
+	sigset_t before, after;
+	struct sigaction now;
+	pid_t thread;
+	const pid_t pid = endless_exec(&thread);
+
+	if (pid < 0)
+		SKIP("may not trace");
+	sigaction(SIGRTMAX, &(struct sigaction){.sa_handler = none}, NULL);
+	sigprocmask(SIG_SETMASK, NULL, &before);
+	CHECK_INT(lr_trace_hold(pid, &err), -EBUSY);
+	CHECK_HAS(err.msg, "executes a program that does not begin");
+	sigprocmask(SIG_SETMASK, NULL, &after);
+	CHECK(memcmp(&before, &after, 8) == 0);
+	sigaction(SIGRTMAX, NULL, &now);
+	CHECK(now.sa_handler == none);
+	/* Nobody holds it: as soon as that thread is gone, it begins. */
+	CHECK_INT(waitpid(thread, NULL, __WALL), thread);
+	while (is_in(pid, SYS_execve))
+		usleep(1000);
+	CHECK_INT(lr_trace_hold(pid, &err), 0);
+	lr_trace_let_go(pid);
+	CHECK_INT(status_of(pid), 42);
+}
+
+TEST(a_thread_is_held_where_its_user_has_as_many_pending_signals_as_he_may)
+{
+	struct rlimit was, now, none_more;
+	struct lr_err err = {0};
+	const pid_t pid = sleeper(400);
+
+	REQUIRE(getrlimit(RLIMIT_SIGPENDING, &was) == 0);
+	none_more = (struct rlimit){0, was.rlim_max};
+	REQUIRE(setrlimit(RLIMIT_SIGPENDING, &none_more) == 0);
+	const int r = lr_trace_hold(pid, &err);
+	CHECK(getrlimit(RLIMIT_SIGPENDING, &now) == 0);
+	CHECK_INT(now.rlim_cur, 0);
+	CHECK_INT(now.rlim_max, was.rlim_max);
+	setrlimit(RLIMIT_SIGPENDING, &was);
+	if (r == 0)
+		lr_trace_let_go(pid);
+	CHECK_INT(r, 0);
+	CHECK_INT(status_of(pid), 42);
 }
 
 static pid_t slow_for;
