@@ -571,7 +571,7 @@ int cap_files_look(struct cap *c, struct cap_process *p, struct lr_err *err)
 	char path[32];
 	int r = 0;
 
-	if (p->seed.flags & LR_SEED_ZOMBIE)
+	if (p->seed.flags & LR_SEED_ZOMBIE || p->shares_table)
 		return 0;
 	snprintf(path, sizeof(path), "/proc/%d/fd", p->pid);
 	LR_CLEANUP_FD int fd = lr_open(path, O_RDONLY | O_DIRECTORY | O_CLOEXEC);

@@ -73,6 +73,7 @@ static void refuse_shared(struct cap *c, struct cap_process *p, unsigned kind)
 		cap_refuse(c, p, "%s that it shares with process %d", kinds[kind].shared,
 			   with->pid);
 		c->n_passing += kinds[kind].type == VM && with == parent;
+		p->shares_table = p->shares_table || (kinds[kind].type == FILES && was != n);
 	} else if (x.code) {
 		cap_refuse(c, p, "%s that it may share with process %d: kcmp(2) says %s",
 			   kinds[kind].shared, x.with, lr_strerror(x.code));

@@ -21,6 +21,7 @@
 #include "src/capture/state.h"
 #include "src/sys/proc.h"
 #include "src/sys/syscalls.h"
+#include "src/sys/tables.h"
 
 /* 1, 0, or a negative errno: a guess would call one of the container's a stranger, or overlook one. */
 static int is_in(struct cap *c, pid_t pid, const char *ns, struct lr_err *err)
@@ -326,12 +327,22 @@ static const char *waited_for(struct cap *c, struct cap_process *p, const char *
 	return S_ISCHR(st.st_mode) && st.st_rdev == makedev(10, 229) ? "a device" : NULL;
 }
 
-static bool is_waited_for(struct cap *c, struct cap_process *p, bool tell)
+/* Which the processes may share. Whoever is known, and ends meanwhile, shares none any more. */
+static bool is_known(struct cap *c, struct lr_tables *all, pid_t pid)
+{
+	struct lr_table *t = lr_new(c->a, struct lr_table);
+
+	return t && !lr_tables_add(all, t, pid);
+}
+
+static bool is_waited_for(struct cap *c, struct cap_process *p, struct lr_tables *all, bool tell)
 {
 	char path[32], target[4096];
 	struct lr_dir d;
 	bool would = false;
 
+	if (is_known(c, all, p->pid))
+		return false;
 	snprintf(path, sizeof(path), "/proc/%d/fd", p->pid);
 	LR_CLEANUP_FD int fd = lr_open(path, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
 	lr_dir_begin(&d, fd);
@@ -346,15 +357,16 @@ static bool is_waited_for(struct cap *c, struct cap_process *p, bool tell)
 
 bool cap_would_wait(struct cap *c, bool tell)
 {
+	struct lr_tables all = {0};
 	bool would = false;
 
 	for (size_t i = 0; i < c->n; i++)
-		would = is_waited_for(c, &c->p[i], tell) || would;
+		would = is_waited_for(c, &c->p[i], &all, tell) || would;
 	/* One by one they have all its threads. */
 	for (size_t i = 0; i < c->n_strangers; i++)
 		if (!i || c->strangers[i].pid != c->strangers[i - 1].pid)
 			would = is_waited_for(c, &(struct cap_process){.pid = c->strangers[i].pid},
-					      tell) ||
+					      &all, tell) ||
 				would;
 	return would;
 }

@@ -21,6 +21,7 @@
 #include "src/capture/files.h"
 #include "src/capture/state.h"
 #include "src/sys/path.h"
+#include "src/sys/tables.h"
 
 /* ---- what the kernel tells --------------------------------------------------------------------- */
 
@@ -142,12 +143,25 @@ static bool leads_there(const struct cap_watched *w, int root)
 	       st.st_ino == w->path_inode;
 }
 
-int cap_watches_find(struct cap *c, struct lr_err *err)
+static int add_all(struct cap *c, struct lr_err *err)
 {
+	struct lr_table *v = lr_new_n(c->a, c->n, struct lr_table);
+	struct lr_tables all = {0};
 	int r = 0;
 
+	if (!v)
+		return lr_fail(err, ENOMEM, "list what is watched");
 	for (size_t i = 0; r >= 0 && i < c->n; i++)
-		r = c->p[i].seed.flags & LR_SEED_ZOMBIE ? 0 : add_of(c, c->p[i].pid, err);
+		if (!(c->p[i].seed.flags & LR_SEED_ZOMBIE) &&
+		    lr_tables_add(&all, &v[i], c->p[i].pid))
+			r = add_of(c, c->p[i].pid, err);
+	return r;
+}
+
+int cap_watches_find(struct cap *c, struct lr_err *err)
+{
+	const int r = add_all(c, err);
+
 	put_in_order(c->paths);
 	/* Directories are opened for it. Whoever would be waited for is refused by name soon. */
 	if (r < 0 || !c->paths->n || cap_would_wait(c, false))

@@ -414,6 +414,20 @@ FILTER='{"defaultAction": "SCMP_ACT_ALLOW", "syscalls": [{"names": ["mkdir"], "a
 	[ "$(wc -l <refused)" -lt 1000 ]
 }
 
+@test "fork: a table of descriptors that very many processes share is looked at a few times, and not once for each" {
+	command -v strace >/dev/null || skip "strace is not installed"
+	start shares 100 50
+	code=0
+	timeout 60 strace -o calls -e trace=open,openat,openat2 "$LEAN_RUNTIME" --root "$ROOT" checkpoint --engine fork --image-path "$IMG" "$ID" </dev/null 2>refused 3>&- || code=$?
+	assert_eq "$code" 1
+	assert_has "$(cat refused)" "descriptors that it shares with process $(pid_of)"
+	local looks
+	looks=$(grep -cE '"/proc/[0-9]+/fd"' calls)
+	[ "$looks" -gt 0 ] || fail "never looked at"
+	[ "$looks" -lt 10 ] || fail "looked at $looks times"
+	goes_round
+}
+
 @test "fork: a descriptor that a process has sent itself is found, and not taken" {
 	command -v strace >/dev/null || skip "strace is not installed"
 	start flight

@@ -18,6 +18,7 @@
  *	fifo		has a named pipe open whose name is that of shared memory
  *	flight		has sent itself a descriptor
  *	many N		has that many sockets open
+ *	shares N M	has N children that have its table of descriptors, with M of them
  *	moves		has a child whose group gets the signals of a pipe, and that leaves its group
  *			and comes back, all the time
  *	forks		has a child for an instant, again and again, and waits for that one alone
@@ -54,6 +55,7 @@
 #include <sys/sendfile.h>
 #include <sys/socket.h>
 #include <sys/stat.h>
+#include <sys/syscall.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -559,6 +561,23 @@ static int executes(void)
 		round_went();
 }
 
+static int shares(unsigned children, unsigned descriptors)
+{
+	for (unsigned i = 0; i < descriptors; i++)
+		if (dup(0) < 0)
+			return 1;
+	for (unsigned i = 0; i < children; i++) {
+		const long r = syscall(SYS_clone, CLONE_FILES | SIGCHLD, NULL, NULL, NULL, NULL);
+		if (r == 0)
+			for (;;)
+				pause();
+		if (r < 0)
+			return 1;
+	}
+	for (;;)
+		round_went();
+}
+
 static int moves(void)
 {
 	int ends[2];
@@ -614,6 +633,8 @@ int main(int argc, char **argv)
 		return leaves();
 	if (strcmp(verb, "executes") == 0)
 		return executes();
+	if (strcmp(verb, "shares") == 0)
+		return shares((unsigned)atoi(arg), argc > 3 ? (unsigned)atoi(argv[3]) : 0);
 	if (strcmp(verb, "moves") == 0)
 		return moves();
 	if (strcmp(verb, "many") == 0)
