@@ -104,6 +104,11 @@ bool cap_mount_may_wait(struct cap *c, unsigned id)
 	return !type || lr_has_prefix(type, "fuse");
 }
 
+bool cap_mounts_may_wait(struct cap *c)
+{
+	return cap_mounts_read(c) < 0 || strstr(c->mounts, " - fuse");
+}
+
 /* Of a directory above a mount that is renamed poll(2) tells nothing: that changes where the mount is, and no number. */
 static void read_again(struct cap *c)
 {

@@ -340,6 +340,8 @@ void cap_mounts_close(struct cap_before *b);
 bool cap_mount_is_inside(struct cap *c, unsigned id);
 /* Whether a program answers who reads there, which may be one that is held; or it is none of them. */
 bool cap_mount_may_wait(struct cap *c, unsigned id);
+/* The same of any of them. */
+bool cap_mounts_may_wait(struct cap *c);
 /* If it is a whole proc(5): where, from the root of the first process. Else NULL. */
 const char *cap_mount_of_proc(struct cap *c, unsigned id);
 /* strangers.c: processes of the pid namespace that came from elsewhere. */

@@ -148,8 +148,10 @@ static int hold_thread(struct cap *c, pid_t pid, pid_t tid, struct lr_err *err)
 	return 1;
 }
 
+typedef int take_thread(struct cap *c, pid_t pid, pid_t tid, struct lr_err *err);
+
 /* Returns how many threads are new. */
-static int hold_stranger(struct cap *c, pid_t pid, struct lr_err *err)
+static int take_threads(struct cap *c, pid_t pid, take_thread *take, struct lr_err *err)
 {
 	char path[48];
 	int found = 0;
@@ -160,13 +162,18 @@ static int hold_stranger(struct cap *c, pid_t pid, struct lr_err *err)
 		return unless_gone(-errno, err);
 	for (struct dirent *e; errno = 0, (e = readdir(d));) {
 		pid_t tid = (pid_t)atoi(e->d_name);
-		int r = tid <= 0 || holds(c, tid) ? 0 : hold_thread(c, pid, tid, err);
+		int r = tid <= 0 || holds(c, tid) ? 0 : take(c, pid, tid, err);
 		if (r < 0)
 			return r;
 		found += r;
 	}
 	int r = unless_gone(-errno, err);
 	return r < 0 ? r : found;
+}
+
+static int hold_stranger(struct cap *c, pid_t pid, struct lr_err *err)
+{
+	return take_threads(c, pid, hold_thread, err);
 }
 
 /* Whether its line leads outside, and not to the container's first process. */
@@ -210,15 +217,21 @@ static int take_all(struct cap *c, const char *ns, take_stranger *take, struct l
 	return errno ? lr_fail(err, errno, "look for other processes of the pid namespace") : found;
 }
 
-static int note_stranger(struct cap *c, pid_t pid, struct lr_err *err)
+static int note_thread(struct cap *c, pid_t pid, pid_t tid, struct lr_err *err)
 {
 	struct cap_stranger *v = lr_grow(c->a, c->strangers, c->n_strangers, sizeof(*v));
 
+	(void)pid;
 	if (!v)
 		return lr_fail(err, ENOMEM, "list other processes of the pid namespace");
 	c->strangers = v;
-	v[c->n_strangers++] = (struct cap_stranger){pid, 0};
+	v[c->n_strangers++] = (struct cap_stranger){tid, 0};
 	return 1;
+}
+
+static int note_stranger(struct cap *c, pid_t pid, struct lr_err *err)
+{
+	return take_threads(c, pid, note_thread, err);
 }
 
 int cap_strangers_look(struct cap *c, struct lr_err *err)
@@ -307,49 +320,95 @@ static void note_fd(struct cap *c, struct cap_process *p, const struct cap_noted
 	c->n_noted++;
 }
 
+/* A look at whom to wait for. */
+struct waiting {
+	struct cap *c;
+	struct lr_tables known; /* that have been looked at */
+	bool tell;
+	bool hides; /* who asks to be asked may have the descriptor where no process has it */
+};
+
+/* Of a process, or of one of its threads, which may have a table of its own. */
+struct table {
+	struct cap_process *p;
+	pid_t tid;
+};
+
+/* Sent to such a socket, and not received yet (Linux 5.8 tells). */
+static bool has_waiting(struct cap *c, const struct table *t, const char *fd)
+{
+	static const char begin[] = "scm_fds:";
+	char path[32 + 256], *text;
+	size_t size;
+
+	snprintf(path, sizeof(path), "/proc/%d/fdinfo/%s", t->tid, fd);
+	if (cap_read_all(c->a, path, &text, &size, NULL) < 0)
+		return false;
+	const char *at = strstr(text, begin);
+	return at && atoi(at + sizeof(begin) - 1) > 0;
+}
+
+/* Whoever asks, or serves, does it by a descriptor; but that need not be in anybody's table. */
+static const char *hidden(const struct waiting *w, const struct table *t, const char *fd,
+			  const char *target)
+{
+	if (w->hides && lr_streq(target, "anon_inode:[io_uring]"))
+		return "of a kind that is not carried";
+	return w->hides && lr_has_prefix(target, "socket:[") && has_waiting(w->c, t, fd)
+		       ? "descriptors that wait in a socket"
+		       : NULL;
+}
+
 /* Who opens a directory may have to wait for a process that has such a descriptor: it asks to be asked
  * first (permission events of fanotify(7)), or serves a file system (FUSE). One that is held answers
  * nobody; nor does one that means harm. */
-static const char *waited_for(struct cap *c, struct cap_process *p, const char *fd,
+static const char *waited_for(struct waiting *w, const struct table *t, const char *fd,
 			      char target[4096])
 {
 	char path[32 + 256];
 	struct stat st;
 
-	snprintf(path, sizeof(path), "/proc/%d/fd/%s", p->pid, fd);
+	snprintf(path, sizeof(path), "/proc/%d/fd/%s", t->tid, fd);
 	ssize_t n = readlink(path, target, 4095);
 	target[n > 0 ? n : 0] = 0;
 	if (lr_streq(target, "anon_inode:[fanotify]"))
 		return "of a kind that is not carried";
-	if (*target != '/' || cap_stat(path, &st) < 0)
+	/* A path may be longer than what can be read of it. */
+	if (n >= 0 && *target != '/')
+		return hidden(w, t, fd, target);
+	if (cap_stat(path, &st) < 0)
 		return NULL;
-	note_fd(c, p, &(struct cap_noted){atoi(fd), target, st});
+	if (n > 0 && t->tid == t->p->pid)
+		note_fd(w->c, t->p, &(struct cap_noted){atoi(fd), target, st});
+	if (n < 0)
+		snprintf(target, 4096, "a path that can't be read");
 	return S_ISCHR(st.st_mode) && st.st_rdev == makedev(10, 229) ? "a device" : NULL;
 }
 
-/* Which the processes may share. Whoever is known, and ends meanwhile, shares none any more. */
-static bool is_known(struct cap *c, struct lr_tables *all, pid_t pid)
+/* Processes, and their threads, may share it. Whoever is known, and ends meanwhile, shares none any more. */
+static bool is_known(struct waiting *w, pid_t tid)
 {
-	struct lr_table *t = lr_new(c->a, struct lr_table);
+	struct lr_table *t = lr_new(w->c->a, struct lr_table);
 
-	return t && !lr_tables_add(all, t, pid);
+	return t && !lr_tables_add(&w->known, t, tid);
 }
 
-static bool is_waited_for(struct cap *c, struct cap_process *p, struct lr_tables *all, bool tell)
+static bool is_waited_for(struct waiting *w, struct cap_process *p, pid_t tid)
 {
+	const struct table t = {p, tid};
 	char path[32], target[4096];
 	struct lr_dir d;
 	bool would = false;
 
-	if (is_known(c, all, p->pid))
+	if (is_known(w, tid))
 		return false;
-	snprintf(path, sizeof(path), "/proc/%d/fd", p->pid);
+	snprintf(path, sizeof(path), "/proc/%d/fd", tid);
 	LR_CLEANUP_FD int fd = lr_open(path, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
 	lr_dir_begin(&d, fd);
 	for (const struct lr_dirent *e; fd >= 0 && (e = lr_dir_next(&d));) {
-		const char *why = e->name[0] == '.' ? NULL : waited_for(c, p, e->name, target);
-		if (why && tell)
-			cap_refuse(c, p, "descriptor %s: %s (%s)", e->name, why, target);
+		const char *why = e->name[0] == '.' ? NULL : waited_for(w, &t, e->name, target);
+		if (why && w->tell)
+			cap_refuse(w->c, p, "descriptor %s: %s (%s)", e->name, why, target);
 		would = would || why;
 	}
 	return would;
@@ -357,16 +416,17 @@ static bool is_waited_for(struct cap *c, struct cap_process *p, struct lr_tables
 
 bool cap_would_wait(struct cap *c, bool tell)
 {
-	struct lr_tables all = {0};
+	struct waiting w = {
+		.c = c, .tell = tell, .hides = c->before->may_leave || cap_mounts_may_wait(c)};
 	bool would = false;
 
 	for (size_t i = 0; i < c->n; i++)
-		would = is_waited_for(c, &c->p[i], &all, tell) || would;
-	/* One by one they have all its threads. */
-	for (size_t i = 0; i < c->n_strangers; i++)
-		if (!i || c->strangers[i].pid != c->strangers[i - 1].pid)
-			would = is_waited_for(c, &(struct cap_process){.pid = c->strangers[i].pid},
-					      &all, tell) ||
-				would;
+		for (size_t k = 0; k < c->p[i].n_threads; k++)
+			would = is_waited_for(&w, &c->p[i], c->p[i].threads[k].tid) || would;
+	for (size_t i = 0; i < c->n_strangers; i++) {
+		const struct cap_stranger *s = &c->strangers[i];
+		struct cap_process p = {.pid = s->pid};
+		would = is_waited_for(&w, &p, s->tid ? s->tid : s->pid) || would;
+	}
 	return would;
 }

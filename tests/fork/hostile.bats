@@ -508,17 +508,39 @@ FILTER='{"defaultAction": "SCMP_ACT_ALLOW", "syscalls": [{"names": ["mkdir"], "a
 	goes_round
 }
 
-@test "fork: a program whose root, and a file that it has open, it serves itself (FUSE), and answers nobody, keeps nobody" {
+serves_itself() { # VERB [HOW]
 	grep -qw fuse /proc/filesystems || skip "no FUSE here"
 	mkdir -p "$R/mnt"
-	with_caps CAP_SYS_ADMIN CAP_SYS_CHROOT
+	with_caps CAP_SYS_ADMIN CAP_SYS_CHROOT CAP_MKNOD
 	# The way to that is through the file system that it serves.
 	cfg '.mounts += [{destination: "/mnt/t", type: "tmpfs", source: "tmpfs"}]'
 	cfg '.linux.devices += [{path: "/dev/fuse", type: "c", major: 10, minor: 229, fileMode: 438}] |
 		.linux.resources.devices += [{allow: true, type: "c", major: 10, minor: 229, access: "rwm"}]'
-	start serves
+	start "$@"
 	run -1 seed
+}
+
+@test "fork: a program whose root, and a file that it has open, it serves itself (FUSE), and answers nobody, keeps nobody" {
+	serves_itself serves
 	assert_has "$output" "a device (/dev/fuse)"
+	goes_round
+}
+
+@test "fork: nor does one whose descriptor for that waits in a socket, where no process has it" {
+	serves_itself served waits
+	assert_has "$output" "descriptors that wait in a socket (socket:["
+	goes_round
+}
+
+@test "fork: nor if it is in the table of a thread that has its own" {
+	serves_itself served thread
+	assert_has "$output" "a device (/dev/fuse)"
+	goes_round
+}
+
+@test "fork: nor if its path is longer than the kernel tells" {
+	serves_itself served long
+	assert_has "$output" "a device (a path that can't be read)"
 	goes_round
 }
 

@@ -27,6 +27,9 @@
  *	asked DIR	the same by a child; the first process gives up the right to do that
  *	serves		has a root directory, and a file open, that it serves itself (FUSE), and does
  *			not answer any more
+ *	served HOW	the same, where the descriptor by which it serves is not in its table: waits (in a
+ *			socket), thread (in the table of a thread), long (of a path that is longer than
+ *			the kernel tells)
  *	leaderless	its first thread ends, and another one goes on
  *	executes	has a child that executes a program which never begins: it traces one of the child's
  *			threads, and does not let that end
@@ -56,6 +59,7 @@
 #include <sys/socket.h>
 #include <sys/stat.h>
 #include <sys/syscall.h>
+#include <sys/sysmacros.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -292,9 +296,8 @@ static int fifo(void)
 }
 
 /* A descriptor in a message that nobody has read. */
-static int flight(void)
+static int send_fd(int by, int fd)
 {
-	int pair[2];
 	char byte = 0;
 	struct iovec iov = {&byte, 1};
 	union {
@@ -308,10 +311,15 @@ static int flight(void)
 			   .msg_control = &control,
 			   .msg_controllen = sizeof(control.room)};
 
-	if (socketpair(AF_UNIX, SOCK_STREAM, 0, pair) < 0)
-		return 1;
-	memcpy(CMSG_DATA(&control.h), &pair[0], sizeof(int));
-	if (sendmsg(pair[1], &m, 0) != 1)
+	memcpy(CMSG_DATA(&control.h), &fd, sizeof(int));
+	return sendmsg(by, &m, 0) == 1 ? 0 : -1;
+}
+
+static int flight(void)
+{
+	int pair[2];
+
+	if (socketpair(AF_UNIX, SOCK_STREAM, 0, pair) < 0 || send_fd(pair[1], pair[0]) < 0)
 		return 1;
 	for (;;)
 		round_went();
@@ -439,22 +447,75 @@ _Noreturn static void *serve_fuse(void *arg)
 	}
 }
 
+static volatile bool is_hidden;
+
 _Noreturn static void *stays_outside(void *arg)
 {
 	(void)arg;
 	if (unshare(CLONE_FS) < 0)
 		_exit(4);
 	put("/outside", "");
+	while (!is_hidden)
+		usleep(1000);
 	for (;;)
 		round_went();
 }
 
 /* The server's descriptor comes behind the file's, so that this is looked at first. */
-static int serves(void)
+/* By one in a directory that is deeper than any path. */
+static int open_deep(void)
+{
+	static const char name[] =
+		"a-directory-with-a-name-that-is-quite-long-so-that-few-of-them-do";
+
+	if (mkdir("/deep", 0777) < 0 || chdir("/deep") < 0)
+		return -1;
+	for (int i = 0; i < 80; i++)
+		if (mkdir(name, 0777) < 0 || chdir(name) < 0)
+			return -1;
+	if (mknod("fuse", S_IFCHR | 0666, makedev(10, 229)) < 0)
+		return -1;
+	const int fd = open("fuse", O_RDWR);
+	return chdir("/") < 0 ? -1 : fd;
+}
+
+static pthread_mutex_t has_own = PTHREAD_MUTEX_INITIALIZER;
+
+_Noreturn static void *keeps_own_table(void *arg)
+{
+	(void)arg;
+	if (unshare(CLONE_FILES) < 0)
+		_exit(5);
+	pthread_mutex_unlock(&has_own);
+	for (;;)
+		pause();
+}
+
+/* So that nobody who looks at our table sees it. */
+static int hide(const char *how, int fd)
+{
+	int pair[2];
+	pthread_t t;
+
+	if (strcmp(how, "waits") == 0)
+		return socketpair(AF_UNIX, SOCK_STREAM, 0, pair) < 0 || send_fd(pair[1], fd) < 0 ||
+				       close(fd) < 0
+			       ? -1
+			       : 0;
+	if (strcmp(how, "thread") != 0)
+		return 0;
+	pthread_mutex_lock(&has_own);
+	if (pthread_create(&t, NULL, keeps_own_table, NULL) != 0)
+		return -1;
+	pthread_mutex_lock(&has_own);
+	return close(fd);
+}
+
+static int serves(const char *how)
 {
 	char options[64];
 	pthread_t t, outside;
-	int first = dup(0), fd = open("/dev/fuse", O_RDWR);
+	int first = dup(0), fd = strcmp(how, "long") == 0 ? open_deep() : open("/dev/fuse", O_RDWR);
 
 	snprintf(options, sizeof(options), "fd=%d,rootmode=40000,user_id=0,group_id=0", fd);
 	if (fd < 0 || mount("fuse", "/mnt", "fuse", 0, options) < 0 ||
@@ -466,8 +527,10 @@ static int serves(void)
 		usleep(1000);
 	close(first);
 	/* To close it a first time tells the kernel not to ask at the end, when nobody could answer. */
-	if (chroot("/mnt") < 0 || open("/file", O_RDONLY) != first || close(dup(first)) < 0)
-		return 1;
+	if (chroot("/mnt") < 0 || open("/file", O_RDONLY) != first || close(dup(first)) < 0 ||
+	    hide(how, fd) < 0)
+		_exit(1);
+	is_hidden = true;
 	for (;;)
 		pause();
 }
@@ -626,7 +689,9 @@ int main(int argc, char **argv)
 	if (strcmp(verb, "asked") == 0)
 		return asked(arg);
 	if (strcmp(verb, "serves") == 0)
-		return serves();
+		return serves("");
+	if (strcmp(verb, "served") == 0)
+		return serves(arg);
 	if (strcmp(verb, "leaderless") == 0)
 		return leaderless();
 	if (strcmp(verb, "leaves") == 0)
