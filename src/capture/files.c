@@ -527,6 +527,13 @@ static int look_fd(struct cap *c, struct cap_process *p, int fd, size_t *noted, 
 	snprintf(path, sizeof(path), "/proc/%d/fd/%d", p->pid, fd);
 	if (!was_noted(p, noted, &x)) {
 		x.link = cap_read_link(c->a, path);
+		if (!x.link && errno == ENAMETOOLONG) {
+			cap_refuse(
+				c, p,
+				"descriptor %d: a file whose path is longer than the kernel tells",
+				fd);
+			return 0;
+		}
 		if (!x.link || cap_stat(path, &x.st) < 0)
 			return errno == ENOENT && !c->holds
 				       ? 0

@@ -127,9 +127,11 @@ const char *cap_mount_of_proc(struct cap *c, unsigned id)
 	if (!type || !lr_has_prefix(type, "proc "))
 		return NULL;
 	read_again(c);
-	if (!mount_line(c, id))
+	const char *found = mount_line(c, id);
+	if (!found)
 		return NULL;
-	char *line = lr_strndup(c->a, mount_line(c, id), 4096);
+	/* A path that can be told may be four times as long here, where a space is "\040". */
+	char *line = lr_strndup(c->a, found, strcspn(found, "\n"));
 	for (int i = 0; line && i < 4; i++) /* number, parent, device, root */
 		field = strtok_r(i ? NULL : line, " ", &rest);
 	if (!field || !lr_streq(field, "/") || !(field = strtok_r(NULL, " ", &rest)))

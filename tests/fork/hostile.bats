@@ -280,6 +280,29 @@ detached_is_refused() {
 	assert_has "$(cat said)" "descriptor 5: a file of proc(5), of another process than the first, or of a thread (/z/proc/"
 }
 
+# In mountinfo each space of them is four bytes.
+@test "fork: nor where the directories above have as many spaces as a path may have" {
+	mkdir "$R/a"
+	cfg --arg s 'exec >/dev/null; sleep 1000 & d=$(printf "%250s" ""); p=; for i in 1 2 3 4 5; do p="$p/$d"; mkdir "$p"; done; mv /a "$p/a"
+		exec 5<"$p/a/proc/$!/stat"; echo 1 >/n; exec sleep 1000' \
+		'.process.args = ["/bin/sh", "-c", $s] | .mounts += [{destination: "/a/proc", type: "proc", source: "proc"}]'
+	rt_bg run --detach --bundle "$BUNDLE" "$ID"
+	wait_until test -s "$R/n"
+	run -1 seed
+	assert_has "$output" "descriptor 5: a file of proc(5), of another process than the first, or of a thread (/  "
+}
+
+@test "fork: nor where its path is longer than the kernel tells" {
+	mkdir "$R/a"
+	cfg --arg s 'exec >/dev/null; sleep 1000 & d=$(printf "%200s" "" | tr " " d); for i in $(seq 25); do mkdir "$d"; cd -P "$d"; done; mv /a a
+		exec 5<"a/proc/$!/stat"; cd /; echo 1 >/n; exec sleep 1000' \
+		'.process.args = ["/bin/sh", "-c", $s] | .mounts += [{destination: "/a/proc", type: "proc", source: "proc"}]'
+	rt_bg run --detach --bundle "$BUNDLE" "$ID"
+	wait_until test -s "$R/n"
+	run -1 seed
+	assert_has "$output" "descriptor 5: a file whose path is longer than the kernel tells"
+}
+
 @test "fork: who has a root of its own may have files outside of it, also the first process" {
 	mkdir -p "$R/jail"
 	echo outside >"$R/outside"
