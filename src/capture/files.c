@@ -440,14 +440,30 @@ static int add_to_inode(struct found *x, struct cap_file *f)
 	return 0;
 }
 
+/* Memory is in no mount of anybody's; so whose it is nobody can tell, and it stays with who has it. */
+static bool is_outside(const struct found *x)
+{
+	return x->st.st_dev != x->c->memory &&
+	       !cap_mount_is_inside(x->c, (unsigned)info(x, "mnt_id:", 10));
+}
+
 /* Of the first process, what leads out of the container: the new one gets its own. With a terminal
  * of its own there is nothing that does. */
 static bool is_standard(const struct found *x)
 {
 	if (x->fd > 2 || x->p != x->c->p || x->c->opts->terminal)
 		return false;
-	return !x->c->opts->namespace_too || !S_ISREG(x->st.st_mode) ||
-	       !cap_mount_is_inside(x->c, (unsigned)info(x, "mnt_id:", 10));
+	return !x->c->opts->namespace_too || !S_ISREG(x->st.st_mode) || is_outside(x);
+}
+
+/* A mount that the container has unmounted (lazily) is in none of its namespaces any more, as is one of whoever started
+ * it: that one is ours, too, or else nobody can tell. */
+static void refuse_nobodys(const struct found *x)
+{
+	if (x->c->opts->namespace_too && S_ISREG(x->st.st_mode) &&
+	    !cap_mount_is_ours(x->c, (unsigned)info(x, "mnt_id:", 10)))
+		refuse(x, "a file that is in none of the container's mounts, and in none of the "
+			  "host's");
 }
 
 /* One of these that was opened again (/dev/stdout, /proc/self/fd/1), as servers do with their logs; or NULL. In a file
@@ -458,8 +474,7 @@ static const struct cap_file *standard_again(const struct found *x)
 	const uint32_t flags = (uint32_t)info(x, "flags:", 8);
 	const bool fits = S_ISFIFO(x->st.st_mode) || (S_ISREG(x->st.st_mode) && flags & O_APPEND);
 
-	if (!x->c->opts->namespace_too || !inode || flags & O_PATH || !fits ||
-	    cap_mount_is_inside(x->c, (unsigned)info(x, "mnt_id:", 10)))
+	if (!x->c->opts->namespace_too || !inode || flags & O_PATH || !fits || !is_outside(x))
 		return NULL;
 	for (const struct cap_file *f = inode->first; f; f = f->next)
 		if (f->seed.kind == LR_SEED_STDIO && !((f->seed.flags ^ flags) & O_ACCMODE))
@@ -505,6 +520,7 @@ static struct cap_file *add_file(struct found *x)
 	/* What the new process gets: its own standard input, output and error. */
 	f->seed.kind = LR_SEED_STDIO;
 	f->seed.args[0] = (uint64_t)x->fd;
+	refuse_nobodys(x);
 	return f;
 }
 
@@ -545,7 +561,7 @@ static int look_fd(struct cap *c, struct cap_process *p, int fd, size_t *noted, 
 		return r == -ENOENT && !c->holds ? 0 : r;
 	x.info = text;
 	/* Each of the first process's standard three is attached by itself. */
-	x.f = fd > 2 || p != c->p || c->opts->terminal ? known(&x) : NULL;
+	x.f = is_standard(&x) ? NULL : known(&x);
 	struct cap_fd *v = lr_grow(c->a, p->fds, p->n_fds, sizeof(*v));
 	if (!v || (!x.f && !add_file(&x)))
 		return lr_fail(err, ENOMEM, "list the descriptors of process %d", p->pid);

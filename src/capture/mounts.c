@@ -88,6 +88,22 @@ bool cap_mount_is_inside(struct cap *c, unsigned id)
 	return mount_line(c, id);
 }
 
+bool cap_mount_is_ours(struct cap *c, unsigned id)
+{
+	char *text, number[16];
+	size_t size;
+
+	snprintf(number, sizeof(number), "%u ", id);
+	if (cap_read_all(c->a, "/proc/thread-self/mountinfo", &text, &size, NULL) < 0)
+		return false;
+	for (const char *line = text; line && *line; line = strchr(line, '\n')) {
+		line += *line == '\n';
+		if (lr_has_prefix(line, number))
+			return true;
+	}
+	return false;
+}
+
 /* Behind " - ", up to a blank; NULL: it is no mount of theirs. */
 static const char *mount_type(struct cap *c, unsigned id)
 {

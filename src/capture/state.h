@@ -338,6 +338,8 @@ bool cap_tree_bury(struct cap *c);
 int cap_mounts_read(struct cap *c);
 void cap_mounts_close(struct cap_before *b);
 bool cap_mount_is_inside(struct cap *c, unsigned id);
+/* Whether it is one of our own namespace. */
+bool cap_mount_is_ours(struct cap *c, unsigned id);
 /* Whether a program answers who reads there, which may be one that is held; or it is none of them. */
 bool cap_mount_may_wait(struct cap *c, unsigned id);
 /* The same of any of them. */

@@ -249,6 +249,28 @@ detached_is_refused() {
 	assert_eq "$(stat -Lc %d:%i "/proc/$(pid_of)/fd/3")" "$(stat -c %d:%i host/f)"
 }
 
+@test "fork: memory that a program has as its standard output stays its own: a child does not print that for whoever continues it" {
+	start prints memory
+	seed --stop
+	rm "$R/n"
+	touch "$R/n"
+	grow
+	goes_round
+	assert_eq "$(readlink "/proc/$(pid_of)/fd/1")" "/memfd:own (deleted)"
+	assert_hasnt "$(cat grow.out)" secret
+	# What was one open file is one still: each position is behind both.
+	rt pause "$ID"
+	assert_eq "$(awk '/^pos/ {print $2}' "/proc/$(pid_of)/fdinfo/1")" "$(awk '/^pos/ {print $2}' "/proc/$(pid_of)/fdinfo/2")"
+	rt resume "$ID"
+}
+
+@test "fork: nor does it if that is a file of a mount that its parent has unmounted" {
+	with_caps CAP_SYS_ADMIN
+	start prints unmounted
+	run -1 seed
+	assert_has "$output" "(hostile): descriptor 1: a file that is in none of the container's mounts, and in none of the host's (/f)"
+}
+
 @test "fork: a file of a volume that is taken away between the look and the hold is not the container's of that path" {
 	command -v strace >/dev/null || skip "strace is not installed"
 	mkdir host "$R/v"

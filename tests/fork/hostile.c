@@ -30,6 +30,8 @@
  *	served HOW	the same, where the descriptor by which it serves is not in its table: waits (in a
  *			socket), thread (in the table of a thread), long (of a path that is longer than
  *			the kernel tells)
+ *	prints WHERE	has as its standard output, to which it writes all the time: memory, of its own; or
+ *			unmounted, a file of a tmpfs that it unmounts lazily; and the same as standard error
  *	leaderless	its first thread ends, and another one goes on
  *	executes	has a child that executes a program which never begins: it traces one of the child's
  *			threads, and does not let that end
@@ -641,6 +643,28 @@ static int shares(unsigned children, unsigned descriptors)
 		round_went();
 }
 
+static int open_unmounted(void)
+{
+	if ((mkdir("/t", 0777) < 0 && errno != EEXIST) || mount("t", "/t", "tmpfs", 0, NULL) < 0)
+		return -1;
+	const int fd = open("/t/f", O_RDWR | O_CREAT, 0600);
+	return umount2("/t", MNT_DETACH) < 0 ? -1 : fd;
+}
+
+static int prints(const char *where)
+{
+	const int fd =
+		strcmp(where, "memory") == 0 ? memfd_create("own", MFD_CLOEXEC) : open_unmounted();
+
+	if (fd < 0 || dup2(fd, 1) < 0 || dup2(fd, 2) < 0)
+		return 1;
+	for (;;) {
+		if (write(1, "secret\n", 7) != 7 || write(2, "secret\n", 7) != 7)
+			return 1;
+		round_went();
+	}
+}
+
 static int moves(void)
 {
 	int ends[2];
@@ -700,6 +724,8 @@ int main(int argc, char **argv)
 		return executes();
 	if (strcmp(verb, "shares") == 0)
 		return shares((unsigned)atoi(arg), argc > 3 ? (unsigned)atoi(argv[3]) : 0);
+	if (strcmp(verb, "prints") == 0)
+		return prints(arg);
 	if (strcmp(verb, "moves") == 0)
 		return moves();
 	if (strcmp(verb, "many") == 0)
