@@ -24,85 +24,100 @@
 
 #define PATIENCE_S 3
 
+/* Made once, as a great many threads are held in a row, with their container standing still. */
 static struct way_out {
-	struct itimerspec wait;
+	pid_t of; /* whose timer it is: none of a fork's */
 	timer_t timer;
-	sigset_t all, but_timer;
+	sigset_t but_timer; /* all other signals */
+	volatile sig_atomic_t waits;
 	sigjmp_buf to;
 } out;
 
-/* Only the thread that waits gets the timer's; another one may have that signal by its own choice. */
 static void leave(int sig, siginfo_t *info, void *context)
 {
 	(void)sig;
 	(void)context;
-	if (info->si_code == SI_TIMER && info->si_value.sival_ptr == &out)
+	if (out.waits && info->si_code == SI_TIMER && info->si_value.sival_ptr == &out)
 		siglongjmp(out.to, 1);
 }
 
-/* With all signals blocked before and after. */
-static int seize_or_leave(pid_t tid)
+/* Other processes of the same user, a container's among them, may use up what the user may have. */
+static int make_raised(struct sigevent *e)
 {
-	/* The timer's may come when we have just become its tracer: only a tracer's call is heard. */
-	if (sigsetjmp(out.to, 0))
-		return ptrace(PTRACE_INTERRUPT, tid, 0, 0) == 0 ? 0 : -ETIMEDOUT;
-	if (timer_settime(out.timer, 0, &out.wait, NULL) < 0)
+	const struct rlimit none = {RLIM_INFINITY, RLIM_INFINITY};
+	struct rlimit was;
+
+	if (errno != EAGAIN || getrlimit(RLIMIT_SIGPENDING, &was) < 0)
 		return -errno;
-	sigprocmask(SIG_SETMASK, &out.but_timer, NULL);
-	const int r = ptrace(PTRACE_SEIZE, tid, 0, PTRACE_O_TRACESYSGOOD) < 0 ? -errno : 0;
-	sigprocmask(SIG_SETMASK, &out.all, NULL);
+	const struct rlimit most = {was.rlim_max, was.rlim_max};
+	if (setrlimit(RLIMIT_SIGPENDING, &none) < 0)
+		(void)setrlimit(RLIMIT_SIGPENDING, &most);
+	const int r = timer_create(CLOCK_MONOTONIC, e, &out.timer) < 0 ? -errno : 0;
+	(void)setrlimit(RLIMIT_SIGPENDING, &was);
 	return r;
 }
 
-/* Other processes of the same user, a container's among them, may use up what the user may have. */
-static int make_timer(struct rlimit *raised)
+static int make(pid_t own)
 {
 	struct sigevent e = {.sigev_notify = SIGEV_THREAD_ID,
 			     .sigev_signo = SIGRTMAX,
 			     .sigev_value.sival_ptr = &out};
+	struct sigaction leaves = {.sa_sigaction = leave, .sa_flags = SA_SIGINFO | SA_RESTART};
 
-	e.sigev_notify_thread_id = gettid();
-	if (timer_create(CLOCK_MONOTONIC, &e, &out.timer) == 0)
-		return 0;
-	if (errno != EAGAIN || getrlimit(RLIMIT_SIGPENDING, raised) < 0)
+	e.sigev_notify_thread_id = own;
+	sigfillset(&leaves.sa_mask);
+	out.but_timer = leaves.sa_mask;
+	sigdelset(&out.but_timer, SIGRTMAX);
+	if (sigaction(SIGRTMAX, &leaves, NULL) < 0)
 		return -errno;
-	const struct rlimit none = {RLIM_INFINITY, RLIM_INFINITY};
-	const struct rlimit most = {raised->rlim_max, raised->rlim_max};
-	if (setrlimit(RLIMIT_SIGPENDING, &none) < 0)
-		(void)setrlimit(RLIMIT_SIGPENDING, &most);
-	const int r = timer_create(CLOCK_MONOTONIC, &e, &out.timer) < 0 ? -errno : 0;
-	(void)setrlimit(RLIMIT_SIGPENDING, raised);
+	const int r = timer_create(CLOCK_MONOTONIC, &e, &out.timer) < 0 ? make_raised(&e) : 0;
+	if (r >= 0)
+		out.of = own;
 	return r;
 }
 
-static int no_timer(int r, struct lr_err *err)
+static int make_timer(struct lr_err *err)
 {
+	const pid_t own = gettid();
+	const int r = out.of == own ? 0 : make(own);
+
+	if (r >= 0)
+		return 0;
 	lr_fail(err, -r, "make a timer, to wait for a thread in bounded time");
-	return lr_err_hint(err, "the user's processes may have no more pending signals: raise "
+	return lr_err_hint(err, "if its user's processes may have no more pending signals: raise "
 				"RLIMIT_SIGPENDING (ulimit -i) of whoever makes the seed");
+}
+
+/* The timer's signal may come whenever it waits: then we may have become the tracer just before, and only a tracer's
+ * call is heard. */
+static int seize_or_leave(pid_t tid)
+{
+	const struct itimerspec patience = {.it_value.tv_sec = PATIENCE_S}, none = {0};
+
+	if (sigsetjmp(out.to, 0)) {
+		out.waits = false;
+		return ptrace(PTRACE_INTERRUPT, tid, 0, 0) == 0 ? 0 : -ETIMEDOUT;
+	}
+	out.waits = true;
+	if (timer_settime(out.timer, 0, &patience, NULL) < 0) {
+		out.waits = false;
+		return -errno;
+	}
+	const int r = ptrace(PTRACE_SEIZE, tid, 0, PTRACE_O_TRACESYSGOOD) < 0 ? -errno : 0;
+	(void)timer_settime(out.timer, 0, &none, NULL);
+	out.waits = false;
+	return r;
 }
 
 int lr_trace_seize(pid_t tid, struct lr_err *err)
 {
-	const struct sigaction ignore = {.sa_handler = SIG_IGN};
-	struct sigaction leaves = {.sa_sigaction = leave, .sa_flags = SA_SIGINFO}, action;
-	struct rlimit raised;
 	sigset_t mask;
 
-	sigfillset(&out.all);
-	out.but_timer = leaves.sa_mask = out.all;
-	sigdelset(&out.but_timer, SIGRTMAX);
-	out.wait.it_value.tv_sec = PATIENCE_S;
-	int r = make_timer(&raised);
+	int r = make_timer(err);
 	if (r < 0)
-		return no_timer(r, err);
-	sigprocmask(SIG_SETMASK, &out.all, &mask);
-	sigaction(SIGRTMAX, &leaves, &action);
+		return r;
+	sigprocmask(SIG_SETMASK, &out.but_timer, &mask);
 	r = seize_or_leave(tid);
-	timer_delete(out.timer);
-	/* Takes back one of the timer's that still waits. */
-	sigaction(SIGRTMAX, &ignore, NULL);
-	sigaction(SIGRTMAX, &action, NULL);
 	sigprocmask(SIG_SETMASK, &mask, NULL);
 	if (r == -ETIMEDOUT) {
 		lr_refuse(err, EBUSY,
