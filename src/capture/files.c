@@ -448,22 +448,14 @@ static bool is_outside(const struct found *x)
 }
 
 /* Of the first process, what leads out of the container: the new one gets its own. With a terminal
- * of its own there is nothing that does. */
+ * of its own there is nothing that does. A file is whoever's who has its mount: one that the container has unmounted
+ * (lazily), or has in a namespace that it left, is in nobody's, and has to be found by its path. */
 static bool is_standard(const struct found *x)
 {
 	if (x->fd > 2 || x->p != x->c->p || x->c->opts->terminal)
 		return false;
-	return !x->c->opts->namespace_too || !S_ISREG(x->st.st_mode) || is_outside(x);
-}
-
-/* A mount that the container has unmounted (lazily) is in none of its namespaces any more, as is one of whoever started
- * it: that one is ours, too, or else nobody can tell. */
-static void refuse_nobodys(const struct found *x)
-{
-	if (x->c->opts->namespace_too && S_ISREG(x->st.st_mode) &&
-	    !cap_mount_is_ours(x->c, (unsigned)info(x, "mnt_id:", 10)))
-		refuse(x, "a file that is in none of the container's mounts, and in none of the "
-			  "host's");
+	return !x->c->opts->namespace_too || !S_ISREG(x->st.st_mode) ||
+	       (is_outside(x) && cap_mount_is_ours(x->c, (unsigned)info(x, "mnt_id:", 10)));
 }
 
 /* One of these that was opened again (/dev/stdout, /proc/self/fd/1), as servers do with their logs; or NULL. In a file
@@ -520,7 +512,6 @@ static struct cap_file *add_file(struct found *x)
 	/* What the new process gets: its own standard input, output and error. */
 	f->seed.kind = LR_SEED_STDIO;
 	f->seed.args[0] = (uint64_t)x->fd;
-	refuse_nobodys(x);
 	return f;
 }
 
