@@ -8,6 +8,7 @@
 #include <errno.h>
 #include <stdio.h>
 #include <string.h>
+#include <sys/mman.h>
 #include <sys/stat.h>
 #include <sys/sysmacros.h>
 #include <unistd.h>
@@ -17,6 +18,7 @@
 #include "src/base/json.h"
 #include "src/base/str.h"
 #include "src/checkpoint/internal.h"
+#include "src/sys/syscalls.h"
 
 /* The mount that an open file belongs to, as the kernel counts mounts; -ENOENT: it was closed. */
 static int mount_of(pid_t pid, int fd)
@@ -53,6 +55,30 @@ static bool is_terminal(const struct stat *st)
 	return S_ISCHR(st->st_mode) && (kind == 4 || kind == 5 || (kind >= 136 && kind <= 143));
 }
 
+static bool is_memory(const struct stat *st)
+{
+	LR_CLEANUP_FD int fd = lr_memfd_create("stdio", MFD_CLOEXEC);
+	struct stat own;
+
+	return fd >= 0 && fstat(fd, &own) == 0 && own.st_dev == st->st_dev;
+}
+
+/* 1, 0, or a negative errno. Of a file in none of the container's mounts: memory is in no mount of anybody's, and one that
+ * the container has unmounted (lazily) is nobody's any more. The caller's is one of ours. */
+static int is_callers(const struct stat *st, int mount, struct lr_err *err)
+{
+	LR_CLEANUP_ARENA struct lr_arena *a = lr_arena_new();
+	struct lr_checkpoint_mount *own = NULL;
+	size_t n;
+
+	if (!S_ISREG(st->st_mode))
+		return 1;
+	if (is_memory(st))
+		return 0;
+	int r = lr_checkpoint_mounts(getpid(), a, &own, &n, err);
+	return r < 0 ? r : is_inside(mount, own, n);
+}
+
 static int look_at_one(pid_t pid, int fd, const struct lr_checkpoint_mount *mounts, size_t n,
 		       char name[LR_CHECKPOINT_NAME], struct lr_err *err)
 {
@@ -75,7 +101,10 @@ static int look_at_one(pid_t pid, int fd, const struct lr_checkpoint_mount *moun
 		int id = mount_of(pid, fd);
 		if (id < 0 && id != -ENOENT)
 			return lr_fail(err, -id, "look at descriptor %d of process %d", fd, pid);
-		if (id >= 0 && !is_inside(id, mounts, n))
+		int callers = id < 0 || is_inside(id, mounts, n) ? 0 : is_callers(&st, id, err);
+		if (callers < 0)
+			return callers;
+		if (callers)
 			snprintf(name, LR_CHECKPOINT_NAME, "file[%x:%llx]", (unsigned)id,
 				 (unsigned long long)st.st_ino);
 	}

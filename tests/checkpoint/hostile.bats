@@ -187,6 +187,27 @@ aside() { # COMMANDS: a process does them in a mount namespace of its own, and s
 	grep -q /cg/again before
 }
 
+@test "restore: memory that a program has as its standard output stays its own" {
+	python_root
+	cat >"$BUNDLE/rootfs/prints.py" <<-'END'
+		import os, time
+		fd = os.memfd_create("own")
+		os.dup2(fd, 1)
+		n = 0
+		while True:
+		    n += 1
+		    print("secret", flush=True)
+		    with open("/tmp/n.new", "w") as f: f.write(str(n))
+		    os.rename("/tmp/n.new", "/tmp/n")
+		    time.sleep(0.02)
+	END
+	cfg '.process.args = ["python3", "/prints.py"]'
+	start_counter
+	checkpoint "$ID"
+	restore "$ID"
+	assert_eq "$(readlink "/proc/$(pid_of)/fd/1")" "/memfd:own (deleted)"
+}
+
 @test "restore: neither the keys nor the CPUs of the caller's session are the container's" {
 	python_root
 	cat >"$BUNDLE/rootfs/keys.py" <<-'END'

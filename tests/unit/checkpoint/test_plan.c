@@ -1,7 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Unit tests: what a container becomes in criu's requests. */
 #include <errno.h>
+#include <fcntl.h>
 #include <sched.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <sys/mount.h>
+#include <sys/wait.h>
+#include <unistd.h>
 
 #include "src/base/fd.h"
 #include "src/base/str.h"
@@ -425,6 +431,54 @@ TEST(each_controller_has_its_root)
 	CHECK_STR(c.cg_root.v[2].value, "/x");
 	CHECK(!c.cg_root.v[3].key);
 	CHECK_INT(lr_restore_plan_cgroups("nothing\n", a, &c, NULL), -EPROTO);
+}
+
+/* What the container, with no mount, is told to have as its standard input. */
+static int look_at_input(int fd, struct lr_checkpoint_stdio *ret)
+{
+	return fd >= 0 && dup2(fd, 0) == 0 ? lr_checkpoint_stdio_look(getpid(), NULL, 0, ret, NULL)
+					   : -EBADF;
+}
+
+static int look_at_unmounted(void)
+{
+	struct lr_checkpoint_stdio s;
+
+	if (unshare(CLONE_NEWNS) < 0 || mount(NULL, "/", NULL, MS_REC | MS_PRIVATE, NULL) < 0 ||
+	    mount("t", "/tmp", "tmpfs", 0, NULL) < 0)
+		return 77;
+	const int fd = open("/tmp/f", O_RDWR | O_CREAT | O_CLOEXEC, 0600);
+	if (look_at_input(fd, &s) < 0 || strncmp(s.name[0], "file[", 5) != 0)
+		return 1;
+	if (umount2("/tmp", MNT_DETACH) < 0 || look_at_input(fd, &s) < 0)
+		return 2;
+	return *s.name[0] ? 3 : 0;
+}
+
+TEST(a_file_of_nobodys_mount_is_not_the_callers)
+{
+	int status = -1;
+	const pid_t pid = fork();
+
+	if (pid == 0)
+		_exit(look_at_unmounted());
+	waitpid(pid, &status, 0);
+	if (WEXITSTATUS(status) == 77)
+		SKIP("needs root");
+	CHECK_INT(status, 0);
+}
+
+TEST(memory_is_not_the_callers)
+{
+	struct lr_checkpoint_stdio s;
+	const int was = dup(0), fd = lr_memfd_create("own", MFD_CLOEXEC);
+
+	CHECK_INT(look_at_input(fd, &s), 0);
+	CHECK_STR(s.name[0], "");
+	close(fd);
+	if (was >= 0)
+		dup2(was, 0);
+	close(was);
 }
 
 TEST(descriptors_json_is_a_list_of_three_names)
