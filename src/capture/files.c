@@ -440,22 +440,16 @@ static int add_to_inode(struct found *x, struct cap_file *f)
 	return 0;
 }
 
-/* Memory is in no mount of anybody's; so whose it is nobody can tell, and it stays with who has it. */
-static bool is_outside(const struct found *x)
-{
-	return x->st.st_dev != x->c->memory &&
-	       !cap_mount_is_inside(x->c, (unsigned)info(x, "mnt_id:", 10));
-}
-
 /* Of the first process, what leads out of the container: the new one gets its own. With a terminal
- * of its own there is nothing that does. A file is whoever's who has its mount: one that the container has unmounted
- * (lazily), or has in a namespace that it left, is in nobody's, and has to be found by its path. */
+ * of its own there is nothing that does. A file is whoever's who has its mount. Memory is in nobody's, and
+ * what is in one that the container has unmounted (lazily), or left with a namespace, has to be found by its path. */
 static bool is_standard(const struct found *x)
 {
 	if (x->fd > 2 || x->p != x->c->p || x->c->opts->terminal)
 		return false;
+	const unsigned mount = (unsigned)info(x, "mnt_id:", 10);
 	return !x->c->opts->namespace_too || !S_ISREG(x->st.st_mode) ||
-	       (is_outside(x) && cap_mount_is_ours(x->c, (unsigned)info(x, "mnt_id:", 10)));
+	       (!cap_mount_is_inside(x->c, mount) && cap_mount_is_ours(x->c, mount));
 }
 
 /* One of these that was opened again (/dev/stdout, /proc/self/fd/1), as servers do with their logs; or NULL. In a file
@@ -466,7 +460,8 @@ static const struct cap_file *standard_again(const struct found *x)
 	const uint32_t flags = (uint32_t)info(x, "flags:", 8);
 	const bool fits = S_ISFIFO(x->st.st_mode) || (S_ISREG(x->st.st_mode) && flags & O_APPEND);
 
-	if (!x->c->opts->namespace_too || !inode || flags & O_PATH || !fits || !is_outside(x))
+	if (!x->c->opts->namespace_too || !inode || flags & O_PATH || !fits ||
+	    cap_mount_is_inside(x->c, (unsigned)info(x, "mnt_id:", 10)))
 		return NULL;
 	for (const struct cap_file *f = inode->first; f; f = f->next)
 		if (f->seed.kind == LR_SEED_STDIO && !((f->seed.flags ^ flags) & O_ACCMODE))

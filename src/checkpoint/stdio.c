@@ -8,7 +8,6 @@
 #include <errno.h>
 #include <stdio.h>
 #include <string.h>
-#include <sys/mman.h>
 #include <sys/stat.h>
 #include <sys/sysmacros.h>
 #include <unistd.h>
@@ -18,7 +17,6 @@
 #include "src/base/json.h"
 #include "src/base/str.h"
 #include "src/checkpoint/internal.h"
-#include "src/sys/syscalls.h"
 
 /* The mount that an open file belongs to, as the kernel counts mounts; -ENOENT: it was closed. */
 static int mount_of(pid_t pid, int fd)
@@ -55,14 +53,6 @@ static bool is_terminal(const struct stat *st)
 	return S_ISCHR(st->st_mode) && (kind == 4 || kind == 5 || (kind >= 136 && kind <= 143));
 }
 
-static bool is_memory(const struct stat *st)
-{
-	LR_CLEANUP_FD int fd = lr_memfd_create("stdio", MFD_CLOEXEC);
-	struct stat own;
-
-	return fd >= 0 && fstat(fd, &own) == 0 && own.st_dev == st->st_dev;
-}
-
 /* 1, 0, or a negative errno. Of a file in none of the container's mounts: memory is in no mount of anybody's, and one that
  * the container has unmounted (lazily) is nobody's any more. The caller's is one of ours. */
 static int is_callers(const struct stat *st, int mount, struct lr_err *err)
@@ -73,8 +63,6 @@ static int is_callers(const struct stat *st, int mount, struct lr_err *err)
 
 	if (!S_ISREG(st->st_mode))
 		return 1;
-	if (is_memory(st))
-		return 0;
 	int r = lr_checkpoint_mounts(getpid(), a, &own, &n, err);
 	return r < 0 ? r : is_inside(mount, own, n);
 }
