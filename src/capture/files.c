@@ -20,6 +20,7 @@
 #include "src/base/str.h"
 #include "src/capture/state.h"
 #include "src/capture/watches.h"
+#include "src/sys/path.h"
 #include "src/sys/proc.h"
 #include "src/sys/syscalls.h"
 #include "src/sys/terminal.h"
@@ -441,7 +442,8 @@ static int add_to_inode(struct found *x, struct cap_file *f)
 }
 
 /* Of the first process, what leads out of the container: the new one gets its own. With a terminal
- * of its own there is nothing that does. A file is whoever's who has its mount. Memory is in nobody's, and
+ * of its own there is nothing that does. A file is whoever's who has its mount, or one of it in another
+ * namespace, where its path is the same. Memory is in nobody's, and
  * what is in one that the container has unmounted (lazily), or left with a namespace, has to be found by its path. */
 static bool is_standard(const struct found *x)
 {
@@ -449,7 +451,8 @@ static bool is_standard(const struct found *x)
 		return false;
 	const unsigned mount = (unsigned)info(x, "mnt_id:", 10);
 	return !x->c->opts->namespace_too || !S_ISREG(x->st.st_mode) ||
-	       (!cap_mount_is_inside(x->c, mount) && cap_mount_is_ours(x->c, mount));
+	       (!cap_mount_is_inside(x->c, mount) &&
+		(cap_mount_is_ours(x->c, mount) || lr_path_leads_to(x->link, &x->st)));
 }
 
 /* One of these that was opened again (/dev/stdout, /proc/self/fd/1), as servers do with their logs; or NULL. In a file

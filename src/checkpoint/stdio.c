@@ -6,6 +6,7 @@
  */
 #define LR_ROOM "checkpoint"
 #include <errno.h>
+#include <limits.h>
 #include <stdio.h>
 #include <string.h>
 #include <sys/stat.h>
@@ -17,6 +18,7 @@
 #include "src/base/json.h"
 #include "src/base/str.h"
 #include "src/checkpoint/internal.h"
+#include "src/sys/path.h"
 
 /* The mount that an open file belongs to, as the kernel counts mounts; -ENOENT: it was closed. */
 static int mount_of(pid_t pid, int fd)
@@ -54,9 +56,11 @@ static bool is_terminal(const struct stat *st)
 }
 
 /* 1, 0, or a negative errno. Of a file in none of the container's mounts: memory is in no mount of anybody's, and one that
- * the container has unmounted (lazily) is nobody's any more. The caller's is one of ours. */
-static int is_callers(const struct stat *st, int mount, struct lr_err *err)
+ * the container has unmounted (lazily) is nobody's any more. The caller's is one of ours, or of another namespace
+ * of the host's, where its path is the same. */
+static int is_callers(const char *path, const struct stat *st, int mount, struct lr_err *err)
 {
+	char target[PATH_MAX];
 	LR_CLEANUP_ARENA struct lr_arena *a = lr_arena_new();
 	struct lr_checkpoint_mount *own = NULL;
 	size_t n;
@@ -64,7 +68,11 @@ static int is_callers(const struct stat *st, int mount, struct lr_err *err)
 	if (!S_ISREG(st->st_mode))
 		return 1;
 	int r = lr_checkpoint_mounts(getpid(), a, &own, &n, err);
-	return r < 0 ? r : is_inside(mount, own, n);
+	if (r < 0 || is_inside(mount, own, n))
+		return r < 0 ? r : 1;
+	const ssize_t len = readlink(path, target, sizeof(target) - 1);
+	target[len > 0 ? len : 0] = '\0';
+	return lr_path_leads_to(target, st);
 }
 
 static int look_at_one(pid_t pid, int fd, const struct lr_checkpoint_mount *mounts, size_t n,
@@ -89,7 +97,8 @@ static int look_at_one(pid_t pid, int fd, const struct lr_checkpoint_mount *moun
 		int id = mount_of(pid, fd);
 		if (id < 0 && id != -ENOENT)
 			return lr_fail(err, -id, "look at descriptor %d of process %d", fd, pid);
-		int callers = id < 0 || is_inside(id, mounts, n) ? 0 : is_callers(&st, id, err);
+		int callers =
+			id < 0 || is_inside(id, mounts, n) ? 0 : is_callers(path, &st, id, err);
 		if (callers < 0)
 			return callers;
 		if (callers)

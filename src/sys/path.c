@@ -7,6 +7,7 @@
 #include <limits.h>
 #include <string.h>
 #include <sys/stat.h>
+#include <sys/sysmacros.h>
 #include <sys/vfs.h>
 #include <unistd.h>
 
@@ -253,4 +254,16 @@ int lr_remove_tree(int dirfd, const char *name)
 	if (fstatat(dirfd, name, &st, AT_SYMLINK_NOFOLLOW) < 0)
 		return errno == ENOENT ? 0 : -errno;
 	return remove_below(dirfd, name, st.st_dev);
+}
+
+bool lr_path_leads_to(const char *path, const struct stat *st)
+{
+	LR_CLEANUP_FD int root = lr_open("/", O_PATH | O_DIRECTORY | O_CLOEXEC);
+	LR_CLEANUP_FD int fd =
+		root < 0 ? root : lr_open_in_nolinks(root, path, O_PATH | O_NOFOLLOW, 0);
+	struct statx x;
+
+	return fd >= 0 &&
+	       lr_statx(fd, "", AT_EMPTY_PATH | AT_STATX_DONT_SYNC, STATX_BASIC_STATS, &x) >= 0 &&
+	       makedev(x.stx_dev_major, x.stx_dev_minor) == st->st_dev && x.stx_ino == st->st_ino;
 }

@@ -13,6 +13,7 @@
 
 #include <fcntl.h>
 #include <stdbool.h>
+#include <sys/stat.h>
 #include <sys/types.h>
 
 #include "src/base/err.h"
@@ -49,5 +50,8 @@ int lr_remove_tree(int dirfd, const char *name) LR_MUST_CHECK;
 
 /* Forces the openat2 fallback (tests). */
 extern bool lr_path_no_openat2;
+
+/* Whether a path that the kernel has of an open file, which has no links in it, leads to that file from our root. */
+bool lr_path_leads_to(const char *path, const struct stat *st);
 
 #endif
