@@ -3,12 +3,9 @@
 #define LR_ROOM "checkpoint"
 #include <errno.h>
 #include <fcntl.h>
-#include <sched.h>
 #include <stdio.h>
 #include <string.h>
-#include <sys/mount.h>
 #include <sys/stat.h>
-#include <sys/wait.h>
 #include <unistd.h>
 
 #include "src/base/fd.h"
@@ -198,10 +195,12 @@ static int keep_to_ourselves(void *arg, struct lr_err *err)
 }
 
 static int judge_images(const struct lr_checkpoint_dirs *d, const struct lr_saved_rules *rules,
-			struct lr_err *err)
+			struct lr_arena *a, struct lr_criu_mount **v, size_t *n, struct lr_err *err)
 {
-	int r = lr_saved_judge_images(rules, d->images_fd, err);
+	int r = lr_criu_read_mounts(d->images_fd, a, v, n, err);
 
+	if (r >= 0)
+		r = lr_saved_judge(rules, *v, *n, err);
 	return r < 0 ? lr_err_hint(err, "the images are in %.200s", d->images) : r;
 }
 
@@ -218,7 +217,11 @@ static int at_post_dump(void *arg, const struct lr_criu_response *rsp, int *fd, 
 
 	if (!lr_streq(rsp->script, "post-dump"))
 		return 0;
-	int r = judge_images(x->dirs, x->rules, err);
+	LR_CLEANUP_ARENA struct lr_arena *a = lr_arena_new();
+	struct lr_criu_mount *v;
+	size_t n;
+
+	int r = judge_images(x->dirs, x->rules, a, &v, &n, err);
 	x->judged = r >= 0;
 	return r;
 }
@@ -347,43 +350,6 @@ static int identify(struct restoring *x, pid_t criu, struct lr_arena *a, struct 
 	return r < 0 ? r : lr_restore_identify(&x->plan, mounts, n, a, err);
 }
 
-static bool root_is_writable(const struct lr_checkpoint_mount *mounts, size_t n)
-{
-	for (size_t i = 0; i < n; i++)
-		if (lr_streq(mounts[i].point, "/") && !(mounts[i].attributes & MOUNT_ATTR_RDONLY))
-			return true;
-	return false;
-}
-
-/* In a child, as nobody comes back from another mount namespace by its own root. */
-static int protect_root(pid_t pid, struct lr_err *err)
-{
-	struct mount_attr attr = {.attr_set = MOUNT_ATTR_RDONLY};
-	LR_CLEANUP_WAITING const bool waiting = lr_proc_waiting();
-	char path[32];
-	int status = 0;
-
-	snprintf(path, sizeof(path), "/proc/%d/ns/mnt", pid);
-	LR_CLEANUP_FD int ns = lr_open(path, O_RDONLY | O_CLOEXEC);
-	const pid_t child = ns < 0 ? -1 : fork();
-	if (child == 0) {
-		int r = lr_setns(ns, CLONE_NEWNS);
-		_exit(-(r < 0 ? r : lr_mount_setattr(AT_FDCWD, "/", 0, &attr)));
-	}
-	if (child < 0)
-		return lr_fail(err, errno, "make the root read-only");
-	while (waitpid(child, &status, 0) < 0)
-		if (errno != EINTR)
-			return lr_fail(err, errno, "make the root read-only");
-	const int code = WIFEXITED(status) ? WEXITSTATUS(status) : ECHILD;
-	if (!code)
-		return 0;
-	lr_fail(err, code, "make the root read-only");
-	if (code == EBUSY)
-		lr_err_hint(err, "a process has a file open there, to write to it");
-	return lr_err_at(err, "root.readonly");
-}
-
 /*
  * Everything is there, and nothing of it runs. A bind mount is in the images with the attributes
  * that it had, under the name of the place that config.json gives it: which of them is at which
@@ -392,19 +358,8 @@ static int protect_root(pid_t pid, struct lr_err *err)
  */
 static int verify(struct restoring *x, struct lr_err *err)
 {
-	LR_CLEANUP_ARENA struct lr_arena *a = lr_arena_new();
-	struct lr_checkpoint_mount *mounts;
-	size_t n;
+	int r = lr_restore_verify_all(&x->plan, *x->pid, err);
 
-	int r = lr_checkpoint_mounts(*x->pid, a, &mounts, &n, err);
-	/* criu before 4.2 does not make it so; or the container had it otherwise. */
-	if (r >= 0 && x->plan.readonly && root_is_writable(mounts, n)) {
-		r = protect_root(*x->pid, err);
-		if (r >= 0)
-			r = lr_checkpoint_mounts(*x->pid, a, &mounts, &n, err);
-	}
-	if (r >= 0)
-		r = lr_restore_verify(&x->plan, mounts, n, err);
 	x->verified = r >= 0;
 	return r;
 }
@@ -492,14 +447,20 @@ static int talk(struct restoring *x, const struct lr_criu_session *s, struct lr_
 }
 
 /* Before criu mounts anything of it. */
-static int judge_saved(const struct restoring *x, struct lr_arena *a, struct lr_err *err)
+static int judge_saved(struct restoring *x, struct lr_arena *a, struct lr_err *err)
 {
-	struct lr_saved_rules rules = {.readonly = x->plan.readonly};
+	const struct lr_restore_bind *b = x->plan.binds;
+	struct lr_criu_mount *saved = NULL;
+	struct lr_saved_rules rules;
 	int r = 0;
 
+	lr_saved_begin(&rules, x->job->config);
 	for (size_t i = 0; i < x->plan.n && r >= 0; i++)
-		r = lr_saved_allow(&rules, x->plan.binds[i].name, x->plan.binds[i].set, a, err);
-	return r < 0 ? r : judge_images(x->dirs, &rules, err);
+		r = lr_saved_allow(&rules, b[i].name, b[i].options, b[i].set, a, err);
+	if (r >= 0)
+		r = judge_images(x->dirs, &rules, a, &saved, &x->plan.n_saved, err);
+	x->plan.saved = saved;
+	return r;
 }
 
 static int start(struct restoring *x, struct lr_restore_found *f, struct lr_arena *a,

@@ -32,7 +32,9 @@ uint64_t lr_checkpoint_attributes(const struct oci_strv *options);
 /* Pure. Cuts `text`, the contents of /proc/PID/mountinfo, into pieces. */
 int lr_checkpoint_mountinfo(char *text, struct lr_arena *a, struct lr_checkpoint_mount **ret,
 			    size_t *n, struct lr_err *err) LR_MUST_CHECK;
-/* The same of what /proc/PID/mountinfo has now. */
+/* The same of an open mountinfo, and of what /proc/PID/mountinfo has now. */
+int lr_checkpoint_mounts_at(int fd, struct lr_arena *a, struct lr_checkpoint_mount **ret, size_t *n,
+			    struct lr_err *err) LR_MUST_CHECK;
 int lr_checkpoint_mounts(pid_t pid, struct lr_arena *a, struct lr_checkpoint_mount **ret, size_t *n,
 			 struct lr_err *err) LR_MUST_CHECK;
 
@@ -156,21 +158,27 @@ struct lr_saved_rules {
 	struct lr_saved_name {
 		const char *name; /* under which the images have what is bound there */
 		uint64_t set;     /* MOUNT_ATTR_*, those that it has to have */
+		bool private;     /* it hears from no mounts of the host's */
 	} * v;
 	size_t n;
-	bool readonly; /* the root */
+	bool readonly, private; /* the root */
 };
 
-int lr_saved_allow(struct lr_saved_rules *rules, const char *name, uint64_t set, struct lr_arena *a,
-		   struct lr_err *err) LR_MUST_CHECK;
+void lr_saved_begin(struct lr_saved_rules *rules, const struct oci_config *c);
+/* options: as config.json has them; or NULL. set: more MOUNT_ATTR_* than they have. */
+int lr_saved_allow(struct lr_saved_rules *rules, const char *name, const struct oci_strv *options,
+		   uint64_t set, struct lr_arena *a, struct lr_err *err) LR_MUST_CHECK;
 
 /* Pure. `v`: the mounts of all namespaces. -EPERM: the container could do more with what is mounted than
- * config.json says; -EOPNOTSUPP: something is mounted that config.json does not have. */
+ * config.json says; -EOPNOTSUPP: something is mounted that config.json does not have, or that criu would
+ * look for where the host has another by then. */
 int lr_saved_judge(const struct lr_saved_rules *rules, const struct lr_criu_mount *v, size_t n,
 		   struct lr_err *err) LR_MUST_CHECK;
-/* The same of the images below `dir`. */
-int lr_saved_judge_images(const struct lr_saved_rules *rules, int dir,
-			  struct lr_err *err) LR_MUST_CHECK;
+
+/* Pure: whether criu makes a file system of that type anew, and its options lead nowhere. */
+bool lr_saved_is_anew(const char *type);
+/* Pure: whether there is such a one in the images, with that part of it mounted. */
+bool lr_saved_has(const struct lr_criu_mount *v, size_t n, const char *type, const char *root);
 
 /* ---- plan.c -------------------------------------------------------------------------------- */
 
@@ -244,8 +252,9 @@ struct lr_restore_bind {
 	const char *source;
 	size_t top;     /* so much of it leads to the root of the mount that it is in */
 	const char *at; /* where all of that mount goes, below the stage */
-	uint64_t set;   /* MOUNT_ATTR_* */
-	bool null;      /* has to be the null device */
+	const struct oci_strv *options; /* as config.json has them; NULL: none */
+	uint64_t set;                   /* MOUNT_ATTR_* */
+	bool null;                      /* has to be the null device */
 	/* What it is, however it is called: as mountinfo(5) has it. NULL: not known yet. */
 	const char *device, *root;
 };
@@ -254,7 +263,12 @@ struct lr_restore_plan {
 	struct lr_criu_opts opts; /* but for directories and cgroups */
 	struct lr_restore_bind *binds;
 	size_t n;
-	bool readonly; /* the root */
+	bool readonly;                     /* the root */
+	const struct lr_criu_mount *saved; /* what the images have */
+	size_t n_saved;
+	const struct lr_checkpoint_mount *host,
+		*root; /* all that criu's process sees; the root in there */
+	size_t n_host;
 };
 
 /* Pure. */
@@ -270,13 +284,23 @@ int lr_restore_plan_cgroups(const char *text, struct lr_arena *a, struct lr_criu
 
 /* ---- verify.c ------------------------------------------------------------------------------ */
 
-/* Pure. `mounts`: of criu's process, on its stage. */
+/* Pure. `mounts`: of criu's process, on its stage; the plan keeps them. */
 int lr_restore_identify(struct lr_restore_plan *p, const struct lr_checkpoint_mount *mounts,
 			size_t n, struct lr_arena *a, struct lr_err *err) LR_MUST_CHECK;
-/* Pure. `mounts`: of what was restored. -EPERM if the container could do more with one of the
- * host's files than config.json says. */
+/* Pure. Whether it shows a part of the root that should be read-only, and is not. */
+bool lr_restore_lacks_readonly(const struct lr_restore_plan *p,
+			       const struct lr_checkpoint_mount *m);
+/* Pure. `mounts`: of a mount namespace of what was restored. -EPERM if the container could do more with
+ * one of the host's files than config.json says. */
 int lr_restore_verify(const struct lr_restore_plan *p, const struct lr_checkpoint_mount *mounts,
 		      size_t n, struct lr_err *err) LR_MUST_CHECK;
+
+/* ---- restored.c ---------------------------------------------------------------------------- */
+
+/* Verifies all mount namespaces of a process and of those below it, which stand still. What criu before 4.2
+ * forgets to make read-only of the root becomes so. */
+int lr_restore_verify_all(const struct lr_restore_plan *p, pid_t pid,
+			  struct lr_err *err) LR_MUST_CHECK;
 
 /* ---- stage.c ------------------------------------------------------------------------------- */
 

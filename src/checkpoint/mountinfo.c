@@ -101,22 +101,39 @@ int lr_checkpoint_mountinfo(char *text, struct lr_arena *a, struct lr_checkpoint
 	return 0;
 }
 
-int lr_checkpoint_mounts(pid_t pid, struct lr_arena *a, struct lr_checkpoint_mount **ret, size_t *n,
-			 struct lr_err *err)
+int lr_checkpoint_mounts_at(int fd, struct lr_arena *a, struct lr_checkpoint_mount **ret, size_t *n,
+			    struct lr_err *err)
 {
-	size_t size = 32u << 10;
-	char path[32], *text;
+	size_t size = 32u << 10, have = 0;
+	char *text = NULL;
 	ssize_t got;
 
-	snprintf(path, sizeof(path), "/proc/%d/mountinfo", pid);
 	do {
+		char *const before = text;
 		size *= 2;
 		text = lr_alloc(a, size);
 		if (!text)
-			return lr_fail(err, ENOMEM, "read %s", path);
-		got = lr_read_file_at(AT_FDCWD, path, text, size);
-	} while (got == -EFBIG && size < 64u << 20);
+			return lr_fail(err, ENOMEM, "read mountinfo");
+		if (have)
+			memcpy(text, before, have);
+		got = lr_read_full(fd, text + have, size - 1 - have);
+		have += got > 0 ? (size_t)got : 0;
+	} while (got > 0 && have == size - 1 && size < 64u << 20);
+	if (got >= 0 && have == size - 1)
+		got = -EFBIG;
 	if (got < 0)
-		return lr_fail(err, (int)-got, "read %s", path);
+		return lr_fail(err, (int)-got, "read mountinfo");
+	text[have] = '\0';
 	return lr_checkpoint_mountinfo(text, a, ret, n, err);
+}
+
+int lr_checkpoint_mounts(pid_t pid, struct lr_arena *a, struct lr_checkpoint_mount **ret, size_t *n,
+			 struct lr_err *err)
+{
+	char path[32];
+
+	snprintf(path, sizeof(path), "/proc/%d/mountinfo", pid);
+	LR_CLEANUP_FD int fd = lr_open(path, O_RDONLY | O_CLOEXEC);
+	return fd < 0 ? lr_fail(err, errno, "open %s", path)
+		      : lr_checkpoint_mounts_at(fd, a, ret, n, err);
 }

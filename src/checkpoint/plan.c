@@ -222,13 +222,10 @@ static bool is_part_of_another(const struct lr_checkpoint_found *f,
 	return false;
 }
 
-/* File systems whose whole is made anew. (The contents of a tmpfs are in the images.) */
+/* (The contents of a tmpfs are in the images.) */
 static bool is_made_anew(const struct lr_checkpoint_mount *m)
 {
-	static const char types[] = "proc sysfs tmpfs devpts mqueue cgroup cgroup2 binfmt_misc "
-				    "debugfs tracefs securityfs fusectl pstore";
-
-	return lr_streq(m->root, "/") && lr_has_word(types, m->type);
+	return lr_streq(m->root, "/") && lr_saved_is_anew(m->type);
 }
 
 static bool is_cgroup(const struct lr_checkpoint_mount *m)
@@ -304,9 +301,9 @@ static int allow(const struct oci_config *c, const char *name, struct lr_arena *
 		if (!is_of(m, clean, name))
 			continue;
 		found = true;
-		r = lr_saved_allow(rules, name, lr_checkpoint_attributes(&m->options), a, err);
+		r = lr_saved_allow(rules, name, &m->options, 0, a, err);
 	}
-	return r >= 0 && (usual || !found) ? lr_saved_allow(rules, name, usual, a, err) : r;
+	return r >= 0 && (usual || !found) ? lr_saved_allow(rules, name, NULL, usual, a, err) : r;
 }
 
 static int plan_mounts(const struct oci_config *c, const struct lr_checkpoint_found *f,
@@ -333,18 +330,30 @@ static int plan_mounts(const struct oci_config *c, const struct lr_checkpoint_fo
 	return r;
 }
 
-/* Nothing in the images would tell that ids were mapped, and they would not be when restored. */
-static int refuse_idmapped(const struct oci_config *c, struct lr_err *err)
+static bool has_mapped_ids(const struct oci_mount *m)
+{
+	bool mapped = m->uid_mappings.n || m->gid_mappings.n;
+
+	for (size_t k = 0; k < m->options.n; k++)
+		mapped |= lr_has_prefix(m->options.v[k], "idmap") ||
+			  lr_has_prefix(m->options.v[k], "ridmap");
+	return mapped;
+}
+
+/* Nothing in the images would tell of it, and it would be lost when they are restored. */
+static int refuse_what_is_lost(const struct oci_config *c, struct lr_err *err)
 {
 	for (size_t i = 0; i < c->mounts.n; i++) {
 		const struct oci_mount *m = &c->mounts.v[i];
-		bool mapped = m->uid_mappings.n || m->gid_mappings.n;
-		for (size_t k = 0; k < m->options.n; k++)
-			mapped |= lr_has_prefix(m->options.v[k], "idmap") ||
-				  lr_has_prefix(m->options.v[k], "ridmap");
-		if (!mapped)
+		const char *what =
+			has_mapped_ids(m) ? "the mapped ids"
+			: lr_checkpoint_is_bind(m) && lr_checkpoint_attributes(&m->options) &
+							      MOUNT_ATTR_NOSYMFOLLOW
+				? "\"nosymfollow\""
+				: NULL;
+		if (!what)
 			continue;
-		lr_refuse(err, EOPNOTSUPP, "criu cannot restore the mapped ids of a mount");
+		lr_refuse(err, EOPNOTSUPP, "criu cannot restore %s of a mount", what);
 		return lr_err_at(err, "mounts[%zu]", i);
 	}
 	return 0;
@@ -414,7 +423,7 @@ int lr_checkpoint_plan(const struct oci_config *config, const struct lr_checkpoi
 {
 	struct lr_criu_opts c;
 
-	*rules = (struct lr_saved_rules){.readonly = config->root && config->root->readonly};
+	lr_saved_begin(rules, config);
 	int r = lr_checkpoint_plan_opts(o, &c, err);
 	if (r >= 0)
 		r = lr_checkpoint_no_userns(config, err);
@@ -437,7 +446,7 @@ int lr_checkpoint_plan(const struct oci_config *config, const struct lr_checkpoi
 	leave_network(config, f, &c);
 	r = plan_namespaces(f, a, &c, err);
 	if (r >= 0)
-		r = refuse_idmapped(config, err);
+		r = refuse_what_is_lost(config, err);
 	if (r >= 0)
 		r = plan_mounts(config, f, a, &c, rules, err);
 	if (r >= 0 && !lr_checkpoint_has_terminal(config))

@@ -92,12 +92,14 @@ static int plan_mounts(const struct lr_restore_job *job, struct lr_arena *a,
 		b.source = m->source[0] == '/' ? m->source
 					       : lr_strf(a, "%s/%s", job->bundle, m->source);
 		/* What is mounted below a source is refused when it is dumped, so a tree is one mount. */
+		b.options = &m->options;
 		b.set = lr_checkpoint_attributes(&m->options);
 		r = add_bind(p, b, m->destination, job->stage, a, err);
 	}
 	for (size_t i = 0; i < job->n_binds && r >= 0; i++) {
 		struct lr_restore_bind b = {.source = job->binds[i].source};
-		b.set = lr_checkpoint_attributes(job->binds[i].options);
+		b.options = job->binds[i].options;
+		b.set = lr_checkpoint_attributes(b.options);
 		r = add_bind(p, b, job->binds[i].destination, job->stage, a, err);
 	}
 	return r;

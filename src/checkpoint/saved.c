@@ -25,7 +25,9 @@
 #include "src/sys/syscalls.h"
 
 /* All that the images have of attributes; the numbers are those of MS_*, too. */
-#define IN_IMAGES (MOUNT_ATTR_RDONLY | MOUNT_ATTR_NOSUID | MOUNT_ATTR_NODEV | MOUNT_ATTR_NOEXEC)
+#define IN_IMAGES     (MOUNT_ATTR_RDONLY | MOUNT_ATTR_NOSUID | MOUNT_ATTR_NODEV | MOUNT_ATTR_NOEXEC)
+
+#define MOST_COMPARED 200000000u
 
 struct judge {
 	const struct lr_saved_rules *rules;
@@ -35,6 +37,10 @@ struct judge {
 	size_t n_named;
 	uint32_t *anew; /* sorted: devices of file systems that are made anew as a whole */
 	size_t n_anew;
+	uint32_t *ids; /* sorted: of the mounts of the first process's namespace */
+	size_t n_ids;
+	uint32_t *peers; /* sorted: groups that a mount in the images is of */
+	size_t n_peers;
 };
 
 static int compare(const void *a, const void *b)
@@ -44,45 +50,68 @@ static int compare(const void *a, const void *b)
 	return (x > y) - (x < y);
 }
 
-/* Those of plan.c, as the images have them. */
+static const struct lr_name types[] = {
+	{"binfmt_misc", LR_CRIU_FS_BINFMT_MISC},
+	{"cgroup", LR_CRIU_FS_CGROUP},
+	{"cgroup2", LR_CRIU_FS_CGROUP2},
+	{"debugfs", LR_CRIU_FS_DEBUGFS},
+	{"devpts", LR_CRIU_FS_DEVPTS},
+	{"fusectl", LR_CRIU_FS_FUSECTL},
+	{"mqueue", LR_CRIU_FS_MQUEUE},
+	{"proc", LR_CRIU_FS_PROC},
+	{"pstore", LR_CRIU_FS_PSTORE},
+	{"securityfs", LR_CRIU_FS_SECURITYFS},
+	{"sysfs", LR_CRIU_FS_SYSFS},
+	{"tmpfs", LR_CRIU_FS_TMPFS},
+	{"tracefs", LR_CRIU_FS_TRACEFS},
+};
+
+bool lr_saved_is_anew(const char *type)
+{
+	return lr_name_find(types, LR_ARRAY_SIZE(types), type);
+}
+
+static const char *type_of(const struct lr_criu_mount *m)
+{
+	return lr_name_of(types, LR_ARRAY_SIZE(types), m->type);
+}
+
 static bool leads_nowhere(const struct lr_criu_mount *m)
 {
-	switch (m->type) {
-	case LR_CRIU_FS_PROC:
-	case LR_CRIU_FS_SYSFS:
-	case LR_CRIU_FS_BINFMT_MISC:
-	case LR_CRIU_FS_TMPFS:
-	case LR_CRIU_FS_DEVPTS:
-	case LR_CRIU_FS_PSTORE:
-	case LR_CRIU_FS_SECURITYFS:
-	case LR_CRIU_FS_FUSECTL:
-	case LR_CRIU_FS_DEBUGFS:
-	case LR_CRIU_FS_CGROUP:
-	case LR_CRIU_FS_MQUEUE:
-	case LR_CRIU_FS_TRACEFS:
-	case LR_CRIU_FS_CGROUP2:
-		return true;
-	default:
-		return false;
-	}
+	return type_of(m) && !m->fsname && !m->plugin;
+}
+
+bool lr_saved_has(const struct lr_criu_mount *v, size_t n, const char *type, const char *root)
+{
+	for (size_t i = 0; i < n; i++)
+		if (!v[i].key && leads_nowhere(&v[i]) && lr_streq(type_of(&v[i]), type) &&
+		    lr_streq(v[i].root, root))
+			return true;
+	return false;
 }
 
 static bool is_root_of_first(const struct judge *j, const struct lr_criu_mount *m)
 {
-	if (!m->first || !lr_streq(m->point, "/"))
-		return false;
-	for (size_t i = 0; i < j->n; i++)
-		if (j->v[i].first && j->v[i].id == m->parent)
-			return false;
-	return true;
+	return m->first && lr_streq(m->point, "/") &&
+	       !bsearch(&m->parent, j->ids, j->n_ids, sizeof(*j->ids), compare);
 }
 
 static int sort_out(struct judge *j, struct lr_arena *a, struct lr_err *err)
 {
 	j->named = lr_alloc_n(a, j->n + 1, sizeof(*j->named));
 	j->anew = lr_new_n(a, j->n + 1, uint32_t);
-	if (!j->named || !j->anew)
+	j->ids = lr_new_n(a, j->n + 1, uint32_t);
+	j->peers = lr_new_n(a, j->n + 1, uint32_t);
+	if (!j->named || !j->anew || !j->ids || !j->peers)
 		return lr_fail(err, ENOMEM, "look at what was saved");
+	for (size_t i = 0; i < j->n; i++) {
+		if (j->v[i].first)
+			j->ids[j->n_ids++] = j->v[i].id;
+		if (j->v[i].peers)
+			j->peers[j->n_peers++] = j->v[i].peers;
+	}
+	qsort(j->ids, j->n_ids, sizeof(*j->ids), compare);
+	qsort(j->peers, j->n_peers, sizeof(*j->peers), compare);
 	for (size_t i = 0; i < j->n; i++) {
 		const struct lr_criu_mount *m = &j->v[i];
 		if (m->key)
@@ -93,7 +122,13 @@ static int sort_out(struct judge *j, struct lr_arena *a, struct lr_err *err)
 			j->anew[j->n_anew++] = m->device;
 	}
 	qsort(j->anew, j->n_anew, sizeof(*j->anew), compare);
-	return j->root ? 0 : lr_refuse(err, EBADMSG, "the images have no root of the container's");
+	if (!j->root)
+		return lr_refuse(err, EBADMSG, "the images have no root of the container's");
+	return j->n_named * (uint64_t)j->n > MOST_COMPARED
+		       ? lr_refuse(err, E2BIG,
+				   "%zu of the %zu mounts are of config.json: that is too much",
+				   j->n_named, j->n)
+		       : 0;
 }
 
 /* config.json may mount twice at one destination, and the images do not say which of the two that is. */
@@ -111,8 +146,7 @@ static bool is_as_named(const struct judge *j, const struct lr_criu_mount *m, bo
 	return false;
 }
 
-/* Nothing looks at a part again when it is restored. So it has all attributes that the name has anywhere;
- * of one that the images lack, nobody knows. */
+/* It has all attributes that the name has anywhere; of one that the images lack, nobody knows. */
 static bool is_part_as_named(const struct judge *j, const char *key, const struct lr_criu_mount *m)
 {
 	for (size_t i = 0; i < j->rules->n; i++)
@@ -163,33 +197,88 @@ static int lacks_attributes(const struct lr_criu_mount *m, struct lr_err *err)
 			   "the container has mounted it otherwise, or has moved its mount points");
 }
 
-/* Nobody can tell from which of them criu will bind it, so it needs the attributes of all. */
+/* Of volumes that overlap, one that allows it is enough: from which criu has bound it is seen when it is
+ * restored (verify.c). */
 static int judge_part(const struct judge *j, const struct lr_criu_mount *m, struct lr_err *err)
 {
-	bool found = shows_part_of(m, j->root);
+	const bool of_root = shows_part_of(m, j->root);
+	bool lacks = false;
 
-	if (found && j->rules->readonly && !(m->flags & MOUNT_ATTR_RDONLY)) {
-		lacks_attributes(m, err);
-		return lr_err_at(err, "root.readonly");
+	if (of_root && (!j->rules->readonly || m->flags & MOUNT_ATTR_RDONLY))
+		return 0;
+	for (size_t i = 0; i < j->n_named; i++) {
+		if (!shows_part_of(m, j->named[i]) || !is_bound(m))
+			continue;
+		if (is_part_as_named(j, j->named[i]->key, m))
+			return 0;
+		lacks = true;
 	}
+	if (lacks || of_root)
+		lacks_attributes(m, err);
+	if (of_root)
+		return lr_err_at(err, "root.readonly");
+	if (lacks)
+		return -EPERM;
+	if (!leads_nowhere(m) ||
+	    !bsearch(&m->device, j->anew, j->n_anew, sizeof(*j->anew), compare))
+		return unknown(m, err);
+	return 0;
+}
+
+static bool is_named_private(const struct judge *j, const char *key)
+{
+	for (size_t i = 0; i < j->rules->n; i++)
+		if (lr_streq(j->rules->v[i].name, key) && j->rules->v[i].private)
+			return true;
+	return false;
+}
+
+/* Where volumes overlap, all that show it are private. */
+static bool is_private(const struct judge *j, const struct lr_criu_mount *m)
+{
+	bool private = j->rules->private && shows_part_of(m, j->root);
+
+	if (m->key)
+		return is_named_private(j, m->key);
+	if (!private && shows_part_of(m, j->root))
+		return false;
 	for (size_t i = 0; i < j->n_named; i++) {
 		if (!shows_part_of(m, j->named[i]))
 			continue;
-		found |= is_bound(m);
-		if (!is_part_as_named(j, j->named[i]->key, m))
-			return lacks_attributes(m, err);
+		if (!is_named_private(j, j->named[i]->key))
+			return false;
+		private = true;
 	}
-	if (!found && leads_nowhere(m))
-		found = bsearch(&m->device, j->anew, j->n_anew, sizeof(*j->anew), compare);
-	return found ? 0 : unknown(m, err);
+	return private;
+}
+
+/* What it hears from and the images lack is the host's for criu. */
+static int judge_master(const struct judge *j, const struct lr_criu_mount *m, struct lr_err *err)
+{
+	if (!m->master || bsearch(&m->master, j->peers, j->n_peers, sizeof(*j->peers), compare) ||
+	    !is_private(j, m))
+		return 0;
+	return lr_refuse(
+		err, EPERM,
+		"what is mounted on %.128s would hear of the host's mounts, and is private "
+		"in config.json",
+		m->point);
 }
 
 static int judge_one(const struct judge *j, const struct lr_criu_mount *m, struct lr_err *err)
 {
 	bool known;
 
-	if (m == j->root)
-		return 0; /* verify.c sees to its attributes */
+	int r = judge_master(j, m, err);
+	if (r < 0 || m == j->root)
+		return r; /* verify.c sees to the root's attributes */
+	/* criu would make it again, by its old path: in a directory of the host's, if links lead there now. */
+	if (m->deleted) {
+		lr_refuse(err, EOPNOTSUPP,
+			  "what is mounted on %.128s was deleted, or replaced, since: %.128s",
+			  m->point, m->root);
+		return lr_err_hint(err, "unmount it, or mount what has that name now");
+	}
 	if (!m->key)
 		return judge_part(j, m, err);
 	if (is_as_named(j, m, &known))
@@ -209,26 +298,39 @@ int lr_saved_judge(const struct lr_saved_rules *rules, const struct lr_criu_moun
 	return r;
 }
 
-int lr_saved_judge_images(const struct lr_saved_rules *rules, int dir, struct lr_err *err)
-{
-	LR_CLEANUP_ARENA struct lr_arena *a = lr_arena_new();
-	struct lr_criu_mount *v;
-	size_t n;
-
-	int r = lr_criu_read_mounts(dir, a, &v, &n, err);
-	return r < 0 ? r : lr_saved_judge(rules, v, n, err);
-}
-
 /* ---- the rules ------------------------------------------------------------------------------ */
 
-int lr_saved_allow(struct lr_saved_rules *rules, const char *name, uint64_t set, struct lr_arena *a,
-		   struct lr_err *err)
+static bool are_private(const struct oci_strv *options)
+{
+	bool private = false;
+
+	for (size_t i = 0; options && i < options->n; i++) {
+		if (lr_has_word("private rprivate unbindable runbindable", options->v[i]))
+		private = true;
+		else if (lr_has_word("slave rslave shared rshared", options->v[i])) private = false;
+	}
+	return private;
+}
+
+void lr_saved_begin(struct lr_saved_rules *rules, const struct oci_config *c)
+{
+	const char *const how = c->linux_ ? c->linux_->rootfs_propagation : NULL;
+
+	*rules = (struct lr_saved_rules){
+		.readonly = c->root && c->root->readonly,
+		.private = how && lr_has_word("private rprivate unbindable", how),
+	};
+}
+
+int lr_saved_allow(struct lr_saved_rules *rules, const char *name, const struct oci_strv *options,
+		   uint64_t set, struct lr_arena *a, struct lr_err *err)
 {
 	struct lr_saved_name *v = lr_grow(a, rules->v, rules->n, sizeof(*v));
 
 	if (!v || !name)
 		return lr_fail(err, ENOMEM, "plan");
 	rules->v = v;
-	v[rules->n++] = (struct lr_saved_name){name, set};
+	v[rules->n++] = (struct lr_saved_name){name, set | lr_checkpoint_attributes(options),
+					       are_private(options)};
 	return 0;
 }

@@ -26,6 +26,14 @@ static const char *below(const char *root, const char *rest, struct lr_arena *a)
 int lr_restore_identify(struct lr_restore_plan *p, const struct lr_checkpoint_mount *mounts,
 			size_t n, struct lr_arena *a, struct lr_err *err)
 {
+	p->host = mounts;
+	p->n_host = n;
+	p->root = NULL;
+	for (size_t k = 0; k < n; k++)
+		if (lr_streq(mounts[k].point, p->opts.root))
+			p->root = &mounts[k];
+	if (!p->root)
+		return lr_refuse(err, EPROTO, "the mount of the root is not found again");
 	for (size_t i = 0; i < p->n; i++) {
 		struct lr_restore_bind *b = &p->binds[i];
 		const struct lr_checkpoint_mount *found = NULL;
@@ -35,63 +43,83 @@ int lr_restore_identify(struct lr_restore_plan *p, const struct lr_checkpoint_mo
 		if (!found)
 			return lr_refuse(err, EPROTO, "the mount of %s is not found again",
 					 b->source);
-		b->device = lr_strdup(a, found->device);
-		b->root = below(lr_strdup(a, found->root), b->source + b->top, a);
-		if (!b->device || !b->root)
+		b->device = found->device;
+		b->root = below(found->root, b->source + b->top, a);
+		if (!b->root)
 			return lr_fail(err, ENOMEM, "restore");
 	}
 	return 0;
 }
 
-/* It shows a part of what another mount shows whole, and nothing of the host's: criu has made the
- * one from the other. */
-static bool is_the_containers_own(const struct lr_checkpoint_mount *m,
-				  const struct lr_checkpoint_mount *mounts, size_t n)
+static bool shows_part_of(const struct lr_checkpoint_mount *m, const char *device, const char *root)
 {
-	if (lr_streq(m->point, "/"))
-		return true;
-	for (size_t i = 0; i < n; i++)
-		if (&mounts[i] != m && lr_streq(mounts[i].device, m->device) &&
-		    lr_streq(mounts[i].root, "/") && !lr_streq(m->root, "/"))
+	return lr_streq(m->device, device) && lr_path_below(m->root, root);
+}
+
+bool lr_restore_lacks_readonly(const struct lr_restore_plan *p, const struct lr_checkpoint_mount *m)
+{
+	if (!p->readonly || m->attributes & MOUNT_ATTR_RDONLY ||
+	    !shows_part_of(m, p->root->device, p->root->root))
+		return false;
+	for (size_t i = 0; i < p->n; i++)
+		if (shows_part_of(m, p->binds[i].device, p->binds[i].root) &&
+		    !(p->binds[i].set & MOUNT_ATTR_RDONLY))
+			return false;
+	return true;
+}
+
+static bool is_on_host(const struct lr_restore_plan *p, const struct lr_checkpoint_mount *m)
+{
+	for (size_t i = 0; i < p->n_host; i++)
+		if (lr_streq(p->host[i].device, m->device))
 			return true;
 	return false;
 }
 
-static int verify_one(const struct lr_restore_plan *p, const struct lr_checkpoint_mount *mounts,
-		      size_t n, const struct lr_checkpoint_mount *m, struct lr_err *err)
+/* Of some file systems there is one for the host and its containers, or for all that share a namespace. */
+static bool is_made_anew(const struct lr_restore_plan *p, const struct lr_checkpoint_mount *m)
 {
-	bool named = false, hosts = false;
+	if (!lr_saved_is_anew(m->type))
+		return false;
+	return !is_on_host(p, m) || (!lr_has_word("tmpfs devpts", m->type) &&
+				     lr_saved_has(p->saved, p->n_saved, m->type, m->root));
+}
 
-	if (p->readonly && lr_streq(m->point, "/") && !(m->attributes & MOUNT_ATTR_RDONLY)) {
-		lr_refuse(err, EPERM,
-			  "the root would be writable, as it was when the container was saved");
-		return lr_err_at(err, "root.readonly");
-	}
+static int verify_one(const struct lr_restore_plan *p, const struct lr_checkpoint_mount *m,
+		      struct lr_err *err)
+{
+	const bool of_root = shows_part_of(m, p->root->device, p->root->root);
+	bool named = false;
+
+	if (of_root && (!p->readonly || m->attributes & MOUNT_ATTR_RDONLY))
+		return 0;
 	for (size_t i = 0; i < p->n; i++) {
 		const struct lr_restore_bind *b = &p->binds[i];
-		if (!lr_streq(b->device, m->device))
+		if (!shows_part_of(m, b->device, b->root))
 			continue;
-		hosts |= b->configured;
-		if (!lr_streq(b->root, m->root))
-			continue;
-		/* What config.json mounts twice counts as it says once. */
+		/* Of what config.json mounts twice, or in parts, one that allows it is enough. */
 		if ((m->attributes & b->set) == b->set)
 			return 0;
 		named = true;
+	}
+	if (of_root) {
+		lr_refuse(err, EPERM, "%.128s, of the root, would be writable on %.128s", m->root,
+			  m->point);
+		return lr_err_at(err, "root.readonly");
 	}
 	if (named)
 		lr_refuse(err, EPERM,
 			  "%.128s would be mounted on %.128s without the attributes that "
 			  "config.json gives it",
 			  m->root, m->point);
-	else if (hosts && !is_the_containers_own(m, mounts, n))
+	else if (!is_made_anew(p, m))
 		lr_refuse(err, EPERM,
-			  "%.128s would be mounted on %.128s, and is not in config.json", m->root,
-			  m->point);
+			  "%.128s (%.32s) would be mounted on %.128s, and is not in config.json",
+			  m->root, m->type, m->point);
 	else
 		return 0;
 	return lr_err_hint(err, "the container has moved its mount points before it was saved, or "
-				"config.json is another one than then");
+				"config.json, or what it mounts, is another one than then");
 }
 
 int lr_restore_verify(const struct lr_restore_plan *p, const struct lr_checkpoint_mount *mounts,
@@ -100,6 +128,6 @@ int lr_restore_verify(const struct lr_restore_plan *p, const struct lr_checkpoin
 	int r = 0;
 
 	for (size_t i = 0; i < n && r >= 0; i++)
-		r = verify_one(p, mounts, n, &mounts[i], err);
+		r = verify_one(p, &mounts[i], err);
 	return r;
 }

@@ -116,6 +116,10 @@ struct lr_criu_mount {
 	uint32_t device;              /* as criu has it: equal for what is of one file system */
 	uint32_t flags;               /* MS_* */
 	uint32_t external;            /* not 0: it is, as versions before 3.17 have it */
+	uint32_t plugin;              /* not 0: a plugin of criu's mounts it */
+	uint32_t deleted;             /* not 0: what it shows has no name any more */
+	uint32_t peers, master;       /* groups, of which it is, and which it hears from; 0: none */
+	const char *fsname;           /* NULL, or the name of the type where that has no number */
 	const char *root;             /* what of the file system is mounted */
 	const char *point;            /* where, from the container's root */
 	const char *source, *options; /* of the file system */

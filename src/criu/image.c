@@ -21,7 +21,9 @@
 #define IDS       0x54432030
 
 #define TREE_NAME "pstree.img"
-#define FILE_MOST (64u << 20) /* of a file: a namespace has 100,000 mounts at most, by default */
+#define FILE_MOST (64u << 20)
+/* What a namespace may have, by default; for all that the images have, as the container stands still meanwhile. */
+#define MOST_MOUNTS 100000
 
 /* Numbers of fields. */
 #define PID             1 /* of pstree_entry */
@@ -75,9 +77,10 @@ struct known {
 
 /* Of mnt_entry. */
 static const struct known known[] = {
-	NUMBER(1, type),  NUMBER(2, id),        NUMBER(3, device), NUMBER(4, parent),
-	NUMBER(5, flags), TEXT(6, root),        TEXT(7, point),    TEXT(8, source),
-	TEXT(9, options), NUMBER(13, external), TEXT(18, key),
+	NUMBER(1, type),      NUMBER(2, id),     NUMBER(3, device),   NUMBER(4, parent),
+	NUMBER(5, flags),     TEXT(6, root),     TEXT(7, point),      TEXT(8, source),
+	TEXT(9, options),     NUMBER(10, peers), NUMBER(11, master),  NUMBER(12, plugin),
+	NUMBER(13, external), TEXT(14, fsname),  NUMBER(16, deleted), TEXT(18, key),
 };
 
 static int get_field(const struct lr_criu_field *p, struct lr_arena *a, struct lr_criu_mount *m)
@@ -113,7 +116,7 @@ static int get_mount(struct lr_criu_in in, struct lr_arena *a, struct lr_criu_mo
 			return r;
 	}
 	/* Before criu 3.17, what is external had its name in place of its root. */
-	return r >= 0 && m->external && !m->key ? -EBADMSG : r;
+	return r >= 0 && (!*m->root || !*m->point || (m->external && !m->key)) ? -EBADMSG : r;
 }
 
 int lr_criu_decode_mounts(const uint8_t *bytes, size_t n, struct lr_arena *a,
@@ -123,6 +126,9 @@ int lr_criu_decode_mounts(const uint8_t *bytes, size_t n, struct lr_arena *a,
 	int r = begins(&in, MOUNTS) ? 0 : -EBADMSG;
 
 	while (r >= 0 && (r = next_message(&in, &one)) > 0) {
+		if (*count == MOST_MOUNTS)
+			return lr_refuse(err, E2BIG, "the images have more than %d mounts",
+					 MOST_MOUNTS);
 		struct lr_criu_mount *grown = lr_grow(a, *v, *count, sizeof(*grown));
 		if (grown)
 			*v = grown;

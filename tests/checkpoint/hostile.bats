@@ -70,6 +70,62 @@ aside() { # COMMANDS: a process does them in a mount namespace of its own, and s
 	is_not_saved "in a mount namespace of the container's own making, (overlay, / of it) is not in config.json"
 }
 
+@test "restore: a link in a volume leads what was a part of another one nowhere" {
+	mkdir -p a b host/etc
+	echo secret >host/etc/shadow
+	may_mount
+	cfg --arg d "$PWD" '.mounts += [
+		{destination: "/x/a", type: "bind", source: ($d + "/a"), options: ["bind"]},
+		{destination: "/y/b", type: "bind", source: ($d + "/b"), options: ["bind"]}]'
+	# Each is saved under the other's name.
+	aside "mv /x /t; mv /y /u; mkdir -p /x /y /u/b/d/etc; ln -s /u/b /x/a; ln -s /t/a /y/b; ln -s $PWD/host /t/a/d; mount -o bind /u/b/d/etc /dev/mqueue"
+	checkpoint "$ID"
+	run restore "$ID"
+	assert_eq "$status" 1
+	assert_has "$output" "$PWD/host/etc (" # and its file system
+	assert_has "$output" "would be mounted on /dev/mqueue, and is not in config.json"
+	assert_eq "$(whats_left)" ""
+}
+
+@test "checkpoint: what was deleted, or replaced, since it was mounted would be made again, and is not saved" {
+	mkdir -p host
+	may_mount
+	aside "mkdir -p /d/new; mount -o bind /d/new /dev/mqueue; rm -r /d; ln -s $PWD/host /d"
+	is_not_saved "what is mounted on /dev/mqueue was deleted, or replaced, since"
+	rt delete --force "$ID"
+	rm "$BUNDLE/rootfs/tmp/aside"
+	# By the host, which replaces files so.
+	echo old >hosts
+	cfg --arg d "$PWD" '.mounts += [{destination: "/etc/hosts", type: "bind", source: ($d + "/hosts"), options: ["bind"]}]'
+	counter
+	start_counter
+	echo new >hosts.new
+	mv hosts.new hosts
+	is_not_saved "what is mounted on /etc/hosts was deleted, or replaced, since"
+}
+
+@test "checkpoint and restore: volumes that overlap, in a mount namespace of the container's own making" {
+	mkdir -p all/in tmp
+	N=$PWD/tmp/n
+	may_mount
+	cfg --arg d "$PWD" '.root.readonly = true | .mounts += [
+		{destination: "/tmp", type: "bind", source: ($d + "/tmp"), options: ["bind"]},
+		{destination: "/all", type: "bind", source: ($d + "/all"), options: ["bind", "ro"]},
+		{destination: "/in", type: "bind", source: ($d + "/all/in"), options: ["bind"]},
+		{destination: "/again", type: "bind", source: ($d + "/all"), options: ["bind"]},
+		{destination: "/mnt", type: "bind", source: ($d + "/bundle/rootfs/mnt"), options: ["bind"]}]'
+	mkdir -p "$BUNDLE/rootfs/mnt"
+	aside "touch /in/1 /again/2 /mnt/3; ! touch /all/x"
+	checkpoint "$ID"
+	at=$(count)
+	restore "$ID"
+	counts_on "$at"
+	other=$(pgrep -f -x "sleep 1000" --ns "$(pid_of)" --nslist pid)
+	points() { sed -nE 's,^.* (/all|/in|/again|/mnt|/) (r[ow]).*,\1 \2,p' "/proc/$1/mountinfo" | sort | tr '\n' ' '; }
+	assert_eq "$(points "$other")" "/ ro /again rw /all ro /in rw /mnt rw "
+	assert_eq "$(points "$(pid_of)")" "/ ro /again rw /all ro /in rw /mnt rw "
+}
+
 @test "restore: images with an overlay of directories of the host's are not mounted" {
 	mkdir -p host/upper host/work
 	may_mount

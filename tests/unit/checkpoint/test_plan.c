@@ -126,52 +126,115 @@ TEST(a_file_system_that_the_container_answers_for_is_refused)
 	CHECK_INT(find_fuse("20 10 0:70 /a /x rw - fuse.sshfs host: rw\n", host), 0);
 }
 
-static int verify(const char *stage, const char *restored, struct lr_err *err)
+/* lacks: how many mounts of the root should become read-only. */
+static int verify(const char *stage, const char *restored, bool readonly, size_t *lacks,
+		  struct lr_err *err)
 {
 	LR_CLEANUP_ARENA struct lr_arena *a = lr_arena_new();
 	struct lr_restore_bind binds[] = {
 		{.source = "/src/ro", .top = 0, .at = "/s/0", .set = MOUNT_ATTR_RDONLY},
 		{.source = "/mnt", .top = 4, .at = "/s/1", .configured = true},
 	};
-	struct lr_restore_plan p = {.binds = binds, .n = 2};
+	static const struct lr_criu_mount saved[] = {
+		{.type = LR_CRIU_FS_SYSFS, .root = "/"},
+		{.type = LR_CRIU_FS_TMPFS, .root = "/"},
+		{.type = LR_CRIU_FS_DEBUGFS, .root = "/", .key = "/k"},
+	};
+	struct lr_restore_plan p = {
+		.binds = binds, .n = 2, .readonly = readonly, .saved = saved, .n_saved = 3};
 	struct lr_checkpoint_mount *v;
 	size_t n;
 
+	p.opts.root = "/s/root";
 	binds[0].configured = true;
 	int r = lr_checkpoint_mountinfo(lr_strdup(a, stage), a, &v, &n, err);
 	if (r >= 0)
 		r = lr_restore_identify(&p, v, n, a, err);
 	if (r >= 0)
 		r = lr_checkpoint_mountinfo(lr_strdup(a, restored), a, &v, &n, err);
+	for (size_t i = 0; lacks && r >= 0 && i < n; i++)
+		*lacks += lr_restore_lacks_readonly(&p, &v[i]);
 	return r < 0 ? r : lr_restore_verify(&p, v, n, err);
 }
 
 #define STAGE                                                                                      \
 	"20 1 8:1 / /s/0 ro - ext4 /dev/sda rw\n"                                                  \
-	"21 1 8:2 /sub /s/1 rw - ext4 /dev/sdb rw\n"
+	"21 1 8:2 /sub /s/1 rw - ext4 /dev/sdb rw\n"                                               \
+	"22 1 8:1 /b/rootfs /s/root rw - ext4 /dev/sda rw\n"                                       \
+	"2 1 0:20 / /run rw - tmpfs tmpfs rw\n"                                                    \
+	"3 1 0:21 / /sys rw - sysfs sysfs rw\n"                                                    \
+	"4 3 0:22 / /sys/kernel/debug rw - debugfs debugfs rw\n"
 #define ROOTFS "10 1 8:1 /b/rootfs / rw,relatime - ext4 /dev/sda rw\n"
+
+static int verify_beside(const char *more, struct lr_err *err)
+{
+	LR_CLEANUP_ARENA struct lr_arena *a = lr_arena_new();
+
+	return verify(STAGE, lr_concat(a, ROOTFS, more, NULL), false, NULL, err);
+}
 
 TEST(what_was_restored_is_told_by_what_it_shows)
 {
 	struct lr_err err = {0};
 
-	CHECK_INT(verify(STAGE,
-			 ROOTFS "30 10 8:1 /src/ro /x ro,relatime - ext4 /dev/sda rw\n"
+	CHECK_INT(verify_beside("30 10 8:1 /src/ro /x ro,relatime - ext4 /dev/sda rw\n"
 				"31 10 8:2 /sub /y rw - ext4 /dev/sdb rw\n"
 				"32 10 0:50 / /proc rw - proc proc rw\n"
 				"33 32 0:50 /sys /proc/sys ro - proc proc rw\n",
-			 NULL),
+				NULL),
 		  0);
 	/* Wherever it is, and whatever the images call it. */
-	CHECK_INT(verify(STAGE, ROOTFS "30 10 8:1 /src/ro /y rw - ext4 /dev/sda rw\n", &err),
-		  -EPERM);
+	CHECK_INT(verify_beside("30 10 8:1 /src/ro /y rw - ext4 /dev/sda rw\n", &err), -EPERM);
 	CHECK(strstr(err.msg, "without the attributes"));
+	CHECK_INT(verify_beside("30 10 8:1 /src/ro/part /y rw - ext4 /dev/sda rw\n", &err), -EPERM);
+	CHECK_INT(verify_beside("30 10 8:1 /src/ro/part /y ro - ext4 /dev/sda rw\n", &err), 0);
+	CHECK_INT(verify_beside("30 10 8:1 /b/rootfs/etc /y rw - ext4 /dev/sda rw\n", &err), 0);
 	/* Another part of the same file system, whoever has moved it. */
-	CHECK_INT(verify(STAGE, ROOTFS "30 10 8:1 /src/moved /x ro - ext4 /dev/sda rw\n", &err),
-		  -EPERM);
+	CHECK_INT(verify_beside("30 10 8:1 /src/moved /x ro - ext4 /dev/sda rw\n", &err), -EPERM);
 	CHECK(strstr(err.msg, "not in config.json"));
+	CHECK_INT(verify_beside("30 10 8:1 / /x ro - ext4 /dev/sda rw\n", &err), -EPERM);
 	/* What was prepared has to be found. */
-	CHECK_INT(verify("20 1 8:1 / /s/0 ro - ext4 /dev/sda rw\n", ROOTFS, &err), -EPROTO);
+	CHECK_INT(verify("20 1 8:1 / /s/0 ro - ext4 /dev/sda rw\n", ROOTFS, false, NULL, &err),
+		  -EPROTO);
+}
+
+TEST(what_is_neither_bound_nor_made_anew_is_not_restored)
+{
+	struct lr_err err = {0};
+
+	/* A link has led elsewhere: another file system of the host's, or one that nobody knows. */
+	CHECK_INT(verify_beside("30 10 0:20 /user /x rw - tmpfs tmpfs rw\n", &err), -EPERM);
+	CHECK_INT(verify_beside("30 10 0:20 / /x rw - tmpfs tmpfs rw\n", &err), -EPERM);
+	CHECK_INT(verify_beside("30 10 0:60 / /x rw - overlay overlay rw\n", &err), -EPERM);
+	CHECK_INT(verify_beside("30 10 8:3 / /x rw - ext4 /dev/sdc rw\n", &err), -EPERM);
+	/* One that is new, or that the container had. */
+	CHECK_INT(verify_beside("30 10 0:61 /d /x rw - tmpfs tmpfs rw\n", &err), 0);
+	CHECK_INT(verify_beside("30 10 0:21 / /x rw - sysfs sysfs rw\n", &err), 0);
+	CHECK_INT(verify_beside("30 10 0:21 /fs /x rw - sysfs sysfs rw\n", &err), -EPERM);
+	CHECK_INT(verify_beside("30 10 0:22 / /x rw - debugfs debugfs rw\n", &err), -EPERM);
+}
+
+TEST(all_of_a_root_that_is_to_be_read_only_is_so)
+{
+	struct lr_err err = {0};
+	size_t lacks = 0;
+
+	CHECK_INT(verify(STAGE,
+			 ROOTFS "30 10 8:1 /b/rootfs/home /x rw - ext4 /dev/sda rw\n"
+				"31 10 8:1 /b/rootfs/bin /y ro - ext4 /dev/sda rw\n"
+				"32 10 8:2 /sub /z rw - ext4 /dev/sdb rw\n",
+			 true, &lacks, &err),
+		  -EPERM);
+	CHECK_INT(lacks, 2);
+	CHECK_STR(err.path, "root.readonly");
+	CHECK_INT(verify(STAGE,
+			 "10 1 8:1 /b/rootfs / ro,relatime - ext4 /dev/sda rw\n"
+			 "30 10 8:1 /b/rootfs/home /x rw - ext4 /dev/sda rw\n",
+			 true, NULL, &err),
+		  -EPERM);
+	CHECK_INT(verify(STAGE, "10 1 8:1 /b/rootfs / ro,relatime - ext4 /dev/sda rw\n", true, NULL,
+			 &err),
+		  0);
 }
 
 TEST(a_mount_that_config_json_lacks_is_refused)
@@ -217,15 +280,16 @@ TEST(what_the_runtime_mounts_itself_needs_no_line_of_config_json)
 	CHECK_INT(plan_with("16 10 0:60 /part /shm rw - tmpfs t rw\n", a, &c, &err), -EOPNOTSUPP);
 }
 
-TEST(mapped_ids_of_a_mount_are_refused)
+TEST(what_the_images_would_lack_is_refused)
 {
 	LR_CLEANUP_ARENA struct lr_arena *a = lr_arena_new();
-	static const char *idmap[] = {"bind", "idmap=uids=0-1-2", NULL}, *ridmap[] = {"ridmap"};
+	static const char *options[][3] = {
+		{"bind", "idmap=uids=0-1-2"}, {"bind", "ridmap"}, {"bind", "nosymfollow"}};
 	static struct oci_id_mapping mapping = {.size = 1};
 	const struct oci_mount plain = mounts[1];
 	struct lr_criu_opts c;
 
-	for (int i = 0; i < 4; i++) {
+	for (int i = 0; i < 5; i++) {
 		struct lr_err err = {0};
 		mounts[1] = plain;
 		if (i == 0)
@@ -233,8 +297,7 @@ TEST(mapped_ids_of_a_mount_are_refused)
 		else if (i == 1)
 			mounts[1].gid_mappings = (struct oci_id_mappings){.v = &mapping, .n = 1};
 		else
-			mounts[1].options =
-				(struct oci_strv){i == 2 ? idmap : ridmap, i == 2 ? 2 : 1};
+			mounts[1].options = (struct oci_strv){options[i - 2], 2};
 		CHECK_INT(plan_with("", a, &c, &err), -EOPNOTSUPP);
 		CHECK_STR(err.path, "mounts[1]");
 	}

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Unit tests: which mounts of criu's images may be restored. */
 #include <errno.h>
+#include <stdlib.h>
 #include <sys/mount.h>
 
 #include "src/base/str.h"
@@ -78,6 +79,114 @@ TEST(a_name_that_config_json_has_twice_is_as_either_is)
 	CHECK_INT(lr_saved_judge(&rules, v, 2, &why), 0);
 	v[1].flags = MS_NOSUID;
 	CHECK_INT(lr_saved_judge(&rules, v, 2, &why), -EPERM);
+}
+
+TEST(what_was_deleted_since_is_not_made_again)
+{
+	const struct lr_saved_rules rules = {.v = names, .n = 3};
+	struct lr_criu_mount v[] = {ROOT,
+				    WRITABLE,
+				    {.type = LR_CRIU_FS_TMPFS,
+				     .device = 50,
+				     .root = "/d",
+				     .point = "/p",
+				     .source = "",
+				     .options = ""}};
+
+	v[1].deleted = 1;
+	CHECK_INT(lr_saved_judge(&rules, v, 2, &why), -EOPNOTSUPP);
+	v[1].deleted = 0;
+	v[2].deleted = 1;
+	CHECK_INT(lr_saved_judge(&rules, v, 3, &why), -EOPNOTSUPP);
+}
+
+TEST(what_is_private_hears_of_no_mounts_of_the_hosts)
+{
+	struct lr_saved_name private[] = {{"/w", 0, true}};
+	struct lr_saved_rules rules = {.v = private, .n = 1};
+	struct lr_criu_mount v[] = {ROOT, WRITABLE, WRITABLE};
+
+	v[1].master = 7;
+	CHECK_INT(lr_saved_judge(&rules, v, 2, &why), -EPERM);
+	/* Another mount of the container's. */
+	v[2].peers = 7;
+	CHECK_INT(lr_saved_judge(&rules, v, 3, &why), 0);
+	/* A part of it, elsewhere. */
+	v[1].master = 0;
+	v[2] = (struct lr_criu_mount)WRITABLE;
+	v[2].key = NULL;
+	v[2].master = 7;
+	CHECK_INT(lr_saved_judge(&rules, v, 3, &why), -EPERM);
+	private[0].private = false;
+	CHECK_INT(lr_saved_judge(&rules, v, 3, &why), 0);
+	v[0].master = 8;
+	CHECK_INT(lr_saved_judge(&rules, v, 3, &why), 0);
+	rules.private = true;
+	CHECK_INT(lr_saved_judge(&rules, v, 3, &why), -EPERM);
+}
+
+TEST(rules_are_of_the_options)
+{
+	LR_CLEANUP_ARENA struct lr_arena *a = lr_arena_new();
+	const char *options[] = {"ro", "rprivate", NULL}, *later[] = {"private", "rslave", NULL};
+	struct oci_strv some = {options, 2}, others = {later, 2};
+	struct lr_saved_rules rules = {0};
+
+	REQUIRE(lr_saved_allow(&rules, "/a", &some, MOUNT_ATTR_NODEV, a, NULL) == 0);
+	REQUIRE(lr_saved_allow(&rules, "/b", &others, 0, a, NULL) == 0);
+	REQUIRE(lr_saved_allow(&rules, "/c", NULL, 0, a, NULL) == 0);
+	CHECK_INT(rules.v[0].set, MOUNT_ATTR_RDONLY | MOUNT_ATTR_NODEV);
+	CHECK(rules.v[0].private);
+	CHECK(!rules.v[1].private && !rules.v[2].private);
+}
+
+TEST(too_much_to_compare_is_refused)
+{
+	const size_t n = 20001;
+	const struct lr_saved_rules rules = {.v = names, .n = 3};
+	struct lr_criu_mount *v = calloc(n, sizeof(*v));
+
+	REQUIRE(v);
+	v[0] = (struct lr_criu_mount)ROOT;
+	for (size_t i = 1; i < n; i++)
+		v[i] = (struct lr_criu_mount)WRITABLE;
+	CHECK_INT(lr_saved_judge(&rules, v, n, &why), -E2BIG);
+	CHECK_INT(lr_saved_judge(&rules, v, 10000, &why), 0);
+	free(v);
+}
+
+/* Also in forged images. */
+TEST(a_type_by_another_name_leads_somewhere)
+{
+	const struct lr_saved_rules rules = {.v = names, .n = 3};
+	struct lr_criu_mount v[] = {ROOT,
+				    {.type = LR_CRIU_FS_TMPFS,
+				     .device = 50,
+				     .root = "/",
+				     .point = "/p",
+				     .source = "",
+				     .options = ""}};
+
+	CHECK_INT(lr_saved_judge(&rules, v, 2, &why), 0);
+	v[1].fsname = "overlay";
+	CHECK_INT(lr_saved_judge(&rules, v, 2, &why), -EOPNOTSUPP);
+	v[1].fsname = NULL;
+	v[1].plugin = 1;
+	CHECK_INT(lr_saved_judge(&rules, v, 2, &why), -EOPNOTSUPP);
+}
+
+/* Volumes that overlap; criu has names in the first namespace alone. */
+TEST(of_names_that_overlap_one_that_allows_it_is_enough)
+{
+	const struct lr_saved_rules rules = {.v = names, .n = 3};
+	struct lr_criu_mount v[] = {ROOT, READONLY, WRITABLE, WRITABLE};
+
+	v[1].root = "/srv";
+	v[3].key = NULL;
+	v[3].first = false;
+	CHECK_INT(lr_saved_judge(&rules, v, 4, &why), 0);
+	v[3].root = "/srv/v";
+	CHECK_INT(lr_saved_judge(&rules, v, 4, &why), -EPERM);
 }
 
 TEST(a_part_of_what_is_named_is_no_freer)

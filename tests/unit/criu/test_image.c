@@ -59,9 +59,19 @@ TEST(mounts_are_read)
 	CHECK_STR(m.source, "s");
 	CHECK_STR(m.options, "o");
 	CHECK_STR(m.key, "/k");
-	/* What is not there is empty. */
-	CHECK_INT(DECODE(MOUNTS "\0\0\0\0"), 0);
-	CHECK_STR(m.root, "");
+	/* What need not be there is empty. */
+	CHECK_INT(DECODE(MOUNTS "\x08\0\0\0\x32\x02/r\x3a\x02/p"), 0);
+	CHECK_STR(m.source, "");
+	CHECK_STR(m.options, "");
+	CHECK(!m.fsname && !m.deleted && !m.plugin && !m.master && !m.peers);
+	CHECK_INT(DECODE(MOUNTS "\x15\0\0\0\x32\x02/r\x3a\x02/"
+				"p\x50\x05\x58\x06\x60\x01\x80\x01\x01\x72\x02ov"),
+		  0);
+	CHECK_INT(m.peers, 5);
+	CHECK_INT(m.master, 6);
+	CHECK_INT(m.plugin, 1);
+	CHECK_INT(m.deleted, 1);
+	CHECK_STR(m.fsname, "ov");
 }
 
 TEST(what_is_no_image_of_mounts_is_refused)
@@ -78,13 +88,35 @@ TEST(what_is_no_image_of_mounts_is_refused)
 	CHECK_INT(DECODE(MOUNTS "\x18\0\0\0" MOUNT), -EBADMSG);
 	CHECK_INT(DECODE("\x18\x43\x56\x54\x28\x39\x56\x55"), -EBADMSG);
 	/* A number as a text, a text as a number. */
-	CHECK_INT(DECODE(MOUNTS "\x03\0\0\0\x2a\x01\x03"), -EBADMSG);
-	CHECK_INT(DECODE(MOUNTS "\x05\0\0\0\x2d\x03\0\0\0"), -EBADMSG);
-	CHECK_INT(DECODE(MOUNTS "\x02\0\0\0\x30\x03"), -EBADMSG);
-	CHECK_INT(DECODE(MOUNTS "\x03\0\0\0\x6a\x01\x01"), -EBADMSG);
+	CHECK_INT(DECODE(MOUNTS "\x1c\0\0\0" MOUNT "\x2a\x01\x03"), -EBADMSG);
+	CHECK_INT(DECODE(MOUNTS "\x1e\0\0\0" MOUNT "\x2d\x03\0\0\0"), -EBADMSG);
+	CHECK_INT(DECODE(MOUNTS "\x1b\0\0\0" MOUNT "\x30\x03"), -EBADMSG);
+	CHECK_INT(DECODE(MOUNTS "\x1c\0\0\0" MOUNT "\x6a\x01\x01"), -EBADMSG);
+	/* One that nothing depends on may be of any. */
+	CHECK_INT(DECODE(MOUNTS "\x1c\0\0\0" MOUNT "\x7a\x01\x01"), 0);
+	/* Without a root, or a mount point. */
+	CHECK_INT(DECODE(MOUNTS "\0\0\0\0"), -EBADMSG);
+	CHECK_INT(DECODE(MOUNTS "\x04\0\0\0\x32\x02/r"), -EBADMSG);
+	CHECK_INT(DECODE(MOUNTS "\x04\0\0\0\x3a\x02/p"), -EBADMSG);
 	/* External, without a name of its own. */
 	CHECK_INT(DECODE(MOUNTS "\x1b\0\0\0" MOUNT "\x68\x01"), -EBADMSG);
 	CHECK_INT(DECODE(MOUNTS "\x1b\0\0\0" MOUNT "\x68\x00"), 0);
+}
+
+TEST(more_mounts_than_a_namespace_may_have_are_refused)
+{
+	static char bytes[8 + 100001 * 12] = MOUNTS;
+	LR_CLEANUP_ARENA struct lr_arena *a = lr_arena_new();
+	struct lr_criu_mount *v = NULL;
+	struct lr_err err = {0};
+	size_t n = 0;
+
+	for (int i = 0; i < 100001; i++)
+		memcpy(&bytes[8 + i * 12], "\x08\0\0\0\x32\x02/r\x3a\x02/p", 12);
+	CHECK_INT(lr_criu_decode_mounts((uint8_t *)bytes, sizeof(bytes) - 12, a, &v, &n, &err), 0);
+	CHECK_INT(n, 100000);
+	n = 0;
+	CHECK_INT(lr_criu_decode_mounts((uint8_t *)bytes, sizeof(bytes), a, &v, &n, &err), -E2BIG);
 }
 
 static void put(int dir, const char *name, const char *bytes, size_t n)

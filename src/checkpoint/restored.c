@@ -1,0 +1,243 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * checkpoint: the mount namespaces of what was restored. Each is looked at from its root, which the processes in there
+ * may not have. Nothing of it runs yet.
+ */
+#define LR_ROOM "restore"
+#include <dirent.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <sched.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <sys/stat.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include "src/base/fd.h"
+#include "src/base/str.h"
+#include "src/checkpoint/internal.h"
+#include "src/sys/proc.h"
+#include "src/sys/syscalls.h"
+
+/* ---- which there are ------------------------------------------------------------------------ */
+
+struct pids {
+	pid_t *v;
+	size_t n;
+};
+
+static int add_pid(struct pids *s, pid_t pid, struct lr_arena *a)
+{
+	pid_t *v = lr_grow(a, s->v, s->n, sizeof(*v));
+
+	if (!v)
+		return -ENOMEM;
+	s->v = v;
+	v[s->n++] = pid;
+	return 0;
+}
+
+/* Numbers with a blank behind each. */
+static int add_children(int task, const char *tid, struct pids *all, struct lr_arena *a)
+{
+	char path[32], number[16];
+	size_t n = 0;
+	char c;
+	int r = 0;
+
+	snprintf(path, sizeof(path), "%.16s/children", tid);
+	int fd = openat(task, path, O_RDONLY | O_CLOEXEC);
+	FILE *f = fd < 0 ? NULL : fdopen(fd, "r");
+	if (!f) {
+		r = -errno;
+		lr_close(fd);
+		return r;
+	}
+	while (r >= 0 && fread(&c, 1, 1, f) == 1) {
+		if (c != ' ' && n < sizeof(number) - 1) {
+			number[n++] = c;
+			continue;
+		}
+		number[n] = '\0';
+		n = 0;
+		r = add_pid(all, (pid_t)atoi(number), a);
+	}
+	if (r >= 0 && ferror(f))
+		r = -EIO;
+	fclose(f);
+	return r;
+}
+
+static int add_below(pid_t pid, struct pids *all, struct lr_arena *a)
+{
+	char path[32];
+	int r = 0;
+
+	snprintf(path, sizeof(path), "/proc/%d/task", pid);
+	LR_CLEANUP_DIR DIR *d = opendir(path);
+	if (!d)
+		return -errno;
+	for (struct dirent *e; errno = 0, r >= 0 && (e = readdir(d));)
+		if (e->d_name[0] != '.')
+			r = add_children(dirfd(d), e->d_name, all, a);
+	return r < 0 ? r : -errno;
+}
+
+static int list_processes(pid_t first, struct pids *all, struct lr_arena *a, struct lr_err *err)
+{
+	int r = add_pid(all, first, a);
+
+	for (size_t i = 0; i < all->n && r >= 0; i++)
+		r = add_below(all->v[i], all, a);
+	return r < 0 ? lr_fail(err, -r, "list the restored processes") : 0;
+}
+
+/* ---- one of them ---------------------------------------------------------------------------- */
+
+/* What a child does in there, as nobody comes back from another mount namespace. Its descriptors are ours. */
+struct visit {
+	int ns, proc, ret; /* of the namespace; of our /proc; what mountinfo becomes, or LR_NOFD */
+	const struct lr_restore_plan *p;
+	const struct lr_checkpoint_mount *mounts; /* of which those that lack it become read-only */
+	size_t n;
+};
+
+static int protect(const struct visit *x)
+{
+	struct mount_attr attr = {.attr_set = MOUNT_ATTR_RDONLY};
+	int r = 0;
+
+	for (size_t i = 0; i < x->n && r >= 0; i++)
+		if (lr_restore_lacks_readonly(x->p, &x->mounts[i]))
+			r = lr_mount_setattr(AT_FDCWD, x->mounts[i].point, 0, &attr);
+	return r;
+}
+
+static int look(const struct visit *x)
+{
+	int fd = openat(x->proc, "self/mountinfo", O_RDONLY | O_CLOEXEC);
+
+	if (fd < 0 || dup3(fd, x->ret, O_CLOEXEC) < 0)
+		return -errno;
+	lr_close(fd);
+	return 0;
+}
+
+/* 0 or a negative errno. */
+static int go_there(const struct visit *x)
+{
+	struct clone_args args = {.flags = CLONE_FILES, .exit_signal = SIGCHLD};
+	LR_CLEANUP_WAITING const bool waiting = lr_proc_waiting();
+	int status = 0;
+
+	pid_t pid = lr_clone3(&args, sizeof(args));
+	if (pid == 0) {
+		int r = lr_setns(x->ns, CLONE_NEWNS);
+		if (r >= 0)
+			r = x->ret < 0 ? protect(x) : look(x);
+		_exit(-r);
+	}
+	if (pid < 0)
+		return pid;
+	while (waitpid(pid, &status, 0) < 0)
+		if (errno != EINTR)
+			return -errno;
+	return WIFEXITED(status) ? -WEXITSTATUS(status) : -ECHILD;
+}
+
+static int read_mounts(struct visit *x, struct lr_arena *a, struct lr_err *err)
+{
+	struct lr_checkpoint_mount *mounts;
+
+	/* A number for the child. */
+	LR_CLEANUP_FD int fd = lr_open("/dev/null", O_RDONLY | O_CLOEXEC);
+	x->ret = fd;
+	int r = fd < 0 ? -errno : go_there(x);
+	x->ret = LR_NOFD;
+	if (r < 0)
+		return lr_fail(err, -r, "look at a mount namespace of what was restored");
+	r = lr_checkpoint_mounts_at(fd, a, &mounts, &x->n, err);
+	x->mounts = mounts;
+	return r;
+}
+
+static bool needs_protection(const struct visit *x)
+{
+	for (size_t i = 0; i < x->n; i++)
+		if (lr_restore_lacks_readonly(x->p, &x->mounts[i]))
+			return true;
+	return false;
+}
+
+static int cannot_protect(int code, struct lr_err *err)
+{
+	lr_fail(err, code, "make the root read-only");
+	if (code == EBUSY)
+		lr_err_hint(err, "a process has a file open there, to write to it");
+	return lr_err_at(err, "root.readonly");
+}
+
+static int verify(struct visit *x, struct lr_err *err)
+{
+	LR_CLEANUP_ARENA struct lr_arena *a = lr_arena_new();
+
+	int r = read_mounts(x, a, err);
+	if (r >= 0 && needs_protection(x)) {
+		r = go_there(x);
+		r = r < 0 ? cannot_protect(-r, err) : read_mounts(x, a, err);
+	}
+	return r < 0 ? r : lr_restore_verify(x->p, x->mounts, x->n, err);
+}
+
+/* ---- all of them ---------------------------------------------------------------------------- */
+
+struct seen {
+	ino_t *v;
+	size_t n;
+};
+
+/* 1: it is new; 0; or a negative errno. */
+static int is_new(struct seen *s, ino_t ns, struct lr_arena *a)
+{
+	for (size_t i = 0; i < s->n; i++)
+		if (s->v[i] == ns)
+			return 0;
+	ino_t *v = lr_grow(a, s->v, s->n, sizeof(*v));
+	if (!v)
+		return -ENOMEM;
+	s->v = v;
+	v[s->n++] = ns;
+	return 1;
+}
+
+static int verify_process(const struct lr_restore_plan *p, int proc, pid_t pid, struct seen *seen,
+			  struct lr_arena *a, struct lr_err *err)
+{
+	char path[32];
+	struct stat st;
+
+	snprintf(path, sizeof(path), "/proc/%d/ns/mnt", pid);
+	LR_CLEANUP_FD int ns = lr_open(path, O_RDONLY | O_CLOEXEC);
+	/* One that has ended, and is to be waited for, has none. */
+	if (ns < 0 && errno == ENOENT && lr_proc_dies(pid))
+		return 0;
+	int r = ns < 0 || fstat(ns, &st) < 0 ? -errno : is_new(seen, st.st_ino, a);
+	if (r < 0)
+		return lr_fail(err, -r, "look at %s", path);
+	return r ? verify(&(struct visit){.ns = ns, .proc = proc, .ret = LR_NOFD, .p = p}, err) : 0;
+}
+
+int lr_restore_verify_all(const struct lr_restore_plan *p, pid_t pid, struct lr_err *err)
+{
+	LR_CLEANUP_ARENA struct lr_arena *a = lr_arena_new();
+	LR_CLEANUP_FD int proc = lr_open("/proc", O_PATH | O_DIRECTORY | O_CLOEXEC);
+	struct pids all = {0};
+	struct seen seen = {0};
+
+	int r = proc < 0 ? lr_fail(err, errno, "open /proc") : list_processes(pid, &all, a, err);
+	for (size_t i = 0; i < all.n && r >= 0; i++)
+		r = verify_process(p, proc, all.v[i], &seen, a, err);
+	return r;
+}
