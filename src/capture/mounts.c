@@ -113,16 +113,27 @@ static const char *mount_type(struct cap *c, unsigned id)
 	return type && type < end ? type + 3 : NULL;
 }
 
+/* With a blank behind it. fusectl is the kernel's own. */
+static bool is_served(const char *type)
+{
+	return lr_has_prefix(type, "fuse") && !lr_has_prefix(type, "fusectl ");
+}
+
 bool cap_mount_may_wait(struct cap *c, unsigned id)
 {
 	const char *type = mount_type(c, id);
 
-	return !type || lr_has_prefix(type, "fuse");
+	return !type || is_served(type);
 }
 
 bool cap_mounts_may_wait(struct cap *c)
 {
-	return cap_mounts_read(c) < 0 || strstr(c->mounts, " - fuse");
+	if (cap_mounts_read(c) < 0)
+		return true;
+	for (const char *at = c->mounts; (at = strstr(at, " - fuse"));)
+		if (is_served(at += 3))
+			return true;
+	return false;
 }
 
 /* Of a directory above a mount that is renamed poll(2) tells nothing: that changes where the mount is, and no number. */

@@ -404,6 +404,12 @@ static bool is_waited_for(struct waiting *w, struct cap_process *p, pid_t tid)
 		return false;
 	snprintf(path, sizeof(path), "/proc/%d/fd", tid);
 	LR_CLEANUP_FD int fd = lr_open(path, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+	if (fd < 0 && errno != ENOENT && errno != ESRCH) {
+		if (w->tell)
+			cap_refuse(w->c, p, "descriptors that can't be looked at: %s",
+				   lr_strerror(errno));
+		return true;
+	}
 	lr_dir_begin(&d, fd);
 	for (const struct lr_dirent *e; fd >= 0 && (e = lr_dir_next(&d));) {
 		const char *why = e->name[0] == '.' ? NULL : waited_for(w, &t, e->name, target);

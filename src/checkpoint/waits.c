@@ -15,6 +15,7 @@
 #include "src/base/fd.h"
 #include "src/base/str.h"
 #include "src/checkpoint/internal.h"
+#include "src/sys/tables.h"
 
 /* FAN_CLASS_CONTENT and FAN_CLASS_PRE_CONTENT: who opens a file waits for that process to agree. */
 #define ASKED_FIRST 0xcu
@@ -96,11 +97,17 @@ int lr_checkpoint_refuse_fuse(const struct lr_checkpoint_mount *mounts, size_t n
 int lr_checkpoint_refuse_waits(const struct lr_checkpoint_job *job, struct lr_arena *a,
 			       struct lr_err *err)
 {
+	struct lr_tables all = {0};
 	pid_t *pids;
 	size_t n;
 
 	int r = lr_cgroup_pids(job->cgroup, a, &pids, &n, err);
-	for (size_t i = 0; i < n && r >= 0; i++)
-		r = look_at_process(pids[i], err);
+	struct lr_table *v = r < 0 ? NULL : lr_new_n(a, n + 1, struct lr_table);
+	if (r >= 0 && !v)
+		return lr_fail(err, ENOMEM, "look at what the container has open");
+	/* Thousands of them may have one table. */
+	for (size_t i = 0; r >= 0 && i < n; i++)
+		if (lr_tables_add(&all, &v[i], pids[i]))
+			r = look_at_process(pids[i], err);
 	return r;
 }

@@ -23,8 +23,8 @@ struct lr_tables {
 };
 
 /*
- * False: a process that was added before has the same table, and has it still, so whoever has looked at that one has
- * seen this one's. Where kcmp(2) can't tell, it is another table.
+ * False: a process that was added before has the same table, as far as its number is still its own, so whoever has
+ * looked at that one has seen this one's. Where kcmp(2) can't tell, it is another table.
  */
 bool lr_tables_add(struct lr_tables *all, struct lr_table *t, pid_t pid);
 

@@ -373,7 +373,6 @@ with_fault() {
 	run ! test -e "$ROOT/$ID"
 }
 
-# The pool is the profile's memory of what it made: mounts, and where the control groups are.
 # stays_locked ID: nobody deletes it; what is said about that is in ID.err.
 stays_locked() {
 	local rc=0
@@ -412,6 +411,7 @@ stays_locked() {
 	assert_eq "$(left_cgroups)" ""
 }
 
+# The pool is the profile's memory of what it made: mounts, and where the control groups are.
 @test "records: a pool in a directory that somebody else has made, or may write to" {
 	ROOT=$PLACE/root
 	cfg 'del(.linux.cgroupsPath) | .root.readonly = true'

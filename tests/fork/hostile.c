@@ -463,7 +463,6 @@ _Noreturn static void *stays_outside(void *arg)
 		round_went();
 }
 
-/* The server's descriptor comes behind the file's, so that this is looked at first. */
 /* By one in a directory that is deeper than any path. */
 static int open_deep(void)
 {
@@ -513,6 +512,7 @@ static int hide(const char *how, int fd)
 	return close(fd);
 }
 
+/* The server's descriptor comes behind the file's, so that this is looked at first. */
 static int serves(const char *how)
 {
 	char options[64];
