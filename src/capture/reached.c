@@ -13,13 +13,10 @@
 #define LR_ROOM "capture"
 #include <errno.h>
 #include <fcntl.h>
-#include <sched.h>
-#include <signal.h>
 #include <stdio.h>
 #include <string.h>
 #include <sys/stat.h>
 #include <sys/sysmacros.h>
-#include <sys/wait.h>
 #include <unistd.h>
 
 #include "src/base/fd.h"
@@ -28,39 +25,21 @@
 #include "src/sys/path.h"
 #include "src/sys/proc.h"
 #include "src/sys/syscalls.h"
+#include "src/sys/visit.h"
 
 #define DELETED " (deleted)"
 
 /* ---- the root that paths count from ------------------------------------------------------------ */
 
-/* setns(2) leads to the root of the namespace. The child's descriptors are ours: `ret` becomes the root. */
-static void open_root_there(int ns, int ret)
+/* `arg` is a descriptor, which becomes the root. */
+static int open_root(const void *arg)
 {
-	int r = lr_setns(ns, CLONE_NEWNS);
-	int fd = r < 0 ? r : lr_open("/", O_PATH | O_DIRECTORY | O_CLOEXEC);
+	int fd = lr_open("/", O_PATH | O_DIRECTORY | O_CLOEXEC);
 
-	if (r >= 0 && (fd < 0 || dup3(fd, ret, O_CLOEXEC) != ret))
-		r = -errno;
+	if (fd < 0 || dup3(fd, *(const int *)arg, O_CLOEXEC) < 0)
+		return -errno;
 	lr_close(fd);
-	_exit(-r);
-}
-
-/* 0 or an errno. */
-static int ask_there(int ns, int ret)
-{
-	struct clone_args args = {.flags = CLONE_FILES, .exit_signal = SIGCHLD};
-	LR_CLEANUP_WAITING const bool waiting = lr_proc_waiting();
-	int status = 0;
-
-	pid_t pid = lr_clone3(&args, sizeof(args));
-	if (pid == 0)
-		open_root_there(ns, ret);
-	if (pid < 0)
-		return -pid;
-	while (waitpid(pid, &status, 0) < 0)
-		if (errno != EINTR)
-			return errno;
-	return WIFEXITED(status) ? WEXITSTATUS(status) : ECHILD;
+	return 0;
 }
 
 /* Of the whole mount namespace: its first process may have another one. Or a negative errno. */
@@ -73,8 +52,8 @@ static int root_of_namespace(const struct cap *c)
 	LR_CLEANUP_FD int fd = ns < 0 ? ns : lr_open("/", O_PATH | O_DIRECTORY | O_CLOEXEC);
 	if (fd < 0)
 		return -errno;
-	const int code = ask_there(ns, fd);
-	return code ? -code : lr_take_fd(&fd);
+	int r = lr_visit(ns, open_root, &fd);
+	return r < 0 ? r : lr_take_fd(&fd);
 }
 
 static bool is_ours(const struct stat *st, uint64_t mount)

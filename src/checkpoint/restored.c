@@ -7,12 +7,9 @@
 #include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
-#include <sched.h>
-#include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <sys/stat.h>
-#include <sys/wait.h>
 #include <unistd.h>
 
 #include "src/base/fd.h"
@@ -20,6 +17,7 @@
 #include "src/checkpoint/internal.h"
 #include "src/sys/proc.h"
 #include "src/sys/syscalls.h"
+#include "src/sys/visit.h"
 
 /* ---- which there are ------------------------------------------------------------------------ */
 
@@ -96,17 +94,17 @@ static int list_processes(pid_t first, struct pids *all, struct lr_arena *a, str
 
 /* ---- one of them ---------------------------------------------------------------------------- */
 
-/* What a child does in there, as nobody comes back from another mount namespace. Its descriptors are ours. */
 struct visit {
-	int ns, proc, ret; /* of the namespace; of our /proc; what mountinfo becomes, or LR_NOFD */
+	int ns, proc, ret; /* of the namespace; of our /proc; what its mountinfo becomes */
 	const struct lr_restore_plan *p;
 	const struct lr_checkpoint_mount *mounts; /* of which those that lack it become read-only */
 	size_t n;
 };
 
-static int protect(const struct visit *x)
+static int protect(const void *arg)
 {
 	struct mount_attr attr = {.attr_set = MOUNT_ATTR_RDONLY};
+	const struct visit *x = arg;
 	int r = 0;
 
 	for (size_t i = 0; i < x->n && r >= 0; i++)
@@ -115,36 +113,15 @@ static int protect(const struct visit *x)
 	return r;
 }
 
-static int look(const struct visit *x)
+static int look(const void *arg)
 {
+	const struct visit *x = arg;
 	int fd = openat(x->proc, "self/mountinfo", O_RDONLY | O_CLOEXEC);
 
 	if (fd < 0 || dup3(fd, x->ret, O_CLOEXEC) < 0)
 		return -errno;
 	lr_close(fd);
 	return 0;
-}
-
-/* 0 or a negative errno. */
-static int go_there(const struct visit *x)
-{
-	struct clone_args args = {.flags = CLONE_FILES, .exit_signal = SIGCHLD};
-	LR_CLEANUP_WAITING const bool waiting = lr_proc_waiting();
-	int status = 0;
-
-	pid_t pid = lr_clone3(&args, sizeof(args));
-	if (pid == 0) {
-		int r = lr_setns(x->ns, CLONE_NEWNS);
-		if (r >= 0)
-			r = x->ret < 0 ? protect(x) : look(x);
-		_exit(-r);
-	}
-	if (pid < 0)
-		return pid;
-	while (waitpid(pid, &status, 0) < 0)
-		if (errno != EINTR)
-			return -errno;
-	return WIFEXITED(status) ? -WEXITSTATUS(status) : -ECHILD;
 }
 
 static int read_mounts(struct visit *x, struct lr_arena *a, struct lr_err *err)
@@ -154,8 +131,7 @@ static int read_mounts(struct visit *x, struct lr_arena *a, struct lr_err *err)
 	/* A number for the child. */
 	LR_CLEANUP_FD int fd = lr_open("/dev/null", O_RDONLY | O_CLOEXEC);
 	x->ret = fd;
-	int r = fd < 0 ? -errno : go_there(x);
-	x->ret = LR_NOFD;
+	int r = fd < 0 ? -errno : lr_visit(x->ns, look, x);
 	if (r < 0)
 		return lr_fail(err, -r, "look at a mount namespace of what was restored");
 	r = lr_checkpoint_mounts_at(fd, a, &mounts, &x->n, err);
@@ -185,7 +161,7 @@ static int verify(struct visit *x, struct lr_err *err)
 
 	int r = read_mounts(x, a, err);
 	if (r >= 0 && needs_protection(x)) {
-		r = go_there(x);
+		r = lr_visit(x->ns, protect, x);
 		r = r < 0 ? cannot_protect(-r, err) : read_mounts(x, a, err);
 	}
 	return r < 0 ? r : lr_restore_verify(x->p, x->mounts, x->n, err);
@@ -226,7 +202,7 @@ static int verify_process(const struct lr_restore_plan *p, int proc, pid_t pid, 
 	int r = ns < 0 || fstat(ns, &st) < 0 ? -errno : is_new(seen, st.st_ino, a);
 	if (r < 0)
 		return lr_fail(err, -r, "look at %s", path);
-	return r ? verify(&(struct visit){.ns = ns, .proc = proc, .ret = LR_NOFD, .p = p}, err) : 0;
+	return r ? verify(&(struct visit){.ns = ns, .proc = proc, .p = p}, err) : 0;
 }
 
 int lr_restore_verify_all(const struct lr_restore_plan *p, pid_t pid, struct lr_err *err)
