@@ -4,7 +4,7 @@
  *
  *	refused          what is seen from outside, one of each; where the machine has none of a
  *	                 kind, a file "no-KIND"
- *	refused kinds    descriptors of more kinds (refused_kinds.c); refused waits: two more
+ *	refused kinds    descriptors of more kinds (refused_kinds.c); refused waits: three more
  *	refused held     what is seen when all is held: messages and descriptors in pairs of sockets
  *	refused guard    guard pages
  *	refused traced   what ptrace(2) tells of threads that are held
@@ -14,6 +14,7 @@
 
 #include <fcntl.h>
 #include <linux/aio_abi.h>
+#include <linux/capability.h>
 #include <linux/filter.h>
 #include <linux/seccomp.h>
 #include <pthread.h>
@@ -219,6 +220,20 @@ static void children(void)
 	need((int)ptrace(PTRACE_SEIZE, traced, 0, 0), "seize");
 }
 
+/* Of who may mount, a descriptor that waits is taken for one that others wait for, and nothing is held. */
+static void give_up_mounting(void)
+{
+	struct __user_cap_header_struct who = {.version = _LINUX_CAPABILITY_VERSION_3};
+	struct __user_cap_data_struct caps[2];
+
+	need((int)syscall(SYS_capget, &who, caps), "capget");
+	need(prctl(PR_CAPBSET_DROP, CAP_SYS_ADMIN, 0, 0, 0), "prctl");
+	caps[0].effective &= ~(1u << CAP_SYS_ADMIN);
+	caps[0].permitted &= ~(1u << CAP_SYS_ADMIN);
+	caps[0].inheritable &= ~(1u << CAP_SYS_ADMIN);
+	need((int)syscall(SYS_capset, &who, caps), "capset");
+}
+
 static void held(void)
 {
 	int datagrams[2], empty[2], stream[2], fd = 0;
@@ -233,6 +248,7 @@ static void held(void)
 			   .msg_control = &control,
 			   .msg_controllen = sizeof(control.room)};
 
+	give_up_mounting();
 	need(socketpair(AF_UNIX, SOCK_DGRAM, 0, datagrams), "socketpair");
 	need((int)send(datagrams[0], "x", 1, 0), "send");
 	need(socketpair(AF_UNIX, SOCK_SEQPACKET, 0, empty), "socketpair");

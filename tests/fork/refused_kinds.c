@@ -144,7 +144,6 @@ static void processes(void)
 void kinds(void)
 {
 	uint64_t handled = 1;
-	uint32_t uring[30] = {0}; /* struct io_uring_params */
 	int kvm = open("/dev/kvm", O_RDWR | O_CLOEXEC);
 
 	or_not(kvm, "no-kvm");
@@ -156,13 +155,15 @@ void kinds(void)
 	or_not(dma_buf(), "no-dma-buf");
 	or_not(syscall(SYS_landlock_create_ruleset, &handled, sizeof(handled), 0), "no-landlock");
 	or_not(syscall(SYS_userfaultfd, O_CLOEXEC), "no-userfaultfd");
-	or_not(syscall(SYS_io_uring_setup, 1, uring), "no-io-uring");
 	sockets();
 	processes();
 }
 
 void kinds_that_wait(void)
 {
+	uint32_t uring[30] = {0}; /* struct io_uring_params */
+
+	or_not(syscall(SYS_io_uring_setup, 1, uring), "no-io-uring");
 	or_not(open("/dev/fuse", O_RDWR | O_CLOEXEC), "no-fuse");
 	or_not(fanotify_init(FAN_CLASS_NOTIF, O_RDONLY), "no-fanotify");
 }
