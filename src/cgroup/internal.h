@@ -214,12 +214,15 @@ int lr_cgroup_enable(const char *mountpoint, const char *dir, unsigned need,
 int lr_cgroup_cpuset_fill(const struct lr_cgroup_target *t, const char *dir, bool fresh,
 			  struct lr_cgroup_batch *batch, struct lr_err *err) LR_MUST_CHECK;
 
-/* ---- processes (procs.c) -------------------------------------------------------------------- */
+/* ---- directories (walk.c) ------------------------------------------------------------------- */
 
-/* Calls visit for each directory of the tree, with a descriptor of it, as deep as 128 levels; -ELOOP if
- * there are more. As below. */
+/* Calls visit for each directory of the tree, with a descriptor of it, until it returns non-zero. A tree that does
+ * not exist is empty. */
 typedef int lr_cgroup_visit_dir(int dirfd, void *arg);
 int lr_cgroup_each_dir(const char *dir, lr_cgroup_visit_dir *visit, void *arg) LR_MUST_CHECK;
+
+/* ---- processes (procs.c) -------------------------------------------------------------------- */
+
 /* Calls visit for every pid in the tree (duplicates possible) until it returns non-zero. A tree
  * that does not exist is empty. */
 typedef int lr_cgroup_visit(pid_t pid, void *arg);

@@ -12,8 +12,6 @@
 #include <stdlib.h>
 #include <unistd.h>
 
-/* Levels of sub-cgroups followed; each holds a descriptor. */
-#define MAX_DEPTH   128
 #define KILL_ROUNDS 20
 
 /* ---- listing -------------------------------------------------------------------------------- */
@@ -50,44 +48,6 @@ static int visit_procs(int dirfd, void *arg)
 	/* In a threaded sub-cgroup the list is refused; its processes are in the domain's. ENODEV:
 	 * removed meanwhile. */
 	return n < 0 && errno != EOPNOTSUPP && errno != ENODEV ? -errno : 0;
-}
-
-static int walk(int fd, int depth, lr_cgroup_visit_dir *visit, void *arg)
-{
-	LR_CLEANUP_DIR DIR *d = fdopendir(fd);
-	struct dirent *e;
-	int r;
-
-	if (!d) {
-		r = -errno;
-		lr_close(fd);
-		return r;
-	}
-	if (depth > MAX_DEPTH)
-		return -ELOOP;
-	r = visit(dirfd(d), arg);
-	while (r == 0 && (errno = 0, e = readdir(d))) {
-		int sub;
-
-		if (e->d_name[0] == '.' || e->d_type != DT_DIR)
-			continue;
-		sub = openat(dirfd(d), e->d_name, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
-		if (sub >= 0)
-			r = walk(sub, depth + 1, visit, arg);
-		else if (errno != ENOENT)
-			r = -errno;
-	}
-	/* Who was not seen would not be signalled. */
-	return r == 0 && errno ? -errno : r;
-}
-
-int lr_cgroup_each_dir(const char *dir, lr_cgroup_visit_dir *visit, void *arg)
-{
-	int fd = lr_open(dir, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
-
-	if (fd < 0)
-		return errno == ENOENT ? 0 : -errno;
-	return walk(fd, 0, visit, arg);
 }
 
 int lr_cgroup_each_pid(const char *dir, lr_cgroup_visit *visit, void *arg)

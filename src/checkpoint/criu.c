@@ -207,6 +207,7 @@ static int judge_images(const struct lr_checkpoint_dirs *d, const struct lr_save
 struct dumping {
 	const struct lr_checkpoint_dirs *dirs;
 	const struct lr_saved_rules *rules;
+	pid_t pid;
 	bool judged;
 };
 
@@ -218,10 +219,15 @@ static int at_post_dump(void *arg, const struct lr_criu_response *rsp, int *fd, 
 	if (!lr_streq(rsp->script, "post-dump"))
 		return 0;
 	LR_CLEANUP_ARENA struct lr_arena *a = lr_arena_new();
+	struct lr_criu_remap *deleted;
 	struct lr_criu_mount *v;
-	size_t n;
+	size_t n, n_deleted;
 
 	int r = judge_images(x->dirs, x->rules, a, &v, &n, err);
+	if (r >= 0)
+		r = lr_criu_read_remaps(x->dirs->images_fd, a, &deleted, &n_deleted, err);
+	if (r >= 0)
+		r = lr_deleted_check_saved(x->pid, deleted, n_deleted, v, n, a, err);
 	x->judged = r >= 0;
 	return r;
 }
@@ -244,7 +250,7 @@ static int dump(const struct lr_checkpoint_job *job, const struct lr_checkpoint_
 	};
 	struct lr_criu_session s = LR_CRIU_SESSION_NONE;
 	struct lr_criu_response rsp = {0};
-	struct dumping x = {.dirs = d, .rules = rules};
+	struct dumping x = {.dirs = d, .rules = rules, .pid = job->pid};
 
 	/* What another one has said does not explain this one. */
 	(void)unlinkat(d->work_fd, opts->log_file, 0);
@@ -463,6 +469,16 @@ static int judge_saved(struct restoring *x, struct lr_arena *a, struct lr_err *e
 	return r;
 }
 
+/* Sources are where they are by now. */
+static int check_deleted(const struct restoring *x, struct lr_arena *a, struct lr_err *err)
+{
+	struct lr_criu_remap *v;
+	size_t n;
+
+	int r = lr_criu_read_remaps(x->dirs->images_fd, a, &v, &n, err);
+	return r < 0 ? r : lr_deleted_check(&x->plan, x->job->rootfs, v, n, a, err);
+}
+
 static int start(struct restoring *x, struct lr_restore_found *f, struct lr_arena *a,
 		 struct lr_err *err)
 {
@@ -484,6 +500,8 @@ static int start(struct restoring *x, struct lr_restore_found *f, struct lr_aren
 		r = judge_saved(x, a, err);
 	if (r >= 0)
 		r = lr_restore_look(&x->plan, a, err);
+	if (r >= 0)
+		r = check_deleted(x, a, err);
 	if (r >= 0)
 		r = lr_restore_plan_binds(&x->plan, a, err);
 	how.n_fds = x->n_fds;

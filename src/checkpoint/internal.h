@@ -295,12 +295,30 @@ bool lr_restore_lacks_readonly(const struct lr_restore_plan *p,
 int lr_restore_verify(const struct lr_restore_plan *p, const struct lr_checkpoint_mount *mounts,
 		      size_t n, struct lr_err *err) LR_MUST_CHECK;
 
+/* Pure. `mounts`: of the first process's namespace. -EPERM if something that was saved there, which may cover
+ * what config.json masks, is not at its place. */
+int lr_restore_verify_points(const struct lr_restore_plan *p,
+			     const struct lr_checkpoint_mount *mounts, size_t n, struct lr_arena *a,
+			     struct lr_err *err) LR_MUST_CHECK;
+
 /* ---- restored.c ---------------------------------------------------------------------------- */
 
 /* Verifies all mount namespaces of a process and of those below it, which stand still. What criu before 4.2
  * forgets to make read-only of the root becomes so. */
 int lr_restore_verify_all(const struct lr_restore_plan *p, pid_t pid,
 			  struct lr_err *err) LR_MUST_CHECK;
+
+/* ---- deleted.c ----------------------------------------------------------------------------- */
+
+/* Of what was saved of the container whose first process that is, which stands still; mounts: of the images.
+ * -EOPNOTSUPP: criu would make one of them elsewhere. */
+int lr_deleted_check_saved(pid_t pid, const struct lr_criu_remap *v, size_t n,
+			   const struct lr_criu_mount *mounts, size_t n_mounts, struct lr_arena *a,
+			   struct lr_err *err) LR_MUST_CHECK;
+/* The same before they are restored, where the plan's binds have their sources. */
+int lr_deleted_check(const struct lr_restore_plan *p, const char *rootfs,
+		     const struct lr_criu_remap *v, size_t n, struct lr_arena *a,
+		     struct lr_err *err) LR_MUST_CHECK;
 
 /* ---- stage.c ------------------------------------------------------------------------------- */
 

@@ -155,7 +155,7 @@ static int cannot_protect(int code, struct lr_err *err)
 	return lr_err_at(err, "root.readonly");
 }
 
-static int verify(struct visit *x, struct lr_err *err)
+static int verify(struct visit *x, bool first, struct lr_err *err)
 {
 	LR_CLEANUP_ARENA struct lr_arena *a = lr_arena_new();
 
@@ -164,7 +164,9 @@ static int verify(struct visit *x, struct lr_err *err)
 		r = lr_visit(x->ns, protect, x);
 		r = r < 0 ? cannot_protect(-r, err) : read_mounts(x, a, err);
 	}
-	return r < 0 ? r : lr_restore_verify(x->p, x->mounts, x->n, err);
+	if (r >= 0)
+		r = lr_restore_verify(x->p, x->mounts, x->n, err);
+	return r < 0 || !first ? r : lr_restore_verify_points(x->p, x->mounts, x->n, a, err);
 }
 
 /* ---- all of them ---------------------------------------------------------------------------- */
@@ -202,7 +204,7 @@ static int verify_process(const struct lr_restore_plan *p, int proc, pid_t pid, 
 	int r = ns < 0 || fstat(ns, &st) < 0 ? -errno : is_new(seen, st.st_ino, a);
 	if (r < 0)
 		return lr_fail(err, -r, "look at %s", path);
-	return r ? verify(&(struct visit){.ns = ns, .proc = proc, .p = p}, err) : 0;
+	return r ? verify(&(struct visit){.ns = ns, .proc = proc, .p = p}, seen->n == 1, err) : 0;
 }
 
 int lr_restore_verify_all(const struct lr_restore_plan *p, pid_t pid, struct lr_err *err)

@@ -8,6 +8,7 @@
  */
 #define LR_ROOM "restore"
 #include <errno.h>
+#include <stdlib.h>
 #include <string.h>
 
 #include "src/base/str.h"
@@ -130,4 +131,33 @@ int lr_restore_verify(const struct lr_restore_plan *p, const struct lr_checkpoin
 	for (size_t i = 0; i < n && r >= 0; i++)
 		r = verify_one(p, &mounts[i], err);
 	return r;
+}
+
+static int compare_points(const void *a, const void *b)
+{
+	return strcmp(*(const char *const *)a, *(const char *const *)b);
+}
+
+int lr_restore_verify_points(const struct lr_restore_plan *p,
+			     const struct lr_checkpoint_mount *mounts, size_t n, struct lr_arena *a,
+			     struct lr_err *err)
+{
+	const char **points = lr_alloc_n(a, n + 1, sizeof(*points));
+
+	if (!points)
+		return lr_fail(err, ENOMEM, "look at what was restored");
+	for (size_t i = 0; i < n; i++)
+		points[i] = mounts[i].point;
+	qsort(points, n, sizeof(*points), compare_points);
+	for (size_t i = 0; i < p->n_saved; i++) {
+		const char *const point = p->saved[i].point;
+		if (!p->saved[i].first ||
+		    bsearch(&point, points, n, sizeof(*points), compare_points))
+			continue;
+		lr_refuse(err, EPERM, "what was mounted on %.128s would be mounted elsewhere",
+			  point);
+		return lr_err_hint(err,
+				   "a link leads there, which was not there when it was saved");
+	}
+	return 0;
 }

@@ -159,6 +159,21 @@ int lr_criu_decode_mounts(const uint8_t *bytes, size_t n, struct lr_arena *a,
 int lr_criu_read_mounts(int dir, struct lr_arena *a, struct lr_criu_mount **ret, size_t *n,
 			struct lr_err *err) LR_MUST_CHECK;
 
+/* A file that was deleted and is still open, or a directory that somebody is in: criu makes it again under a
+ * name beside its old one. */
+struct lr_criu_remap {
+	int32_t mount;    /* its number, as in lr_criu_mount; -1: not known */
+	const char *path; /* its old one, in its mount namespace */
+};
+
+/* Pure. remaps, files: the two images that have them. -EBADMSG, -ENOMEM. */
+int lr_criu_decode_remaps(const uint8_t *remaps, size_t n_remaps, const uint8_t *files,
+			  size_t n_files, struct lr_arena *a, struct lr_criu_remap **ret, size_t *n,
+			  struct lr_err *err) LR_MUST_CHECK;
+/* All that are in the images below `dir`. */
+int lr_criu_read_remaps(int dir, struct lr_arena *a, struct lr_criu_remap **ret, size_t *n,
+			struct lr_err *err) LR_MUST_CHECK;
+
 /* ---- a session ----------------------------------------------------------------------------- */
 
 struct lr_criu_session {

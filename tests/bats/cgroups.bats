@@ -245,6 +245,7 @@ one_of_many() {
 
 # frozen_below VERB...: so it ends a container that has put one of its processes into a cgroup of a cgroup of its
 # own, and both to sleep.
+BELOW=b
 frozen_below() {
 	local dir file=cgroup.freeze on=1 pid
 	rt_sleeper
@@ -255,9 +256,9 @@ frozen_below() {
 	fi
 	rt_bg exec --detach --pid-file "$PWD/pid" "$ID" /bin/sleep 300
 	pid=$(cat pid)
-	mkdir -p "$dir/a/b"
-	echo "$pid" >"$dir/a/b/cgroup.procs"
-	echo "$on" >"$dir/a/b/$file"
+	mkdir -p "$dir/a/$BELOW"
+	echo "$pid" >"$dir/a/$BELOW/cgroup.procs"
+	echo "$on" >"$dir/a/$BELOW/$file"
 	echo "$on" >"$dir/a/$file"
 	run -0 rt "$@"
 	wait_until eval "! kill -0 $pid"
@@ -269,6 +270,8 @@ frozen_below() {
 	lean_changes cgroup
 	frozen_below delete --force "$ID"
 	frozen_below kill --all "$ID" KILL
+	# However deep that is: more than descriptors can be open.
+	BELOW=$(printf 'b/%.0s' {1..1100}) frozen_below delete --force "$ID"
 	# Without a pid namespace, nobody but us ends the others.
 	cfg '.linux.namespaces |= map(select(.type != "pid"))'
 	frozen_below delete --force "$ID"

@@ -104,6 +104,73 @@ aside() { # COMMANDS: a process does them in a mount namespace of its own, and s
 	is_not_saved "what is mounted on /etc/hosts was deleted, or replaced, since"
 }
 
+@test "checkpoint and restore: a deleted file that is open is made again nowhere but where it was" {
+	mkdir -p host volume
+	cfg --arg d "$PWD/volume" '.mounts += [{destination: "/v", type: "bind", source: $d, options: ["bind"]}]'
+	counter "mkdir /d /v/d; exec 5>/d/evil 6>/v/d/evil; echo content >&5; rm /d/evil /v/d/evil; "
+	start_counter
+	checkpoint "$ID"
+	at=$(count)
+	for dir in "$BUNDLE/rootfs/d" volume/d; do
+		mv "$dir" "$dir.old"
+		for link in "$PWD/host" "../../../../../../../../../../..$PWD/host" "/proc/$$/root$PWD/host"; do
+			ln -s "$link" "$dir"
+			run restore "$ID"
+			assert_eq "$status" 1
+			assert_has "$output" "d/evil was deleted, and is still open: the way to it leads through a link now"
+			rm "$dir"
+		done
+		run restore "$ID"
+		assert_eq "$status" 1
+		assert_has "$output" "d/evil was deleted, and is still open: its directory is not there any more"
+		mv "$dir.old" "$dir"
+	done
+	assert_eq "$(whats_left)" ""
+	restore "$ID"
+	counts_on "$at"
+	assert_eq "$(cat "/proc/$(pid_of)/fd/5")" content
+	rt delete --force "$ID"
+	rm -rf "$BUNDLE/rootfs/d" volume/d
+	# Nor is a container saved that has seen to it itself.
+	counter "mkdir /d; exec 5>/d/evil; rm /d/evil; rmdir /d; ln -s $PWD/host /d; "
+	rm -f "$N"
+	start_counter
+	is_not_saved "/d/evil was deleted, and is still open: the way to it leads through a link now"
+	rt delete --force "$ID"
+	rm "$BUNDLE/rootfs/d"
+	counter "mkdir -p /d/cwd; cd /d/cwd; rmdir /d/cwd; rmdir /d; ln -s $PWD/host /d; "
+	rm -f "$N"
+	start_counter
+	is_not_saved "/d/cwd was deleted, and is still open: the way to it leads through a link now"
+	assert_eq "$(ls host)" ""
+}
+
+@test "restore: what covers a part of the root or of a volume is where it was" {
+	mkdir -p "$BUNDLE/rootfs/secret" volume/conf
+	echo hidden >"$BUNDLE/rootfs/secret/f"
+	echo host >volume/conf/f
+	echo cover >cover
+	cfg --arg d "$PWD" '.linux.maskedPaths += ["/secret/f"] | .mounts += [
+		{destination: "/v", type: "bind", source: ($d + "/volume"), options: ["bind"]},
+		{destination: "/v/conf/f", type: "bind", source: ($d + "/cover"), options: ["bind", "ro"]}]'
+	start_counter
+	checkpoint "$ID"
+	for dir in "$BUNDLE/rootfs/secret" volume/conf; do
+		mv "$dir" "$dir.old"
+		mkdir -p "$BUNDLE/rootfs/tmp/x" volume/x
+		touch "$BUNDLE/rootfs/tmp/x/f" volume/x/f
+		ln -s "$([ "$dir" = volume/conf ] && echo x || echo tmp/x)" "$dir"
+		run restore "$ID"
+		assert_eq "$status" 1
+		assert_has "$output" "would be mounted elsewhere"
+		assert_eq "$(whats_left)" ""
+		rm "$dir"
+		mv "$dir.old" "$dir"
+	done
+	restore "$ID"
+	assert_eq "$(rt exec "$ID" /bin/cat /v/conf/f)" cover
+}
+
 @test "checkpoint and restore: volumes that overlap, in a mount namespace of the container's own making" {
 	mkdir -p all/in tmp
 	N=$PWD/tmp/n

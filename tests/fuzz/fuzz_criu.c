@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What criu answers, what it writes into its log, and its images of mounts. */
+/* What criu answers, what it writes into its log, and its images of mounts and of what was deleted. */
 #include <errno.h>
 
 #include "src/criu/criu.h"
@@ -16,6 +16,16 @@ static void image(const uint8_t *data, size_t size)
 	FUZZ_CHECK(rc == 0 || (rc == -EBADMSG && err.msg[0]));
 	for (size_t i = 0; i < n; i++)
 		FUZZ_CHECK(v[i].root && v[i].point && v[i].source && v[i].options);
+	/* The first two bytes say where the other image begins. */
+	if (size < 2)
+		return;
+	const size_t middle = (data[0] | (size_t)data[1] << 8) % (size - 1);
+	struct lr_criu_remap *d;
+	rc = lr_criu_decode_remaps(data + 2, middle, data + 2 + middle, size - 2 - middle, a, &d,
+				   &n, &err);
+	FUZZ_CHECK(rc == 0 || (rc == -EBADMSG && err.msg[0]));
+	for (size_t i = 0; rc == 0 && i < n; i++)
+		FUZZ_CHECK(d[i].path[0] == '/');
 }
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Unit tests: what criu's images say of mounts. */
+/* Unit tests: what criu's images say of mounts, and of files that were deleted. */
 #include <errno.h>
 #include <fcntl.h>
 #include <stdlib.h>
@@ -176,4 +176,68 @@ TEST(the_first_process_has_one_of_the_namespaces)
 	for (size_t i = 0; i < LR_ARRAY_SIZE(files); i++)
 		unlinkat(dir, files[i], 0);
 	rmdir(path);
+}
+
+#define REMAPS MAGIC "\x54\x39\x13\x59"
+#define FILES  MAGIC "\x38\x31\x30\x56"
+
+/* File 5 is one, twice, and 6 is of /proc of a process that has ended. */
+#define THREE                                                                                      \
+	"\x06\0\0\0\x08\x05\x10\x01\x18\x01\x06\0\0\0\x08\x06\x10\x02\x18\x02\x04\0\0\0\x08\x05"   \
+	"\x10\x01"
+/* Files 4 ("/c", mount 7) and 5 ("/d/e", mount 167), and 5 that is none of them. */
+#define TWO                                                                                        \
+	"\x0e\0\0\0\x08\x01\x10\x04\x1a\x08\x08\x04\x32\x02/c\x38\x0e"                             \
+	"\x11\0\0\0\x08\x01\x10\x05\x1a\x0b\x08\x05\x32\x04/d/e\x38\xce\x02"                       \
+	"\x06\0\0\0\x08\x02\x10\x05\x22\x00"
+
+static int remaps(const char *some, size_t n_some, const char *files, size_t n_files, size_t *n,
+		  struct lr_criu_remap *one)
+{
+	static struct lr_arena *a;
+	struct lr_criu_remap *v;
+	struct lr_err err = {0};
+
+	lr_arena_free(a);
+	a = lr_arena_new();
+	int r = lr_criu_decode_remaps((const uint8_t *)some, n_some, (const uint8_t *)files,
+				      n_files, a, &v, n, &err);
+	CHECK(r == 0 || (r == -EBADMSG && err.msg[0]));
+	if (r == 0 && *n)
+		*one = v[0];
+	return r;
+}
+#define REMAPS_OF(some, files) remaps(some, sizeof(some) - 1, files, sizeof(files) - 1, &n, &one)
+
+TEST(files_that_were_deleted_are_found)
+{
+	struct lr_criu_remap one;
+	size_t n;
+
+	CHECK_INT(REMAPS_OF(REMAPS THREE, FILES TWO), 0);
+	REQUIRE(n == 1);
+	CHECK_STR(one.path, "/d/e");
+	CHECK_INT(one.mount, 167);
+	CHECK_INT(REMAPS_OF(REMAPS, FILES TWO), 0);
+	CHECK_INT(n, 0);
+	/* No file of that number, or none with a path. */
+	CHECK_INT(REMAPS_OF(REMAPS THREE, FILES), -EBADMSG);
+	CHECK_INT(REMAPS_OF(REMAPS THREE, FILES "\x08\0\0\0\x08\x01\x10\x05\x1a\x02\x08\x05"),
+		  -EBADMSG);
+	CHECK_INT(REMAPS_OF(REMAPS THREE,
+			    FILES "\x0b\0\0\0\x08\x01\x10\x05\x1a\x05\x08\x05\x32\x01x"),
+		  -EBADMSG);
+	/* Without a mount that is known. */
+	CHECK_INT(REMAPS_OF(REMAPS THREE,
+			    FILES "\x0c\0\0\0\x08\x01\x10\x05\x1a\x06\x08\x05\x32\x02/x"),
+		  0);
+	CHECK_INT(one.mount, -1);
+	/* Other kinds of images, and of fields. */
+	CHECK_INT(REMAPS_OF(FILES THREE, FILES TWO), -EBADMSG);
+	CHECK_INT(REMAPS_OF(REMAPS THREE, REMAPS TWO), -EBADMSG);
+	CHECK_INT(REMAPS_OF(REMAPS "\x03\0\0\0\x0a\x01\x05", FILES TWO), -EBADMSG);
+	CHECK_INT(REMAPS_OF(REMAPS THREE, FILES "\x06\0\0\0\x08\x01\x10\x05\x18\x05"), -EBADMSG);
+	CHECK_INT(
+		REMAPS_OF(REMAPS THREE, FILES "\x0a\0\0\0\x08\x01\x10\x05\x1a\x04\x08\x05\x30\x01"),
+		-EBADMSG);
 }
