@@ -198,13 +198,14 @@ static int verify_process(const struct lr_restore_plan *p, int proc, pid_t pid, 
 
 	snprintf(path, sizeof(path), "/proc/%d/ns/mnt", pid);
 	LR_CLEANUP_FD int ns = lr_open(path, O_RDONLY | O_CLOEXEC);
-	/* One that has ended, and is to be waited for, has none. */
-	if (ns < 0 && errno == ENOENT && lr_proc_dies(pid))
-		return 0;
 	int r = ns < 0 || fstat(ns, &st) < 0 ? -errno : is_new(seen, st.st_ino, a);
+	/* One that has ended, and is to be waited for, has none. */
+	if (r == -ENOENT && lr_proc_dies(pid))
+		return 0;
 	if (r < 0)
 		return lr_fail(err, -r, "look at %s", path);
-	return r ? verify(&(struct visit){.ns = ns, .proc = proc, .p = p}, seen->n == 1, err) : 0;
+	const bool first = seen->n == 1;
+	return r ? verify(&(struct visit){.ns = ns, .proc = proc, .p = p}, first, err) : 0;
 }
 
 int lr_restore_verify_all(const struct lr_restore_plan *p, pid_t pid, struct lr_err *err)

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * criu: a narrow client of criu's RPC, as src/systemd has one of D-Bus.
+ * criu: a narrow client of criu's RPC, as src/systemd has one of D-Bus, and a reader of what its images say of mounts
+ * and of deleted files.
  *
  * The program is started as `criu swrk FD`, gets one request on that socket, tells its progress by
  * notifications, each of which waits for an answer, and ends with a response. Nothing is decided by
