@@ -54,7 +54,7 @@ COUNT='exec >/dev/null; i=0; while :; do i=$((i + 1)); echo $i >/n; busybox usle
 		| .process.capabilities |= map_values(. + ["CAP_SYS_CHROOT"])'
 	start
 	if command -v strace >/dev/null; then
-		run -1 strace -o calls -e inject=clone3:error=ENOMEM "$LEAN_RUNTIME" --root "$ROOT" checkpoint --engine fork --image-path "$IMG" "$ID"
+		run -1 strace -o calls -e inject=clone:error=ENOMEM "$LEAN_RUNTIME" --root "$ROOT" checkpoint --engine fork --image-path "$IMG" "$ID"
 		assert_has "$output" "the root of its mount namespace can't be looked at: cannot allocate memory"
 	fi
 	env --ignore-signal=CHLD "$LEAN_RUNTIME" --root "$ROOT" checkpoint --engine fork --image-path "$IMG" "$ID"
