@@ -110,7 +110,7 @@ int lr_criu_decode_mounts(const uint8_t *bytes, size_t n, struct lr_arena *a,
 static int namespace_of(int dir, uint32_t pid, uint32_t *ret, struct lr_err *err)
 {
 	LR_CLEANUP_ARENA struct lr_arena *a = lr_arena_new();
-	struct lr_criu_in in, one;
+	struct lr_criu_in in, one = {0};
 	char name[32];
 
 	*ret = 0;
