@@ -8,7 +8,6 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <stdio.h>
-#include <stdlib.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -40,32 +39,26 @@ static int add_pid(struct pids *s, pid_t pid, struct lr_arena *a)
 /* Numbers with a blank behind each. */
 static int add_children(int task, const char *tid, struct pids *all, struct lr_arena *a)
 {
-	char path[32], number[16];
-	size_t n = 0;
-	char c;
+	char path[32], text[4096];
+	pid_t pid = 0;
+	ssize_t n;
 	int r = 0;
 
 	snprintf(path, sizeof(path), "%.16s/children", tid);
-	int fd = openat(task, path, O_RDONLY | O_CLOEXEC);
-	FILE *f = fd < 0 ? NULL : fdopen(fd, "r");
-	if (!f) {
-		r = -errno;
-		lr_close(fd);
-		return r;
-	}
-	while (r >= 0 && fread(&c, 1, 1, f) == 1) {
-		if (c != ' ' && n < sizeof(number) - 1) {
-			number[n++] = c;
-			continue;
+	LR_CLEANUP_FD int fd = openat(task, path, O_RDONLY | O_CLOEXEC);
+	if (fd < 0)
+		return -errno;
+	while (r >= 0 && (n = lr_read_full(fd, text, sizeof(text))) > 0) {
+		for (ssize_t i = 0; i < n && r >= 0; i++) {
+			if (text[i] != ' ') {
+				pid = pid * 10 + (text[i] - '0');
+				continue;
+			}
+			r = add_pid(all, pid, a);
+			pid = 0;
 		}
-		number[n] = '\0';
-		n = 0;
-		r = add_pid(all, (pid_t)atoi(number), a);
 	}
-	if (r >= 0 && ferror(f))
-		r = -EIO;
-	fclose(f);
-	return r;
+	return r < 0 ? r : (int)n;
 }
 
 static int add_below(pid_t pid, struct pids *all, struct lr_arena *a)
