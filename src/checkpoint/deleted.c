@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * checkpoint: files that were deleted, and are still open. criu makes them again beside their old names, with its own
- * root and its own rights, in order to open and delete them. A link on the way would have it do that in any directory
- * of the host, where others can use what it makes until it is deleted again: so there is none, and the directory
- * is still there, both when the container is saved and before it is restored. In between, and while criu is at
- * work, that is for who may write to the root or a volume to keep.
+ * checkpoint: files that were deleted, and are still open. criu makes them again beside their old names, opens them, and
+ * deletes them, with its own root and its own rights. A link on the way would have it do that in any directory of
+ * the host, where others can use what it has made. So the directory has to be there, and the way to it to be
+ * without links, when the container is saved and again before it is restored. Whoever may write to the root or to a
+ * volume can still put a link there while criu is at work.
  */
 #define LR_ROOM "checkpoint"
 #include <errno.h>

@@ -222,7 +222,7 @@ static bool is_part_of_another(const struct lr_checkpoint_found *f,
 	return false;
 }
 
-/* (The contents of a tmpfs are in the images.) */
+/* As a whole; the contents of a tmpfs are in the images. */
 static bool is_made_anew(const struct lr_checkpoint_mount *m)
 {
 	return lr_streq(m->root, "/") && lr_saved_is_anew(m->type);
