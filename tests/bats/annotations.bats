@@ -173,6 +173,7 @@ print(base64.b64encode(b"".join(struct.pack("HBBI", *i) for i in p)).decode())')
 }
 
 @test "annotations run.oci.systemd.subgroup and .force_cgroup_v1: ignored without systemd and always, and told so" {
+	cgroupfs_only "they have sub-cgroups"
 	annotate run.oci.systemd.subgroup sub
 	run -0 --separate-stderr rt run -b "$BUNDLE" "$ID"
 	assert_eq "$output" hello
@@ -219,6 +220,7 @@ print(base64.b64encode(b"".join(struct.pack("HBBI", *i) for i in p)).decode())')
 }
 
 @test "annotations org.systemd.property.*: no word about them but with --debug" {
+	cgroupfs_only "a unit has these properties"
 	annotate org.systemd.property.CollectMode "'inactive-or-failed'"
 	run -0 --separate-stderr rt run -b "$BUNDLE" "$ID"
 	assert_eq "$stderr" ""

@@ -275,12 +275,12 @@ bad() { # JQ-FILTER [WORD THAT OUR ERROR NAMES]
 	run rt state "$ID"
 	[ "$status" -ne 0 ]
 	run rt delete --force "$ID"
-	is_lean || { kill -KILL "$pid"; rm -rf "${ROOT:?}/$ID"; find /sys/fs/cgroup -depth -type d -name "$ID" -exec rmdir {} \; ; return 0; }
+	is_lean || { kill -KILL "$pid"; rm -rf "${ROOT:?}/$ID"; remove_empty_cgroups; return 0; }
 	[ ! -e "$ROOT/$ID" ]
 	# It could not know the process any more: that is ours to end.
 	signal_remembered KILL "$pid"
 	wait_until eval "! kill -0 $pid"
-	find /sys/fs/cgroup -depth -type d -name "$ID" -exec rmdir {} \; 2>/dev/null || true
+	remove_empty_cgroups
 }
 
 @test "a very long argument list and environment" {

@@ -18,7 +18,7 @@ value() { # CONTROLLER V1 V2 [ID]
 	while IFS=: read -r _ c path; do
 		[ -n "$c" ] || [ "$(stat -f -c %T /sys/fs/cgroup)" = cgroup2fs ] || continue
 		case $c in name=*) continue ;; esac
-		assert_eq "$c $path" "$c /$ID"
+		assert_eq "$c $path" "$c $(cgroup_of)"
 	done <"/proc/$pid/cgroup"
 }
 
@@ -131,6 +131,7 @@ big_tmpcopyup() {
 }
 
 @test "cgroups: a nested cgroupsPath, and only its leaf is removed when others use the parent" {
+	cgroupfs_only "a path is the name of a unit"
 	local top=/sys/fs/cgroup/pids
 	cgroup_v2 && top=/sys/fs/cgroup
 	[ -e "$top/cgroup.procs" ] || skip "no pids controller"
@@ -141,7 +142,7 @@ big_tmpcopyup() {
 	rt delete --force "$ID"
 	[ ! -d "$top/$TAG-parent/$ID" ]
 	[ -d "$top/$TAG-parent/keep" ]
-	find /sys/fs/cgroup -mindepth 1 -depth -type d -path "*$TAG-parent*" -exec rmdir {} \; 2>/dev/null || true
+	remove_empty_cgroups
 }
 
 # at_once VERB N [ARGS...]: N containers in one cgroup, started together. Their ids: $ids; who made it:
@@ -221,6 +222,7 @@ one_of_many() {
 }
 
 @test "cgroups: .. in cgroupsPath does not lead out" {
+	cgroupfs_only "it is the name of a unit"
 	cfg --arg p "/../../../$ID" '.linux.cgroupsPath = $p'
 	run rt run -b "$BUNDLE" "$ID"
 	if [ "$status" = 0 ]; then
@@ -234,11 +236,7 @@ one_of_many() {
 
 @test "cgroups: sub-cgroups that the container made are removed with it" {
 	rt_sleeper
-	if cgroup_v2; then
-		mkdir -p "/sys/fs/cgroup/$ID/a/b" "/sys/fs/cgroup/$ID/c"
-	else
-		mkdir -p "/sys/fs/cgroup/pids/$ID/a/b" "/sys/fs/cgroup/memory/$ID/c"
-	fi
+	mkdir -p "$(cgroup_file pids a/b a/b)" "$(cgroup_file memory c c)"
 	rt delete --force "$ID"
 	assert_eq "$(left_cgroups)" ""
 }

@@ -14,6 +14,7 @@ teardown() { common_teardown; }
 
 @test "--log-level: error, warning, info, debug" {
 	lean_only "crun's option"
+	cgroupfs_only "it warns of what they lack"
 	cfg '.annotations["run.oci.systemd.subgroup"] = "x"'
 	run -0 --separate-stderr rt --log-level error run -b "$BUNDLE" "$ID"
 	assert_eq "$stderr" ""
@@ -124,6 +125,7 @@ MESSAGE=.*container "no-such" does not exist'
 }
 
 @test "--rootless: true, false, auto" {
+	cgroupfs_only "root has no systemd of a user's"
 	run -0 rt --rootless=true run -b "$BUNDLE" "$ID"
 	run -0 rt --rootless=false run -b "$BUNDLE" "$ID"
 	run -0 rt --rootless auto run -b "$BUNDLE" "$ID"
@@ -245,7 +247,7 @@ MESSAGE=.*container "no-such" does not exist'
 	lean_only "crun's option"
 	local a=$TAG-a1 b=$TAG-a2 c=$TAG-b1 id
 	for id in "$a" "$b" "$c"; do
-		cfg --arg c "/$id" '.linux.cgroupsPath = $c'
+		cfg --arg c "$(cgroups_path "$id")" '.linux.cgroupsPath = $c'
 		rt_sleeper "$id"
 	done
 	run -0 rt kill --regex "$TAG-a[0-9]" KILL
@@ -266,10 +268,10 @@ MESSAGE=.*container "no-such" does not exist'
 	without_ns pid
 	sh_cfg 'sleep 301 & sleep 302 & exec sleep 300'
 	rt_bg run -d -b "$BUNDLE" "$ID"
-	wait_until sh -c "[ \$(cat /sys/fs/cgroup/pids/$ID/cgroup.procs /sys/fs/cgroup/$ID/cgroup.procs 2>/dev/null | wc -l) = 3 ]"
+	wait_until eval '[ "$(cat "$(cgroup_file pids cgroup.procs cgroup.procs)" 2>/dev/null | wc -l)" = 3 ]'
 	run -0 rt kill --all "$ID" 9
 	wait_for_status stopped "$ID"
-	wait_until sh -c "[ \$(cat /sys/fs/cgroup/pids/$ID/cgroup.procs /sys/fs/cgroup/$ID/cgroup.procs 2>/dev/null | wc -l) = 0 ]"
+	wait_until eval '[ "$(cat "$(cgroup_file pids cgroup.procs cgroup.procs)" 2>/dev/null | wc -l)" = 0 ]'
 	run -0 rt kill -a "$ID" 9
 }
 

@@ -201,7 +201,7 @@ last_error() {
 	assert_eq "$(left_cgroups)" ""
 	run -0 rt delete --force "$ID"
 	new_id
-	cfg --arg c "/$ID" '.linux.cgroupsPath = $c'
+	cfg --arg c "$(cgroups_path "$ID")" '.linux.cgroupsPath = $c'
 	rt_sleeper
 	[ -n "$(left_cgroups)" ]
 	cfg '.linux.cgroupsPath = "/somewhere/else"'
@@ -281,10 +281,10 @@ last_error() {
 	without_ns pid
 	sh_cfg 'sleep 301 & exec sleep 300'
 	rt_bg run -d -b "$BUNDLE" "$ID"
-	wait_until sh -c "[ \$(cat /sys/fs/cgroup/pids/$ID/cgroup.procs /sys/fs/cgroup/$ID/cgroup.procs 2>/dev/null | wc -l) = 2 ]"
+	wait_until eval '[ "$(cat "$(cgroup_file pids cgroup.procs cgroup.procs)" 2>/dev/null | wc -l)" = 2 ]'
 	run -0 shim kill --all "$ID" 15 # with 9 we would do so unasked
 	wait_for_status stopped "$ID"
-	wait_until sh -c "[ \$(cat /sys/fs/cgroup/pids/$ID/cgroup.procs /sys/fs/cgroup/$ID/cgroup.procs 2>/dev/null | wc -l) = 0 ]"
+	wait_until eval '[ "$(cat "$(cgroup_file pids cgroup.procs cgroup.procs)" 2>/dev/null | wc -l)" = 0 ]'
 	run -0 shim kill --all "$ID" 9
 }
 
@@ -293,7 +293,7 @@ last_error() {
 	rt_create
 	local cg
 	cg=$(cat "/proc/$(pid_of)/cgroup")
-	assert_has "$cg" "/$ID"
+	assert_has "$cg" "$(cgroup_of)"
 	rt start "$ID"
 	assert_eq "$(cat "/proc/$(pid_of)/cgroup")" "$cg"
 }

@@ -24,7 +24,7 @@ crash() { # VERB ROUNDS
 	rt delete --force "$ID"
 	for n in $(seq "$2"); do
 		new_id
-		cfg --arg p "/$ID" '.linux.cgroupsPath = $p'
+		cfg --arg p "$(cgroups_path "$ID")" '.linux.cgroupsPath = $p'
 		kill_at $((full * n / $2 * 11 / 10)) "$LEAN_RUNTIME" --root "$ROOT" "${@:3}" -b "$BUNDLE" "$ID" 3>&-
 		run rt delete --force "$ID"
 		assert_eq "round $n: $status $output" "round $n: 0 "
@@ -50,7 +50,7 @@ crash() { # VERB ROUNDS
 	command -v strace >/dev/null || skip "strace is not installed"
 	cfg '.process.args = ["/bin/sleep", "300"]'
 	LR_TEST_TAG=$TAG strace -o /dev/null -e trace=pwrite64 -e inject=pwrite64:delay_enter=2000000 \
-		"$LEAN_RUNTIME" --root "$ROOT" create -b "$BUNDLE" "$ID" </dev/null >/dev/null 2>&1 3>&- &
+		"$LEAN_RUNTIME" "${BY[@]}" --root "$ROOT" create -b "$BUNDLE" "$ID" </dev/null >/dev/null 2>&1 3>&- &
 	local tracer=$! runtime
 	wait_until eval '[ -n "$(cat "$(cgroup_file pids cgroup.procs cgroup.procs)")" ]'
 	hold_tracer "$tracer"
@@ -96,7 +96,7 @@ crash() { # VERB ROUNDS
 	cfg '.process.args = ["/bin/true"] | .linux.seccomp = {"defaultAction": "SCMP_ACT_ALLOW"}'
 	for n in 1 2 3 4 5 6; do
 		new_id
-		cfg --arg p "/$ID" '.linux.cgroupsPath = $p'
+		cfg --arg p "$(cgroups_path "$ID")" '.linux.cgroupsPath = $p'
 		rt create -b "$BUNDLE" "$ID" </dev/null >/dev/null 2>&1
 		run strace -o /dev/null -e trace=unlinkat -e "inject=unlinkat:signal=KILL:when=$n" \
 			"$LEAN_RUNTIME" --root "$ROOT" delete --force "$ID"

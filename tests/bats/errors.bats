@@ -224,7 +224,7 @@ fails() {
 	local other=$ID
 	rt_sleeper
 	new_id
-	cfg --arg c "/$other" '.linux.cgroupsPath = $c'
+	cfg --arg c "$(cgroups_path "$other")" '.linux.cgroupsPath = $c'
 	run rt run -b "$BUNDLE" "$ID"
 	told "exists and has processes" linux.cgroupsPath "cgroup.procs"
 }

@@ -22,7 +22,7 @@ teardown() { common_teardown; }
 	rt_sleeper
 	local second
 	new_id second
-	cfg --arg p "/$second" '.linux.cgroupsPath = $p'
+	cfg --arg p "$(cgroups_path "$second")" '.linux.cgroupsPath = $p'
 	rt_create "$second"
 	run -0 --separate-stderr rt list
 	assert_eq "$stderr" ""

@@ -8,6 +8,7 @@ setup() {
 	unset LEAN_RUNTIME_PROFILE # each test says for itself
 	lean_only "a profile of its own"
 	needs_root
+	cgroupfs_only "a slot has one of the runtime's"
 	common_setup
 	# As a manager that knows of the profile writes it: the slot's cgroup, a shared root.
 	cfg 'del(.linux.cgroupsPath) | .root.readonly = true'
@@ -968,7 +969,7 @@ paused_and_killed() {
 	cgroup_v2 || assert_hasnt "$(pooled devices a1)" "$CG"
 	assert_eq "$(cat "$(cgroup_file memory memory.limit_in_bytes memory.max a1)")" 33554432
 	rt delete -f a1
-	cfg --arg p "/$TAG" 'del(.linux.resources.memory) | .linux.cgroupsPath = $p'
+	cfg --arg p "$(cgroups_path "$TAG")" 'del(.linux.resources.memory) | .linux.cgroupsPath = $p'
 	sleeper a1
 	cgroup_v2 || assert_eq "$(pooled devices a1)" "/$TAG"
 	rt delete -f a1

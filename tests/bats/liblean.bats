@@ -32,6 +32,7 @@ setup_file() {
 
 setup() {
 	lean_only "has no library"
+	cgroupfs_only "the library knows no systemd"
 	[ -z "${LR_SANITIZED-}" ] || skip "a sanitized library needs a sanitized program; its unit tests are one"
 	[ -n "${INSTALLED-}" ] || skip "no library was built, or no meson, or no pkg-config"
 	common_setup

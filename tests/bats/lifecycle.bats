@@ -85,7 +85,7 @@ teardown() { common_teardown; }
 @test "create: ids of every allowed character" {
 	local id
 	for id in "$TAG-a.b_c+d" "${TAG}A" "_$TAG" "+$TAG" "0$TAG"; do
-		cfg --arg p "/$id" '.linux.cgroupsPath = $p'
+		cfg --arg p "$(cgroups_path "$id")" '.linux.cgroupsPath = $p'
 		rt_create "$id"
 		assert_eq "$(status_of "$id")" created
 		rt delete --force "$id"
@@ -107,7 +107,7 @@ teardown() { common_teardown; }
 @test "create: an id that begins with a dash" {
 	lean_only "its option parser takes it as a flag"
 	local id=-$TAG
-	cfg --arg p "/x$id" '.linux.cgroupsPath = $p'
+	cfg --arg p "$(cgroups_path "x$id")" '.linux.cgroupsPath = $p'
 	rt_bg create -b "$BUNDLE" -- "$id"
 	assert_eq "$(rt state -- "$id" | jq -r .id)" "$id"
 	rt delete --force -- "$id"
@@ -274,7 +274,7 @@ time.sleep(300)' "$LEAN_RUNTIME" --root "$ROOT" create -b "$BUNDLE" "$ID" >made 
 	rt_sleeper
 	local second
 	new_id second
-	cfg --arg p "/$second" '.linux.cgroupsPath = $p'
+	cfg --arg p "$(cgroups_path "$second")" '.linux.cgroupsPath = $p'
 	rt_create "$second"
 	assert_eq "$(status_of "$ID")" running
 	assert_eq "$(status_of "$second")" created

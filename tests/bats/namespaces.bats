@@ -79,7 +79,7 @@ hold() {
 	local first=$ID p
 	p=$(pid_of)
 	new_id
-	cfg --arg c "/$ID" --arg p "/proc/$p/ns/" '.linux.cgroupsPath = $c
+	cfg --arg c "$(cgroups_path "$ID")" --arg p "/proc/$p/ns/" '.linux.cgroupsPath = $c
 		| .linux.namespaces |= map(if .type == "network" then .path = $p + "net" elif .type == "ipc" then .path = $p + "ipc"
 		elif .type == "uts" then .path = $p + "uts" elif .type == "pid" then .path = $p + "pid" else . end) | del(.hostname)'
 	sh_cfg 'for n in net ipc uts pid; do readlink /proc/self/ns/$n; done; tr "\0" " " </proc/1/cmdline'
@@ -209,7 +209,7 @@ $(readlink "/proc/$(pid_of)/ns/user")"
 	local p
 	p=$(pid_of)
 	new_id
-	cfg --arg c "/$ID" --arg p "/proc/$p/ns/" '.linux.cgroupsPath = $c | del(.linux.uidMappings, .linux.gidMappings)
+	cfg --arg c "$(cgroups_path "$ID")" --arg p "/proc/$p/ns/" '.linux.cgroupsPath = $c | del(.linux.uidMappings, .linux.gidMappings)
 		| .linux.namespaces |= map(if .type == "user" then .path = $p + "user" else . end)'
 	is_lean || cfg '.linux.uidMappings = [{"containerID": 0, "hostID": 100000, "size": 1000}] | .linux.gidMappings = .linux.uidMappings'
 	sh_cfg 'readlink /proc/self/ns/user; id -u'

@@ -8,6 +8,7 @@ setup() {
 	unset LEAN_RUNTIME_PROFILE
 	common_setup
 	lean_only "has no pools"
+	cgroupfs_only "a slot has one of the runtime's"
 	cfg 'del(.linux.cgroupsPath)'
 }
 teardown() {

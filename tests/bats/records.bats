@@ -207,9 +207,9 @@ start_one() {
 	local size i
 	cfg '.process.args = ["/bin/sleep", "300"] | .annotations = {}'
 	# Another one that a damaged name or path could lead to.
-	cfg --arg p "/${ID}0" '.linux.cgroupsPath = $p'
+	cfg --arg p "$(cgroups_path "${ID}0")" '.linux.cgroupsPath = $p'
 	rt_bg run -d -b "$BUNDLE" "${ID}0"
-	cfg --arg p "/$ID" '.linux.cgroupsPath = $p'
+	cfg --arg p "$(cgroups_path "$ID")" '.linux.cgroupsPath = $p'
 	start_one
 	size=$(stat -c %s "$ROOT/$ID/record")
 	for ((i = 0; i < size; i += i < 80 ? 10 : 111)); do
@@ -239,7 +239,7 @@ start_one() {
 		run -0 rt delete --force "$ID"
 		if [ "$n" -lt $((size / 2)) ]; then
 			assert_has "$output" "its process is gone; its control group may be left"
-			find /sys/fs/cgroup -depth -type d -name "$ID" -exec rmdir {} \; 2>/dev/null || true
+			remove_empty_cgroups
 		else
 			assert_eq "$output" ""
 		fi
@@ -384,7 +384,7 @@ stays_locked() {
 	local pid ends stays deletes
 	command -v flock >/dev/null || skip "flock is not installed"
 	rt_sleeper "$ID-a"
-	cfg --arg p "/$ID-b" '.linux.cgroupsPath = $p'
+	cfg --arg p "$(cgroups_path "$ID-b")" '.linux.cgroupsPath = $p'
 	rt_sleeper "$ID-b"
 	pid=$(pid_of "$ID-a")
 	# As a criu does that waits for who does not answer; and as a runtime does that was stopped.

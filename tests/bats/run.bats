@@ -341,7 +341,7 @@ anon_inode:[signalfd]" || fail "$(open_of "$pid")"
 
 @test "run: a root directory of its own per caller keeps ids apart" {
 	rt_sleeper
-	cfg --arg p "/$TAG-other" '.linux.cgroupsPath = $p | .process.args = ["echo", "other"]'
+	cfg --arg p "$(cgroups_path "$TAG-other")" '.linux.cgroupsPath = $p | .process.args = ["echo", "other"]'
 	run -0 "$LEAN_RUNTIME" --root "$BATS_TEST_TMPDIR/root2" run -b "$BUNDLE" "$ID"
 	assert_eq "$output" other
 	assert_eq "$(status_of)" running

@@ -325,7 +325,7 @@ create_and_start() {
 	new_id other
 	seccomp '{"defaultAction": "SCMP_ACT_ALLOW", "syscalls": [{"action": "SCMP_ACT_ERRNO",
 		"names": ["execve", "execveat", "exit", "exit_group", "write", "sendto", "sendmsg", "kill", "tgkill"]}]}'
-	cfg --arg i "$other" '.linux.cgroupsPath = "/" + $i'
+	cfg --arg p "$(cgroups_path "$other")" '.linux.cgroupsPath = $p'
 	rt_create "$other"
 	cp "$ROOT/$other/seccomp" "$ROOT/$first/seccomp"
 	for detach in "" --detach; do

@@ -54,6 +54,30 @@ lean_changes() {
 	! lean_profile || export LEAN_RUNTIME_PROFILE=$LEAN_RUNTIME_PROFILE,$1=config
 }
 
+# And with the cgroups that systemd makes, where it is the host's first process: LR_TEST_CGROUPS=systemd bats tests/bats. It is rt
+# that asks the runtime for them, by the options $BY: a test that calls "$LEAN_RUNTIME" without them has the runtime's own.
+by_systemd() {
+	case ${LR_TEST_CGROUPS-} in
+	systemd) ;;
+	"" | cgroupfs) return 1 ;;
+	*) echo "LR_TEST_CGROUPS is cgroupfs or systemd, not $LR_TEST_CGROUPS" >&2 && exit 1 ;;
+	esac
+}
+
+# This test is about what the runtime does where it makes the cgroups itself.
+cgroupfs_only() {
+	! by_systemd || skip "systemd makes the cgroups: ${1:-this is about those of the runtime}"
+}
+
+# cgroups_path NAME: a value for linux.cgroupsPath.
+cgroups_path() {
+	if by_systemd; then
+		echo "system.slice:lr:$1"
+	else
+		echo "/$1"
+	fi
+}
+
 # --- set up and tear down ---------------------------------------------------------------------
 
 # One root file system per bats run, copied for each test.
@@ -70,6 +94,8 @@ common_setup() {
 	TAG=lrt$$x$RANDOM
 	ID=$TAG-1
 	LR_IDS=1
+	BY=()
+	! by_systemd || BY=(--systemd-cgroup)
 	ROOT=$BATS_TEST_TMPDIR/root
 	BUNDLE=$BATS_TEST_TMPDIR/bundle
 	export LC_ALL=C
@@ -108,10 +134,10 @@ make_bundle() {
 		mv "$base.d.$$/config.json" "$base"
 		rm -rf "$base.d.$$"
 	fi
-	jq --arg tag "$TAG" --arg id "$ID" '
+	jq --arg tag "$TAG" --arg path "$(cgroups_path "$ID")" '
 		.process.terminal = false | .process.args = ["echo", "hello"] | .root.readonly = false
 		| .process.env += ["LR_TEST_TAG=" + $tag]
-		| .linux.cgroupsPath = "/" + $id' "$base" >"$dir/config.json"
+		| .linux.cgroupsPath = $path' "$base" >"$dir/config.json"
 }
 
 # jq 1.6 takes it for true (-e) if there is nothing to look at.
@@ -183,8 +209,8 @@ peer() {
 rt() {
 	case $1 in
 	state | list | delete | kill | pause | resume | update | features | spec)
-		LR_TEST_TAG=$TAG timeout -k 2 30 "$LEAN_RUNTIME" --root "$ROOT" "$@" 3>&- ;;
-	*) LR_TEST_TAG=$TAG "$LEAN_RUNTIME" --root "$ROOT" "$@" 3>&- ;;
+		LR_TEST_TAG=$TAG timeout -k 2 30 "$LEAN_RUNTIME" "${BY[@]}" --root "$ROOT" "$@" 3>&- ;;
+	*) LR_TEST_TAG=$TAG "$LEAN_RUNTIME" "${BY[@]}" --root "$ROOT" "$@" 3>&- ;;
 	esac
 }
 
@@ -346,6 +372,14 @@ left_cgroups() {
 	find /sys/fs/cgroup -mindepth 1 -type d -name "*$TAG*" 2>/dev/null
 }
 
+left_units() {
+	! by_systemd || systemctl list-units --all --plain --no-legend "*$TAG*" | awk '{print "unit", $1}'
+}
+
+remove_empty_cgroups() {
+	find /sys/fs/cgroup -mindepth 1 -depth -type d -path "*${TAG:?}*" -exec rmdir {} \; 2>/dev/null || true
+}
+
 left_mounts() {
 	grep -F -e "$BATS_TEST_TMPDIR/" -e "$TAG" /proc/self/mountinfo || true
 }
@@ -359,6 +393,7 @@ left_state() {
 whats_left() {
 	left_processes
 	left_cgroups
+	left_units
 	left_mounts
 	left_state
 }
@@ -395,8 +430,7 @@ clean_by_force() {
 	sleep 0.2
 	grep -F "$BATS_TEST_TMPDIR/" /proc/self/mountinfo | awk '{print $5}' | sort -r |
 		while read -r m; do umount -l "$m" 2>/dev/null; done
-	find /sys/fs/cgroup -mindepth 1 -depth -type d -path "*$TAG*" -exec rmdir {} \; 2>/dev/null
-	return 0
+	remove_empty_cgroups
 }
 
 # --- facts about the machine ------------------------------------------------------------------
@@ -405,13 +439,21 @@ cgroup_v2() {
 	[ "$(stat -f -c %T /sys/fs/cgroup)" = cgroup2fs ]
 }
 
+# cgroup_of [ID]: where the cgroup of a bundle of ours is, below the hierarchy's root.
+cgroup_of() {
+	if by_systemd; then
+		echo "/system.slice/lr-${1:-$ID}.scope"
+	else
+		echo "/${1:-$ID}"
+	fi
+}
+
 # cgroup_file CONTROLLER V1-NAME V2-NAME [ID]: the path of a container's control file.
 cgroup_file() {
-	local id=${4:-$ID}
 	if cgroup_v2; then
-		echo "/sys/fs/cgroup/$id/$3"
+		echo "/sys/fs/cgroup$(cgroup_of "${4-}")/$3"
 	else
-		echo "/sys/fs/cgroup/$1/$id/$2"
+		echo "/sys/fs/cgroup/$1$(cgroup_of "${4-}")/$2"
 	fi
 }
 
