@@ -88,8 +88,6 @@ struct lr_checkpoint_job {
 	const char *notify; /* the runtime's directory that may be mounted on /run/notify */
 	const struct lr_cgroup_ref *cgroup; /* the container's */
 	const char *delegate; /* the annotation LR_CGROUP_DELEGATE that it has; or NULL */
-	const char
-		*freezer; /* a cgroup of v2 that criu may freeze; NULL: it stops them one by one */
 };
 
 struct lr_restore_job {

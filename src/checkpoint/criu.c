@@ -171,7 +171,6 @@ static int look(const struct lr_checkpoint_job *job, struct lr_arena *a,
 {
 	*f = (struct lr_checkpoint_found){
 		.pid = job->pid,
-		.freezer = job->freezer,
 	};
 	int r = lr_checkpoint_config_file(job->config, &f->config_file, err);
 	if (r >= 0)

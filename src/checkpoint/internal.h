@@ -193,7 +193,7 @@ struct lr_checkpoint_found {
 	uint64_t netns, pidns; /* inodes of those it has joined; 0: it has its own, or the host's */
 	bool devices;          /* its network namespace has more than a loopback */
 	struct lr_checkpoint_stdio stdio;
-	const char *freezer, *config_file;
+	const char *config_file;
 };
 
 /* Pure: criu's request, and what its images may have of mounts. Directories are for the caller to fill

@@ -434,7 +434,6 @@ int lr_checkpoint_plan(const struct oci_config *config, const struct lr_checkpoi
 	c.pid = f->pid;
 	c.log_file = "dump.log";
 	c.config_file = f->config_file;
-	c.freeze_cgroup = f->freezer;
 	c.parent_img = o->parent_path;
 	c.track_mem = o->pre_dump || o->parent_path;
 	c.leave_running = o->leave_running;

@@ -66,7 +66,7 @@ struct lr_criu_opts {
 	bool evasive_devices, shell_job, file_locks, track_mem, auto_dedup, link_remap;
 	bool notify_scripts, manage_cgroups, rst_sibling, ext_masters, orphan_pts_master;
 	bool lazy_pages;
-	const char *log_file, *root, *parent_img, *freeze_cgroup, *config_file;
+	const char *log_file, *root, *parent_img, *config_file;
 	const char *lsm_profile, *lsm_mount_context;
 	const char *page_server; /* its address; NULL: none */
 	int page_server_port;

@@ -53,7 +53,6 @@ static const struct field fields[] = {
 	FIELD(manage_cgroups_mode, 34, INT),
 	FIELD(external, 37, KEYS),
 	FIELD(empty_ns, 38, INT),
-	FIELD(freeze_cgroup, 44, STRING),
 	FIELD(tcp_skip_in_flight, 46, BOOL),
 	FIELD(lazy_pages, 48, BOOL),
 	FIELD(status_fd, 49, INT),

@@ -36,23 +36,14 @@ static int check(const struct lr_runtime *rt, const struct lr_existing *c, struc
 	return 0;
 }
 
-/* criu freezes the tree before it stops it, and thaws it. The freezer of cgroup v1 makes ptrace(2)
- * wait for ever for a process that was stopped by a signal, so there criu has to do without. */
-static const char *freezer(const struct lr_cgroup_ref *cg)
-{
-	for (size_t i = 0; cg->mode == LR_CGROUP_V2 && i < cg->n; i++)
-		if (!*cg->v[i].hierarchy)
-			return cg->v[i].path;
-	return NULL;
-}
-
-/* What is thawed for criu because the kernel would not let it stop a frozen process: for as long as
- * that takes. */
+/*
+ * What is paused is thawed for as long as it is saved, and criu has no freezer: it stops parents
+ * first. v1 lets nobody stop a process that is frozen. On v2 criu can, and holds a child of vfork(2)
+ * before that executes its program; then it waits in vain for the parent, who waits for the child.
+ */
 static int set_frozen(const struct lr_existing *c, bool frozen, struct lr_err *err)
 {
-	if (c->status != LR_PAUSED || c->cgroup.mode == LR_CGROUP_V2)
-		return 0;
-	return lr_cgroup_freeze(&c->cgroup, frozen, err);
+	return c->status == LR_PAUSED ? lr_cgroup_freeze(&c->cgroup, frozen, err) : 0;
 }
 
 static int run_engine(const struct lr_existing *c, const struct lr_checkpoint_opts *o,
@@ -69,7 +60,6 @@ static int run_engine(const struct lr_existing *c, const struct lr_checkpoint_op
 		.relayed = c->record.flags & LR_RECORD_RELAYED,
 		.cgroup = &c->cgroup,
 		.delegate = oci_map_get(&c->record.annotations, LR_CGROUP_DELEGATE),
-		.freezer = freezer(&c->cgroup),
 		.notify = lr_strf(a, "%s/%s/" LR_NOTIFY_DIR, c->store.path, c->record.id),
 	};
 	const char *path;
@@ -88,9 +78,6 @@ static int run_engine(const struct lr_existing *c, const struct lr_checkpoint_op
 	if (r < 0)
 		return r;
 	r = engine->checkpoint(&job, a, err);
-	/* A criu that was killed may have left it frozen, or thawed. */
-	if (r < 0 && job.freezer && lr_cgroup_freeze(&c->cgroup, c->status == LR_PAUSED, NULL) < 0)
-		lr_warn("checkpoint: %s may have been left frozen, or thawed", c->record.id);
 	/* All was well but for the last word of it. */
 	if (r < 0 && !lives_on && err && lr_proc_alive(c->record.pid, c->record.start_time) == 0) {
 		err->hint[0] = '\0';

@@ -454,6 +454,32 @@ hello"
 	assert_eq "$(ls "/proc/$(pid_of)/task" | wc -l)" 5
 }
 
+# Whoever is frozen between vfork(2) and the child's execve(2) can't be stopped by criu.
+@test "checkpoint: one that starts other programs all the time, by vfork(2)" {
+	python_root
+	cat >"$BUNDLE/rootfs/spawns.py" <<-'END'
+		import os, subprocess
+		n = 0
+		while True:
+		    subprocess.run(["/bin/sh", "-c", ":"])
+		    n += 1
+		    with open('/tmp/n.new', 'w') as f: f.write(str(n))
+		    os.rename('/tmp/n.new', '/tmp/n')
+	END
+	cfg '.process.args = ["python3", "/spawns.py"]'
+	start_counter
+	local i
+	for i in 1 2 3 4 5 6 7 8; do
+		rm -rf "$IMG"
+		[ "$i" != 5 ] || rt pause "$ID"
+		checkpoint "$ID" --leave-running
+	done
+	at=$(count)
+	checkpoint "$ID"
+	restore "$ID"
+	counts_on "$at"
+}
+
 @test "restore: limits and the cgroup are those of config.json" {
 	cfg '.linux.resources.pids.limit = 33 | .linux.resources.memory.limit = 67108864'
 	start_counter

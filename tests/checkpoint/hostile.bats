@@ -41,10 +41,21 @@ may_mount() {
 	cfg '.process.capabilities[] += ["CAP_DAC_OVERRIDE", "CAP_SYS_ADMIN"]'
 }
 
+# A sleep that criu has interrupted may end.
 aside() { # COMMANDS: a process does them in a mount namespace of its own, and stays there
-	counter "unshare -m sh -c 'set -e; $1; touch /tmp/aside; sleep 1000' & "
+	counter "unshare -m sh -c 'set -e; $1; touch /tmp/aside; while :; do sleep 1000; done' & "
 	start_counter
 	wait_until test -e "$(dirname "$N")/aside"
+}
+
+who_is_aside() {
+	local pid
+	for pid in $(rt ps --format json "$ID" | jq '.[]'); do
+		case $(readlink "/proc/$pid/ns/mnt") in
+		"" | "$(readlink "/proc/$(pid_of)/ns/mnt")") ;;
+		*) echo "$pid" && return ;;
+		esac
+	done
 }
 
 @test "checkpoint and restore: a mount namespace of the container's own making" {
@@ -59,7 +70,7 @@ aside() { # COMMANDS: a process does them in a mount namespace of its own, and s
 	at=$(count)
 	restore "$ID"
 	counts_on "$at"
-	other=$(pgrep -f -x "sleep 1000" --ns "$(pid_of)" --nslist pid)
+	other=$(who_is_aside)
 	grep -q ' /sys/fs ro,nosuid' "/proc/$other/mountinfo"
 	run -1 grep ' /sys/fs ro,nosuid' "/proc/$(pid_of)/mountinfo"
 }
@@ -187,7 +198,7 @@ aside() { # COMMANDS: a process does them in a mount namespace of its own, and s
 	at=$(count)
 	restore "$ID"
 	counts_on "$at"
-	other=$(pgrep -f -x "sleep 1000" --ns "$(pid_of)" --nslist pid)
+	other=$(who_is_aside)
 	points() { sed -nE 's,^.* (/all|/in|/again|/mnt|/) (r[ow]).*,\1 \2,p' "/proc/$1/mountinfo" | sort | tr '\n' ' '; }
 	assert_eq "$(points "$other")" "/ ro /again rw /all ro /in rw /mnt rw "
 	assert_eq "$(points "$(pid_of)")" "/ ro /again rw /all ro /in rw /mnt rw "
