@@ -14,6 +14,7 @@
 #include "src/base/fd.h"
 #include "src/base/str.h"
 #include "src/capture/state.h"
+#include "src/sys/children.h"
 #include "src/sys/proc.h"
 #include "src/sys/syscalls.h"
 
@@ -166,51 +167,39 @@ static int list_threads(struct cap *c, size_t i, struct lr_err *err)
 /* Children of all threads that are not known yet. */
 static int list_children(struct cap *c, size_t i, struct lr_err *err)
 {
-	char path[64];
 	int found = 0;
 
 	for (size_t k = 0; k < c->p[i].n_threads; k++) {
-		char *text = NULL;
-		size_t size;
-		snprintf(path, sizeof(path), "/proc/%d/task/%d/children", c->p[i].pid,
-			 c->p[i].threads[k].tid);
-		int r = cap_read_all(c->a, path, &text, &size, err);
-		if (r == -ENOENT || r == -ESRCH)
-			continue; /* It has ended. */
-		if (r < 0)
-			return r;
-		for (char *at = text, *end; *at; at = end) {
-			pid_t pid = (pid_t)strtol(at, &end, 10);
-			if (end == at)
-				break;
-			if (pid <= 0 || cap_index_find(&c->known, 0, (uint64_t)pid, NULL))
+		LR_CLEANUP_CHILDREN struct lr_children of;
+		pid_t pid;
+		lr_children_open(&of, c->p[i].pid, c->p[i].threads[k].tid);
+		while ((pid = lr_children_next(&of)) > 0) {
+			if (cap_index_find(&c->known, 0, (uint64_t)pid, NULL))
 				continue;
-			r = add_process(c, pid, c->p[i].pid, err);
+			int r = add_process(c, pid, c->p[i].pid, err);
 			if (r < 0)
 				return r;
 			found += r;
 		}
+		if (pid < 0 && pid != -ENOENT && pid != -ESRCH)
+			return lr_fail(err, -pid, "list the children of thread %d",
+				       c->p[i].threads[k].tid);
 	}
 	return found;
 }
 
 pid_t cap_tree_twin(struct cap *c, const struct cap_process *p, bool dead)
 {
-	char path[64], *text = NULL, *end;
+	LR_CLEANUP_CHILDREN struct lr_children of;
 	struct lr_proc_stat st;
-	size_t size;
+	pid_t pid;
 
-	snprintf(path, sizeof(path), "/proc/%d/task/%d/children", p->pid, p->pid);
-	if (cap_read_all(c->a, path, &text, &size, NULL) < 0)
-		return 0;
-	for (char *at = text;; at = end) {
-		pid_t pid = (pid_t)strtol(at, &end, 10);
-		if (end == at)
-			return 0;
+	lr_children_open(&of, p->pid, p->pid);
+	while ((pid = lr_children_next(&of)) > 0)
 		if (!cap_process_of(c, pid) && lr_proc_stat(pid, &st) == 0 && !st.exit_signal &&
 		    is_dead_twin(&st) == dead)
 			return pid;
-	}
+	return 0;
 }
 
 /* It has ended, and somebody has waited for it. Its children are found as another's, or have found one

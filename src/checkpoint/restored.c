@@ -8,12 +8,14 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
 #include "src/base/fd.h"
 #include "src/base/str.h"
 #include "src/checkpoint/internal.h"
+#include "src/sys/children.h"
 #include "src/sys/proc.h"
 #include "src/sys/syscalls.h"
 #include "src/sys/visit.h"
@@ -36,29 +38,16 @@ static int add_pid(struct pids *s, pid_t pid, struct lr_arena *a)
 	return 0;
 }
 
-/* Numbers with a blank behind each. */
-static int add_children(int task, const char *tid, struct pids *all, struct lr_arena *a)
+static int add_children(pid_t pid, pid_t tid, struct pids *all, struct lr_arena *a)
 {
-	char path[32], text[4096];
-	pid_t pid = 0;
-	ssize_t n;
+	LR_CLEANUP_CHILDREN struct lr_children c;
+	pid_t child;
 	int r = 0;
 
-	snprintf(path, sizeof(path), "%.16s/children", tid);
-	LR_CLEANUP_FD int fd = openat(task, path, O_RDONLY | O_CLOEXEC);
-	if (fd < 0)
-		return -errno;
-	while (r >= 0 && (n = lr_read_full(fd, text, sizeof(text))) > 0) {
-		for (ssize_t i = 0; i < n && r >= 0; i++) {
-			if (text[i] != ' ') {
-				pid = pid * 10 + (text[i] - '0');
-				continue;
-			}
-			r = add_pid(all, pid, a);
-			pid = 0;
-		}
-	}
-	return r < 0 ? r : (int)n;
+	lr_children_open(&c, pid, tid);
+	while (r >= 0 && (child = lr_children_next(&c)) != 0)
+		r = child < 0 ? child : add_pid(all, child, a);
+	return r;
 }
 
 static int add_below(pid_t pid, struct pids *all, struct lr_arena *a)
@@ -72,7 +61,7 @@ static int add_below(pid_t pid, struct pids *all, struct lr_arena *a)
 		return -errno;
 	for (struct dirent *e; errno = 0, r >= 0 && (e = readdir(d));)
 		if (e->d_name[0] != '.')
-			r = add_children(dirfd(d), e->d_name, all, a);
+			r = add_children(pid, (pid_t)atoi(e->d_name), all, a);
 	return r < 0 ? r : -errno;
 }
 

@@ -29,6 +29,7 @@
 #include "src/forkd/forkd.h"
 #include "src/forkd/given.h"
 #include "src/forkd/handover.h"
+#include "src/sys/children.h"
 #include "src/sys/syscalls.h"
 
 struct slot {
@@ -45,24 +46,13 @@ static atomic_int keeper; /* 0: none */
 /* The children of one thread, as the kernel lists them; how many. */
 static int children_of(pid_t pid, pid_t *v, int most)
 {
-	char path[64], text[4096];
+	LR_CLEANUP_CHILDREN struct lr_children c;
+	pid_t child;
 	int n = 0;
 
-	snprintf(path, sizeof(path), "/proc/%d/task/%d/children", pid, pid);
-	int fd = open(path, O_RDONLY | O_CLOEXEC);
-	if (fd < 0)
-		return 0;
-	ssize_t got = read(fd, text, sizeof(text) - 1);
-	close(fd);
-	text[got > 0 ? got : 0] = 0;
-	for (char *at = text; n < most;) {
-		char *end;
-		long p = strtol(at, &end, 10);
-		if (end == at)
-			return n;
-		v[n++] = (pid_t)p;
-		at = end;
-	}
+	lr_children_open(&c, pid, pid);
+	while (n < most && (child = lr_children_next(&c)) > 0)
+		v[n++] = child;
 	return n;
 }
 

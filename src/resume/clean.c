@@ -16,6 +16,7 @@
 #include "src/base/str.h"
 #include "src/resume/resume.h"
 #include "src/resume/resuming.h"
+#include "src/sys/children.h"
 #include "src/sys/proc.h"
 #include "src/trace/trace.h"
 
@@ -208,28 +209,32 @@ struct found {
 	uint32_t index;
 };
 
-static int add_children(const struct lr_seed *s, pid_t pid, struct found *v, size_t *n,
-			struct lr_err *err)
+/* 0, or a negative errno; *n is beyond those that were found before. */
+static int list_children(const struct lr_seed *s, pid_t pid, struct found *v, size_t *n)
 {
-	char path[64], text[16384], *end;
-	ssize_t got = -EAGAIN;
+	LR_CLEANUP_CHILDREN struct lr_children c;
+	pid_t child = 0;
 
-	snprintf(path, sizeof(path), "/proc/%d/task/%d/children", pid, pid);
-	for (unsigned i = 0; got < 0 && i < TRIES; i++)
-		got = lr_read_file_at(AT_FDCWD, path, text, sizeof(text));
-	if (got == -ENOENT || got == -ESRCH)
-		return 0;
-	if (got < 0)
-		return lr_fail(err, (int)-got, "list the children of process %d", pid);
-	for (char *at = text; *n < lr_seed_count(s, LR_SEED_PROCESS); at = end) {
-		pid_t child = (pid_t)strtol(at, &end, 10);
-		if (end == at)
-			return 0;
+	lr_children_open(&c, pid, pid);
+	while (*n < lr_seed_count(s, LR_SEED_PROCESS) && (child = lr_children_next(&c)) > 0) {
 		uint32_t index = index_of(s, child);
 		if (index != LR_SEED_NONE)
 			v[(*n)++] = (struct found){child, index};
 	}
-	return 0;
+	return child < 0 && child != -ENOENT && child != -ESRCH ? child : 0;
+}
+
+static int add_children(const struct lr_seed *s, pid_t pid, struct found *v, size_t *n,
+			struct lr_err *err)
+{
+	const size_t before = *n;
+	int r = -EAGAIN;
+
+	for (unsigned i = 0; r < 0 && i < TRIES; i++) {
+		*n = before;
+		r = list_children(s, pid, v, n);
+	}
+	return r < 0 ? lr_fail(err, -r, "list the children of process %d", pid) : 0;
 }
 
 /* Who is in the foreground may have been given a terminal of another size, at an instant when it had
