@@ -175,8 +175,7 @@ one_of_many() {
 	assert_eq "$where: ${#won[@]}" "$where: 1"
 	for id in "${ids[@]}"; do
 		[ "$id" != "${won[0]}" ] || continue
-		assert_has "$(cat "$BATS_TEST_TMPDIR/$id.err")" "exists and has processes"
-		assert_has "$(cat "$BATS_TEST_TMPDIR/$id.err")" linux.cgroupsPath
+		assert_match "$(cat "$BATS_TEST_TMPDIR/$id.err")" 'exists( and has processes)? \(at linux.cgroupsPath\)'
 		rt delete --force "$id" || true
 	done
 	assert_eq "$(status_of "${won[0]}")" "$expected"
@@ -200,6 +199,7 @@ one_of_many() {
 
 @test "cgroups: a claim lasts until its holder is gone or his process is there" {
 	lean_only "claims are ours"
+	cgroupfs_only "a unit can't be there twice"
 	lean_changes cgroup
 	local dir file
 	dir=$(cgroup_file devices "" "" "$ID")

@@ -226,7 +226,11 @@ fails() {
 	new_id
 	cfg --arg c "$(cgroups_path "$other")" '.linux.cgroupsPath = $c'
 	run rt run -b "$BUNDLE" "$ID"
-	told "exists and has processes" linux.cgroupsPath "cgroup.procs"
+	if by_systemd; then
+		told "exists" linux.cgroupsPath "systemctl status"
+	else
+		told "exists and has processes" linux.cgroupsPath "cgroup.procs"
+	fi
 }
 
 @test "error: a limit that the kernel does not take" {

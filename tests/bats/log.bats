@@ -130,7 +130,7 @@ logged() {
 	debug create -b "$BUNDLE" "$ID"
 	local all stage
 	all=$(jq -r .msg "$LOGF")
-	for stage in compiled recorded "cgroup /$ID" "seccomp: " "init: process" signals cgroup procfs mapped early user hidden namespaces names root mounts \
+	for stage in compiled recorded "cgroup $(cgroup_of)" "seccomp: " "init: process" signals cgroup procfs mapped early user hidden namespaces names root mounts \
 		joined devices sysctl terminal hooks finish protect pivot files process "wait, then program /bin/sleep" "hook: createRuntime" "mounts[0]: proc on /proc" "is ready"; do
 		assert_has "$all" "$stage"
 	done
@@ -142,7 +142,7 @@ logged() {
 	assert_has "$(jq -r .msg "$LOGF")" "exec: joining process"
 	debug pause "$ID"
 	debug resume "$ID"
-	assert_has "$(jq -r .msg "$LOGF")" "pause: cgroup /$ID"
+	assert_has "$(jq -r .msg "$LOGF")" "pause: cgroup $(cgroup_of)"
 	debug kill "$ID" KILL
 	assert_has "$(jq -r .msg "$LOGF")" "kill: signal 9"
 	debug delete --force "$ID"
