@@ -26,6 +26,7 @@
 
 enum kind {
 	AMOUNT,    /* bytes or a count; "max" */
+	TASKS,     /* the same, but systemd refuses 0 */
 	WEIGHT,    /* a number */
 	QUOTA,     /* v2's cpu.max, "quota period" */
 	V1_QUOTA,  /* µs in each period, -1 for none */
@@ -50,7 +51,7 @@ static const struct row rows_v2[] = {
 	{"cpu.max", "CPUQuotaPerSecUSec", QUOTA, false},
 	{"cpuset.cpus", "AllowedCPUs", LIST, true},
 	{"cpuset.mems", "AllowedMemoryNodes", LIST, true},
-	{"pids.max", "TasksMax", AMOUNT, false},
+	{"pids.max", "TasksMax", TASKS, false},
 	{"io.weight", "IOWeight", WEIGHT, false},
 };
 
@@ -59,7 +60,7 @@ static const struct row rows_v1[] = {
 	{"cpu.shares", "CPUShares", WEIGHT, false},
 	{"cpu.cfs_quota_us", "CPUQuotaPerSecUSec", V1_QUOTA, false},
 	{"cpu.cfs_period_us", "CPUQuotaPeriodUSec", V1_PERIOD, true},
-	{"pids.max", "TasksMax", AMOUNT, false},
+	{"pids.max", "TasksMax", TASKS, false},
 	{"blkio.weight", "BlockIOWeight", WEIGHT, false},
 };
 
@@ -219,6 +220,9 @@ static void convert(struct maker *m, const struct lr_systemd_limit *w, bool v2)
 		break;
 	case AMOUNT:
 		text = amount(m, value);
+		break;
+	case TASKS: /* the file gets the 0 afterwards, and the first process is one, too */
+		text = amount(m, lr_streq(value, "0") ? "1" : value);
 		break;
 	case WEIGHT: /* "default 100" is the same; "8:0 100" speaks of one device */
 		if (lr_has_prefix(value, "default "))

@@ -167,6 +167,7 @@ TEST(v2_limits)
 	CHECK_STR(limit("/cg/memory.min", "7"), "MemoryMin=uint64 7;");
 	CHECK_STR(limit("/cg/memory.swap.max", "0"), "MemorySwapMax=uint64 0;");
 	CHECK_STR(limit("/cg/pids.max", "12"), "TasksMax=uint64 12;");
+	CHECK_STR(limit("/cg/pids.max", "0"), "TasksMax=uint64 1;");
 	CHECK_STR(limit("/cg/cpu.weight", "39"), "CPUWeight=uint64 39;");
 	CHECK_STR(limit("/cg/io.weight", "default 50"), "IOWeight=uint64 50;");
 	/* Of single devices, and what it has no property for: nothing. */
