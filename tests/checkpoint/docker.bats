@@ -32,7 +32,8 @@ count() {
 }
 
 # start_from CHECKPOINT: again while Docker's own containerd has not yet collected what the checkpoint left in its
-# store (moby #42900): the same bytes are an error there.
+# store (moby #42900): the same bytes are an error there. Docker 28 looks for the network of a process that it does
+# not have yet (containerd #12141), with any runtime.
 start_from() {
 	local _
 	for _ in $(seq 20); do
@@ -40,6 +41,7 @@ start_from() {
 		[ "$status" != 0 ] || return 0
 		case $output in
 		*"failed to upload checkpoint"*"already exists"*) sleep 0.5 ;;
+		*"bind-mount /proc/0/ns/net"*) skip "this Docker starts nothing from a checkpoint" ;;
 		*) break ;;
 		esac
 	done
