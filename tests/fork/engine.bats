@@ -382,15 +382,15 @@ seed_without_telling() {
 		echo $! >/child; wait $!; echo $? >/waited; exit 9'
 	start_counter
 	tree() { rt exec "$ID" /bin/ps -o pid,ppid,comm | grep ' sh$'; }
-	tree >before
+	# Not with one that is about to execute usleep.
+	wait_until eval '[ "$(tree | tee before | wc -l)" = 4 ]'
 	seed "$ID"
 	moves
 	rt delete --force "$ID"
 	begin_anew
 	grow "$ID"
 	came_back
-	tree >after
-	diff before after
+	wait_until eval 'tree >after; diff before after'
 	# They are the shell's children: it waits for them.
 	rt exec "$ID" /bin/sh -c 'kill -9 $(cat /child)'
 	wait_for_status stopped "$ID"
