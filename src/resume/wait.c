@@ -15,7 +15,6 @@
 #include "src/resume/blob.h"
 #include "src/resume/resume.h"
 #include "src/resume/resuming.h"
-#include "src/sys/children.h"
 #include "src/sys/proc.h"
 
 _Static_assert(BLOB_FAILED == LR_RESUME_FAILED, "what the restorer ends with");
@@ -57,18 +56,23 @@ static int explain(const struct lr_seed *s, const struct blob_report *b, const c
 /* Of the seed's processes those that live below that one. */
 static void note_living(const struct lr_seed *s, pid_t pid, bool *lives)
 {
-	LR_CLEANUP_CHILDREN struct lr_children c;
+	char path[64], text[16384], *end;
 	struct lr_proc_stat st;
-	pid_t child;
 
-	lr_children_open(&c, pid, pid);
 	if (lr_proc_stat(pid, &st) < 0 || st.state == 'Z' || st.state == 'X')
 		return;
 	const uint32_t inner = resume_inner_pid(pid);
 	for (uint32_t i = 0; i < lr_seed_count(s, LR_SEED_PROCESS); i++)
 		lives[i] = lives[i] || lr_seed_process(s, i)->pid == inner;
-	while ((child = lr_children_next(&c)) > 0)
+	snprintf(path, sizeof(path), "/proc/%d/task/%d/children", pid, pid);
+	if (lr_read_file_at(AT_FDCWD, path, text, sizeof(text)) < 0)
+		return;
+	for (char *at = text;; at = end) {
+		pid_t child = (pid_t)strtol(at, &end, 10);
+		if (end == at)
+			return;
 		note_living(s, child, lives);
+	}
 }
 
 /* A process is made by its parent before that one is in place. The others never learn of its end: they
