@@ -214,8 +214,10 @@ hook_envs() {
 
 # crun gives createContainer hooks the caller's.
 @test "hooks: without env they have the runtime's, in the container the process's, as runc's" {
+	# What it is told is read: crun 1.8 fails when a hook ends before that.
 	cat >hookenv <<-END
 		#!/bin/sh
+		cat >/dev/null
 		out=$BATS_TEST_TMPDIR
 		[ ! -d /hooks ] || out=/hooks
 		env | sort >\$out/env.\$1
