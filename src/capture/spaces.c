@@ -15,6 +15,7 @@
 #include "src/base/fd.h"
 #include "src/base/str.h"
 #include "src/capture/state.h"
+#include "src/sys/detached.h"
 #include "src/sys/syscalls.h"
 
 static const char *const system_v[][2] = {
@@ -75,13 +76,10 @@ static int open_system_v(struct cap_before *b, struct lr_err *err)
 /* A mount of our own shows those of the namespace that makes it. */
 static int open_posix(struct cap_before *b, struct lr_err *err)
 {
-	LR_CLEANUP_FD int fs = lr_fsopen("mqueue", FSOPEN_CLOEXEC);
-	int r = fs < 0 ? fs : lr_fsconfig(fs, FSCONFIG_CMD_CREATE, NULL, NULL, 0);
-
+	b->posix = lr_detached_open("mqueue", NULL, 0);
 	/* A kernel without them. */
-	if (fs == -ENODEV)
+	if (b->posix == -ENODEV)
 		return 0;
-	b->posix = r < 0 ? r : lr_fsmount(fs, FSMOUNT_CLOEXEC, 0);
 	return b->posix < 0 ? lr_fail(err, -b->posix, "look for POSIX message queues") : 0;
 }
 

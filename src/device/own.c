@@ -11,6 +11,7 @@
 #include "src/base/fd.h"
 #include "src/base/log.h"
 #include "src/device/internal.h"
+#include "src/sys/detached.h"
 #include "src/sys/path.h"
 #include "src/sys/syscalls.h"
 
@@ -30,16 +31,6 @@ static bool any_ours(const struct lr_device_plan *plan)
 	return false;
 }
 
-static int make_tmpfs(void)
-{
-	LR_CLEANUP_FD int ctx = lr_fsopen("tmpfs", FSOPEN_CLOEXEC);
-	int r = ctx < 0 ? ctx : lr_fsconfig(ctx, FSCONFIG_SET_STRING, "mode", "711", 0);
-
-	if (r == 0)
-		r = lr_fsconfig(ctx, FSCONFIG_CMD_CREATE, NULL, NULL, 0);
-	return r < 0 ? r : lr_fsmount(ctx, FSMOUNT_CLOEXEC, 0);
-}
-
 /* 0 or -errno. */
 static int make_node(int dir, const struct lr_device *d, const char *name)
 {
@@ -56,7 +47,7 @@ int lr_device_prepare(const struct lr_device_plan *plan, int *ret, struct lr_err
 
 	if (!any_ours(plan))
 		return 0;
-	LR_CLEANUP_FD int dir = make_tmpfs();
+	LR_CLEANUP_FD int dir = lr_detached_open("tmpfs", "711", 0);
 	int r = dir < 0 ? dir : 0;
 	for (size_t i = 0; i < plan->n && r == 0; i++)
 		r = plan->v[i].ours ? make_node(dir, &plan->v[i], name_of(name, i)) : 0;

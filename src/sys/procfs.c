@@ -14,6 +14,7 @@
 
 #include "src/base/fd.h"
 #include "src/base/str.h"
+#include "src/sys/detached.h"
 #include "src/sys/path.h"
 #include "src/sys/syscalls.h"
 
@@ -21,14 +22,8 @@
 
 static int open_private(void)
 {
-	LR_CLEANUP_FD int ctx = lr_fsopen("proc", FSOPEN_CLOEXEC);
-	if (ctx < 0)
-		return ctx;
-	int r = lr_fsconfig(ctx, FSCONFIG_CMD_CREATE, NULL, NULL, 0);
-	if (r < 0)
-		return r;
-	int fd = lr_fsmount(ctx, FSMOUNT_CLOEXEC,
-			    MOUNT_ATTR_NOSUID | MOUNT_ATTR_NODEV | MOUNT_ATTR_NOEXEC);
+	int fd = lr_detached_open("proc", NULL,
+				  MOUNT_ATTR_NOSUID | MOUNT_ATTR_NODEV | MOUNT_ATTR_NOEXEC);
 	/* Since Linux 6.15 a mount of no namespace can be bound, and our descriptor be found in
 	 * /proc/self/fd. (mount_setattr came with 5.12.) */
 	struct mount_attr unbindable = {.propagation = MS_UNBINDABLE};
