@@ -183,7 +183,7 @@ static int look(const struct lr_checkpoint_job *job, struct lr_arena *a,
 		r = lr_checkpoint_refuse_waits(job, a, err);
 	if (r >= 0)
 		r = lr_checkpoint_stdio_look(job->pid, f->mounts, f->n_mounts, &f->stdio, err);
-	return r;
+	return r < 0 ? r : lr_yard_look(a, &f->yard, err);
 }
 
 /* In criu's process: all memory of the container will be in files. */
@@ -231,17 +231,25 @@ static int at_post_dump(void *arg, const struct lr_criu_response *rsp, int *fd, 
 	return r;
 }
 
-static int dump(const struct lr_checkpoint_job *job, const struct lr_checkpoint_dirs *d,
-		struct lr_criu_opts *opts, const struct lr_saved_rules *rules, struct lr_err *err)
+/* One more descriptor for criu: its number there. */
+static int give(struct lr_criu_how *how, int *fds, int fd)
 {
-	/* status_fd is the caller's. */
-	const int fds[] = {d->images_fd, d->work_fd, job->opts->status_fd};
-	const struct lr_criu_how how = {
+	fds[how->n_fds] = fd;
+	return LR_CRIU_FIRST_FD + (int)how->n_fds++;
+}
+
+static int dump(const struct lr_checkpoint_job *job, const struct lr_checkpoint_dirs *d,
+		const struct lr_yard *yard, struct lr_criu_opts *opts,
+		const struct lr_saved_rules *rules, struct lr_err *err)
+{
+	LR_CLEANUP_FD int yard_fd = LR_NOFD;
+	int fds[4] = {d->images_fd, d->work_fd};
+	struct lr_criu_how how = {
 		.program = job->opts->criu,
 		.before = keep_to_ourselves,
 		.saves = job->pid,
 		.fds = fds,
-		.n_fds = job->opts->status_fd < 0 ? 2 : 3,
+		.n_fds = 2,
 	};
 	const struct lr_criu_request rq = {
 		.type = job->opts->pre_dump ? LR_CRIU_PRE_DUMP : LR_CRIU_DUMP,
@@ -250,13 +258,24 @@ static int dump(const struct lr_checkpoint_job *job, const struct lr_checkpoint_
 	struct lr_criu_session s = LR_CRIU_SESSION_NONE;
 	struct lr_criu_response rsp = {0};
 	struct dumping x = {.dirs = d, .rules = rules, .pid = job->pid};
+	char yard_path[32];
 
+	int r = lr_yard_links(yard, &yard_fd, err);
+	if (r < 0)
+		return r;
 	/* What another one has said does not explain this one. */
 	(void)unlinkat(d->work_fd, opts->log_file, 0);
 	opts->images_dir_fd = LR_CRIU_FIRST_FD;
 	opts->work_dir_fd = LR_CRIU_FIRST_FD + 1;
-	opts->status_fd = how.n_fds > 2 ? LR_CRIU_FIRST_FD + 2 : -1;
-	int r = lr_criu_open(&how, &s, err);
+	/* The caller's. */
+	if (job->opts->status_fd >= 0)
+		opts->status_fd = give(&how, fds, job->opts->status_fd);
+	if (yard_fd >= 0) {
+		snprintf(yard_path, sizeof(yard_path), "/proc/self/fd/%d",
+			 give(&how, fds, yard_fd));
+		opts->cgroup_yard = yard_path;
+	}
+	r = lr_criu_open(&how, &s, err);
 	if (r < 0)
 		return r;
 	r = lr_criu_ask(&s, &rq, job->opts->pre_dump ? NULL : at_post_dump, &x, &rsp, err);
@@ -300,7 +319,7 @@ static int checkpoint(const struct lr_checkpoint_job *job, struct lr_arena *a, s
 	if (r >= 0 && !job->opts->pre_dump)
 		r = lr_checkpoint_stdio_save(&f.stdio, d.images_fd, a, err);
 	if (r >= 0)
-		r = dump(job, &d, &opts, &rules, err);
+		r = dump(job, &d, &f.yard, &opts, &rules, err);
 	if (r >= 0 && !o->pre_dump && !o->leave_running)
 		r = check_images(&d, err);
 	lr_checkpoint_dirs_close(&d);
@@ -404,18 +423,6 @@ static int open_joined(struct restoring *x, const char *type, int *number, struc
 	return 0;
 }
 
-static int read_cgroup(pid_t pid, struct lr_arena *a, const char **ret, struct lr_err *err)
-{
-	char path[64], *text = lr_alloc(a, 65536);
-
-	snprintf(path, sizeof(path), "/proc/%d/cgroup", pid);
-	ssize_t n = text ? lr_read_file_at(AT_FDCWD, path, text, 65536) : -ENOMEM;
-	if (n < 0)
-		return lr_fail(err, (int)-n, "read %s", path);
-	*ret = text;
-	return 0;
-}
-
 static int talk(struct restoring *x, const struct lr_criu_session *s, struct lr_arena *a,
 		struct lr_err *err)
 {
@@ -423,13 +430,13 @@ static int talk(struct restoring *x, const struct lr_criu_session *s, struct lr_
 	struct lr_criu_opts *opts = &x->plan.opts;
 	struct lr_criu_response rsp = {0};
 	const struct lr_criu_request rq = {.type = LR_CRIU_RESTORE, .opts = opts};
-	const char *cgroup;
+	char *cgroup;
 
 	int r = job->began(job->arg, s->pid, err);
 	if (r >= 0)
 		r = identify(x, s->pid, a, err);
 	if (r >= 0)
-		r = read_cgroup(s->pid, a, &cgroup, err);
+		r = lr_yard_read_cgroup(s->pid, a, &cgroup, err);
 	if (r >= 0)
 		r = lr_restore_plan_cgroups(cgroup, a, opts, err);
 	if (r < 0)
@@ -537,8 +544,10 @@ static int restore(const struct lr_restore_job *job, struct lr_arena *a, pid_t *
 		r = lr_checkpoint_stdio_load(d.images_fd, a, &f.stdio, err);
 	if (r >= 0) {
 		f.net = lr_checkpoint_has_net(d.images_fd);
-		r = start(&x, &f, a, err);
+		r = lr_yard_look(a, &f.yard, err);
 	}
+	if (r >= 0)
+		r = start(&x, &f, a, err);
 	lr_checkpoint_dirs_close(&d);
 	return r;
 }

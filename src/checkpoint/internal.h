@@ -183,6 +183,27 @@ bool lr_saved_has(const struct lr_criu_mount *v, size_t n, const char *type, con
 /* ---- plan.c -------------------------------------------------------------------------------- */
 
 /* What was found of a running container. */
+/* ---- yard.c -------------------------------------------------------------------------------- */
+
+/* The host's cgroup hierarchies as criu wants them: each in a directory of its name. n is 0: it mounts them itself. */
+struct lr_yard {
+	struct lr_yard_entry {
+		const char *name;  /* "unified", "systemd", "cpu,cpuacct" */
+		const char *where; /* the host has it mounted */
+	} * v;
+	size_t n;
+};
+
+/* /proc/PID/cgroup. */
+int lr_yard_read_cgroup(pid_t pid, struct lr_arena *a, char **ret,
+			struct lr_err *err) LR_MUST_CHECK;
+int lr_yard_look(struct lr_arena *a, struct lr_yard *ret, struct lr_err *err) LR_MUST_CHECK;
+/* A directory of links, which is in no mount namespace: a descriptor of it. LR_NOFD: there is none, with 0 entries or
+ * before Linux 5.2. */
+int lr_yard_links(const struct lr_yard *y, int *ret, struct lr_err *err) LR_MUST_CHECK;
+/* A directory of mounts at that path: restored processes look into it from other roots, where links would lead elsewhere. */
+int lr_yard_binds(const struct lr_yard *y, const char *at, struct lr_err *err) LR_MUST_CHECK;
+
 struct lr_checkpoint_found {
 	pid_t pid;
 	const struct lr_checkpoint_mount *mounts;
@@ -193,6 +214,7 @@ struct lr_checkpoint_found {
 	uint64_t netns, pidns; /* inodes of those it has joined; 0: it has its own, or the host's */
 	bool devices;          /* its network namespace has more than a loopback */
 	struct lr_checkpoint_stdio stdio;
+	struct lr_yard yard;
 	const char *config_file;
 };
 
@@ -239,6 +261,7 @@ struct lr_restore_found {
 	int netns, pidns; /* numbers in criu's process of what is to be joined; LR_NOFD: none */
 	int fd0;          /* ... of the caller's standard descriptors: this one and the next two */
 	bool net;         /* the images have the contents of a network namespace */
+	struct lr_yard yard;
 	const char *config_file;
 };
 
@@ -263,7 +286,8 @@ struct lr_restore_plan {
 	struct lr_criu_opts opts; /* but for directories and cgroups */
 	struct lr_restore_bind *binds;
 	size_t n;
-	bool readonly;                     /* the root */
+	bool readonly; /* the root */
+	struct lr_yard yard;
 	const struct lr_criu_mount *saved; /* what the images have */
 	size_t n_saved;
 	const struct lr_checkpoint_mount *host,
@@ -323,6 +347,7 @@ int lr_deleted_check(const struct lr_restore_plan *p, const char *rootfs,
 /* ---- stage.c ------------------------------------------------------------------------------- */
 
 #define LR_RESTORE_ROOT "root" /* below the stage: the rootfs */
+#define LR_RESTORE_YARD "cgroups"
 
 /* Finds out where each source is: no links are left in it, and `top` is known. */
 int lr_restore_look(struct lr_restore_plan *plan, struct lr_arena *a,

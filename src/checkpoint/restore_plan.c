@@ -196,6 +196,9 @@ int lr_restore_plan(const struct lr_restore_job *job, const struct lr_restore_fo
 		return r;
 	c->log_file = "restore.log";
 	c->root = lr_concat(a, job->stage, "/" LR_RESTORE_ROOT, NULL);
+	p.yard = f->yard;
+	if (f->yard.n)
+		c->cgroup_yard = lr_concat(a, job->stage, "/" LR_RESTORE_YARD, NULL);
 	c->rst_sibling = true;
 	c->evasive_devices = true;
 	c->ext_masters = true;
@@ -204,7 +207,8 @@ int lr_restore_plan(const struct lr_restore_job *job, const struct lr_restore_fo
 	c->lsm_mount_context = o->lsm_mount_context;
 	if (!f->net && lr_checkpoint_own(job->config, "network"))
 		c->empty_ns = CLONE_NEWNET; /* it was left out */
-	r = c->root ? plan_mounts(job, a, &p, err) : lr_fail(err, ENOMEM, "plan");
+	r = c->root && (c->cgroup_yard || !f->yard.n) ? plan_mounts(job, a, &p, err)
+						      : lr_fail(err, ENOMEM, "plan");
 	if (r >= 0)
 		r = plan_namespaces(f, a, c, err);
 	if (r >= 0 && !lr_checkpoint_has_terminal(job->config))

@@ -152,6 +152,8 @@ int lr_restore_stage(const struct lr_restore_job *job, const struct lr_restore_p
 	if (mkdir(root, 0700) < 0 || mount(job->rootfs, root, NULL, MS_BIND, NULL) < 0)
 		return lr_fail(err, errno, "bind %s for criu", job->rootfs);
 	r = let_share(root, err);
+	if (r >= 0)
+		r = lr_yard_binds(&plan->yard, plan->opts.cgroup_yard, err);
 	for (size_t i = 0; i < plan->n && r >= 0; i++)
 		r = prepare(&plan->binds[i], err);
 	return r;

@@ -69,6 +69,7 @@ struct lr_criu_opts {
 	const char *log_file, *root, *parent_img, *config_file;
 	const char *lsm_profile, *lsm_mount_context;
 	const char *page_server; /* its address; NULL: none */
+	const char *cgroup_yard; /* where the hierarchies are, by name; NULL: criu mounts them */
 	int page_server_port;
 	struct lr_criu_list external;   /* key */
 	struct lr_criu_list inherit_fd; /* key, fd */

@@ -60,6 +60,7 @@ static const struct field fields[] = {
 	FIELD(config_file, 51, STRING),
 	FIELD(tcp_close, 52, BOOL),
 	FIELD(lsm_profile, 53, STRING),
+	FIELD(cgroup_yard, 60, STRING),
 	FIELD(lsm_mount_context, 63, STRING),
 	FIELD(network_lock, 64, INT),
 };

@@ -368,6 +368,41 @@ late() {
 	assert_eq "$output" "$(printf '0\npaused')"
 }
 
+# hierarchies DIRECTORY: "name device:inode" of each in it, as the shell that criu's child is can see them.
+hierarchies() {
+	local d
+	for d in "$1"/*; do echo "${d##*/} $(stat -Lc %d:%i "$d/")"; done | sort
+}
+
+@test "checkpoint and restore: criu is shown the host's cgroups, of which it need not mount any" {
+	grep -q '^0::' /proc/self/cgroup || skip "no v2 tree"
+	local v2=/sys/fs/cgroup expected
+	[ ! -d $v2/unified ] || v2=$v2/unified
+	expected=$(
+		while IFS=: read -r _ name _; do
+			dir=/sys/fs/cgroup/${name#name=}
+			[ -n "$name" ] || dir=$v2
+			[ -n "$name" ] || name=unified
+			echo "${name#name=} $(stat -Lc %d:%i "$dir")"
+		done </proc/self/cgroup | sort
+	)
+	assert_has "$expected" "unified "
+	rt_bg run --detach --bundle "$BUNDLE" "$ID"
+	FAKE_DOES="$(declare -f hierarchies); hierarchies /proc/\$PPID/fd/6 >yard" fake checkpoint --leave-running --image-path "$IMG" "$ID"
+	assert_eq "$(cat yard)" "$expected"
+	asks checkpoint "" 'cgroup_yard: "/proc/self/fd/6"'
+	asks checkpoint "--lazy-pages --status-fd 9" 'cgroup_yard: "/proc/self/fd/7"' 9>status
+	rt delete --force "$ID"
+	rm yard
+	FAKE_DOES="$(declare -f hierarchies); hierarchies '$ROOT/$TAG-r/cgroups' >yard" asks restore "" "cgroup_yard: \"$ROOT/$TAG-r/cgroups\""
+	assert_eq "$(cat yard)" "$expected"
+	# Who sees paths that begin elsewhere is shown none, and changes nothing of the host's by a mount.
+	rm fake/*
+	rt_bg run --detach --bundle "$BUNDLE" "$ID"
+	run -0 unshare --cgroup "$LEAN_RUNTIME" --root "$ROOT" --criu "$LR_HERE/fake-criu" checkpoint --leave-running --image-path "$IMG" "$ID" 3>&-
+	assert_hasnt "$(request)" cgroup_yard
+}
+
 @test "checkpoint: a criu that is killed is not waited for, and its helpers end with it" {
 	rt_bg run --detach --bundle "$BUNDLE" "$ID"
 	# One that has the socket as the real one's helpers have.

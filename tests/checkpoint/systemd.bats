@@ -76,3 +76,18 @@ is_in_scope() {
 	counts_on "$at"
 	is_in_scope
 }
+
+# criu mounts cgroup v2 without them where it is shown none (its issue 3029).
+@test "checkpoint and restore: the host's options of cgroup v2 stay" {
+	local before
+	options() { findmnt -rno FS-OPTIONS -t cgroup2 /sys/fs/cgroup; }
+	before=$(options)
+	assert_has "$before" nsdelegate
+	sd run --detach --bundle "$BUNDLE" "$ID"
+	wait_until eval '[ "$(count)" -gt 5 ]'
+	checkpoint "$ID"
+	assert_eq "$(options)" "$before"
+	sd restore --detach --image-path "$IMG" --bundle "$BUNDLE" "$ID"
+	assert_eq "$(options)" "$before"
+	counts_on "$(count)"
+}

@@ -372,6 +372,7 @@ TEST(a_network_that_hooks_have_made_is_left_to_them)
 TEST(binds_are_found_by_what_config_json_says_with_their_attributes)
 {
 	LR_CLEANUP_ARENA struct lr_arena *a = lr_arena_new();
+	struct lr_yard_entry unified = {"unified", "/sys/fs/cgroup"};
 	const struct lr_checkpoint_opts o = {.status_fd = LR_NOFD};
 	const struct lr_restore_job job = {
 		.opts = &o,
@@ -385,6 +386,7 @@ TEST(binds_are_found_by_what_config_json_says_with_their_attributes)
 		.pidns = LR_NOFD,
 		.fd0 = 4,
 		.stdio = {{"pipe:[1]", "/dev/null", "pipe:[1]"}},
+		.yard = {.v = &unified, .n = 1},
 	};
 	struct lr_restore_plan p;
 
@@ -400,6 +402,8 @@ TEST(binds_are_found_by_what_config_json_says_with_their_attributes)
 	CHECK(has(&p.opts.external, "mnt[/dev/null]:/stage/0/null"));
 	CHECK(has(&p.opts.external, "mnt[/link/to]:/stage/1/src"));
 	CHECK_STR(p.opts.root, "/stage/root");
+	CHECK_STR(p.opts.cgroup_yard, "/stage/cgroups");
+	CHECK_INT(p.yard.n, 1);
 	CHECK_INT(p.opts.inherit_fd.n, 2);
 	CHECK(has(&p.opts.inherit_fd, "pipe:[1]"));
 	CHECK(has(&p.opts.inherit_fd, "extRootNetNS"));
@@ -468,6 +472,7 @@ TEST(sources_relative_to_the_bundle_sockets_and_a_network_that_was_left_out)
 	CHECK_INT(plan_restore(bind_options, 2, &f, a, &p), 0);
 	mounts[1].source = "/src";
 	REQUIRE(p.n == 2);
+	CHECK(!p.opts.cgroup_yard);
 	CHECK_STR(p.binds[1].source, "/b/data");
 	CHECK_INT(p.opts.inherit_fd.n, 3);
 	CHECK(has(&p.opts.inherit_fd, "extRootPidNS"));
