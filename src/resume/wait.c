@@ -2,9 +2,7 @@
 /* resume: the caller's side, until all processes are in place. */
 #define LR_ROOM "resume"
 #include <errno.h>
-#include <fcntl.h>
 #include <poll.h>
-#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/socket.h>
@@ -15,6 +13,7 @@
 #include "src/resume/blob.h"
 #include "src/resume/resume.h"
 #include "src/resume/resuming.h"
+#include "src/sys/children.h"
 #include "src/sys/proc.h"
 
 _Static_assert(BLOB_FAILED == LR_RESUME_FAILED, "what the restorer ends with");
@@ -53,10 +52,9 @@ static int explain(const struct lr_seed *s, const struct blob_report *b, const c
 
 /* ---- who has ended --------------------------------------------------------------------------- */
 
-/* Of the seed's processes those that live below that one. */
+/* Which of the seed's processes it is. */
 static void note_living(const struct lr_seed *s, pid_t pid, bool *lives)
 {
-	char path[64], text[16384], *end;
 	struct lr_proc_stat st;
 
 	if (lr_proc_stat(pid, &st) < 0 || st.state == 'Z' || st.state == 'X')
@@ -64,14 +62,22 @@ static void note_living(const struct lr_seed *s, pid_t pid, bool *lives)
 	const uint32_t inner = resume_inner_pid(pid);
 	for (uint32_t i = 0; i < lr_seed_count(s, LR_SEED_PROCESS); i++)
 		lives[i] = lives[i] || lr_seed_process(s, i)->pid == inner;
-	snprintf(path, sizeof(path), "/proc/%d/task/%d/children", pid, pid);
-	if (lr_read_file_at(AT_FDCWD, path, text, sizeof(text)) < 0)
-		return;
-	for (char *at = text;; at = end) {
-		pid_t child = (pid_t)strtol(at, &end, 10);
-		if (end == at)
-			return;
-		note_living(s, child, lives);
+}
+
+/* Parents come before their children. all: room for as many as the seed has. */
+static void note_all_living(const struct lr_seed *s, pid_t root, pid_t *all, bool *lives)
+{
+	const uint32_t room = lr_seed_count(s, LR_SEED_PROCESS);
+	uint32_t n = 1;
+
+	all[0] = root;
+	for (uint32_t i = 0; i < n; i++) {
+		LR_CLEANUP_CHILDREN struct lr_children c;
+		pid_t child;
+		note_living(s, all[i], lives);
+		lr_children_open(&c, all[i], all[i]);
+		while (n < room && (child = lr_children_next(&c)) > 0)
+			all[n++] = child;
 	}
 }
 
@@ -82,10 +88,11 @@ static int check_living(const struct lr_seed *s, pid_t root, const struct lr_res
 {
 	const uint32_t n = lr_seed_count(s, LR_SEED_PROCESS);
 	LR_CLEANUP_FREE bool *lives = calloc(n, sizeof(*lives));
+	LR_CLEANUP_FREE pid_t *all = calloc(n, sizeof(*all));
 
-	if (!lives)
+	if (!lives || !all)
 		return 0; /* the next time */
-	note_living(s, root, lives);
+	note_all_living(s, root, all, lives);
 	for (uint32_t i = 1; i < n; i++) {
 		const struct lr_seed_process *p = lr_seed_process(s, i);
 		if (lives[i] || left[i].size || p->flags & LR_SEED_ZOMBIE || !left[p->parent].size)
