@@ -23,6 +23,7 @@
 #include "src/capture/state.h"
 #include "src/sys/proc.h"
 #include "src/sys/syscalls.h"
+#include "src/sys/vectors.h"
 
 #ifndef PR_GET_TID_ADDRESS
 #define PR_GET_TID_ADDRESS 40
@@ -44,6 +45,9 @@
 #define PR_GET_MEMORY_MERGE 68
 #endif
 #define MEMBARRIER_GET (1 << 9) /* MEMBARRIER_CMD_GET_REGISTRATIONS of <linux/membarrier.h> */
+#ifndef ARCH_GET_XCOMP_PERM
+#define ARCH_GET_XCOMP_PERM 0x1022 /* <asm/prctl.h> of Linux 5.16 */
+#endif
 #ifndef MAP_FIXED_NOREPLACE
 #define MAP_FIXED_NOREPLACE 0x100000
 #endif
@@ -237,10 +241,10 @@ static int read_thread(struct cap *c, const struct cap_process *p, const struct 
 
 struct of_process {
 	struct lr_trace_call *brk, *dumpable, *subreaper, *timer[16];
-	struct lr_trace_call *thp, *merge, *mdwe, *map; /* map: NULL: nothing is locked */
-	struct lr_trace_call *registered;               /* NULL: `barrier` has what tells */
+	struct lr_trace_call *thp, *merge, *mdwe, *tiles, *map; /* map: NULL: nothing is locked */
+	struct lr_trace_call *registered;                       /* NULL: `barrier` has what tells */
 	struct lr_trace_call *barrier[LR_SEED_BARRIERS];
-	size_t subreaper_at, itimer_at[3], timer_at[16], action_at[65], core_at;
+	size_t subreaper_at, tiles_at, itimer_at[3], timer_at[16], action_at[65], core_at;
 };
 
 /* struct sigaction as the kernel has it. */
@@ -317,6 +321,8 @@ static void ask_process(struct asking *q, const struct cap_process *p, bool barr
 	a->thp = ask(q, SYS_prctl, PR_GET_THP_DISABLE, 0, 0, 0);
 	a->merge = ask(q, SYS_prctl, PR_GET_MEMORY_MERGE, 0, 0, 0);
 	a->mdwe = ask(q, SYS_prctl, PR_GET_MDWE, 0, 0, 0);
+	a->tiles = ask(q, SYS_arch_prctl, ARCH_GET_XCOMP_PERM, 0, 0, 0);
+	a->tiles_at = answer(q, a->tiles, 1, 8);
 	if (barriers)
 		ask_barriers(q, a);
 	if (p->locks)
@@ -334,6 +340,17 @@ static void ask_process(struct asking *q, const struct cap_process *p, bool barr
 		a->action_at[sig] = answer(q, ask(q, SYS_rt_sigaction, sig, 0, 0, 8), 2,
 					   sizeof(struct kernel_action));
 	}
+}
+
+/* Before Linux 5.16 there are none. */
+static void read_tiles(const struct asking *q, const struct of_process *a, struct cap_process *p)
+{
+	uint64_t may = 0;
+
+	if (a->tiles->ret == 0)
+		memcpy(&may, q->buffer + a->tiles_at, sizeof(may));
+	if (may & LR_VECTORS_TILE_DATA)
+		p->seed.flags |= LR_SEED_TILES;
 }
 
 static void read_timers(const struct asking *q, const struct of_process *a, struct cap_process *p)
@@ -418,6 +435,7 @@ static int ask_leader(struct cap *c, struct cap_process *p, struct lr_err *err)
 	p->mm.brk = (uint64_t)a.brk->ret;
 	p->seed.dumpable = (uint32_t)a.dumpable->ret;
 	memcpy(&p->seed.subreaper, q.buffer + a.subreaper_at, 4);
+	read_tiles(&q, &a, p);
 	read_timers(&q, &a, p);
 	read_memory(&q, &a, p);
 	return read_actions(c, &q, &a, p, err);

@@ -17,11 +17,13 @@
 #include "src/base/fd.h"
 #include "src/base/str.h"
 #include "src/capture/state.h"
+#include "src/sys/vectors.h"
 
 struct writing {
 	struct cap *c;
 	struct lr_seed_writer *w;
 	struct lr_err *err;
+	uint64_t components; /* of XSAVE areas */
 };
 
 static int64_t clock_ns(clockid_t clock)
@@ -35,6 +37,30 @@ static int64_t clock_ns(clockid_t clock)
 /* The words of XSAVE that the kernel leaves for programs: XCR0 is the first. */
 #define XSAVE_SW 464
 
+/* Tiles only if somebody may have them: a child of others needs no machine that has some. */
+static uint64_t components(const struct cap *c)
+{
+	const struct cap_thread *t = &c->p[0].threads[0];
+	bool tiles = false;
+	uint64_t all = 0;
+
+	if (t->xsave_size >= XSAVE_SW + sizeof(all))
+		memcpy(&all, (const uint8_t *)t->xsave + XSAVE_SW, sizeof(all));
+	for (size_t i = 0; i < c->n; i++)
+		tiles |= c->p[i].seed.flags & LR_SEED_TILES;
+	return tiles ? all : all & ~LR_VECTORS_TILES;
+}
+
+/* Without the room for tiles, where it has none. */
+static size_t xsave_size(uint64_t all, const struct cap_thread *t)
+{
+	const bool tiles = t->xsave_size >= LR_VECTORS_HEAD &&
+			   lr_vectors_used(t->xsave) & LR_VECTORS_TILE_DATA;
+	const size_t size = lr_vectors_size(tiles ? all : all & ~LR_VECTORS_TILE_DATA);
+
+	return size < t->xsave_size ? size : t->xsave_size;
+}
+
 static int put_host(struct writing *x)
 {
 	const struct cap_process *p = x->c->p;
@@ -47,12 +73,12 @@ static int put_host(struct writing *x)
 				 .boottime = clock_ns(CLOCK_BOOTTIME)};
 	struct utsname uts;
 
+	h.xfeatures = x->components = components(x->c);
 	for (size_t i = 0; i < x->c->n; i++)
-		for (size_t k = 0; k < x->c->p[i].n_threads; k++)
-			if (x->c->p[i].threads[k].xsave_size > h.xsave)
-				h.xsave = (uint32_t)x->c->p[i].threads[k].xsave_size;
-	if (p->threads[0].xsave_size >= XSAVE_SW + 8)
-		memcpy(&h.xfeatures, (const uint8_t *)p->threads[0].xsave + XSAVE_SW, 8);
+		for (size_t k = 0; k < x->c->p[i].n_threads; k++) {
+			const size_t size = xsave_size(x->components, &x->c->p[i].threads[k]);
+			h.xsave = size > h.xsave ? (uint32_t)size : h.xsave;
+		}
 	/* Ours is the same: one kernel has one. */
 	const uint8_t *vdso = (const uint8_t *)getauxval(AT_SYSINFO_EHDR);
 	if (vdso)
@@ -148,7 +174,7 @@ static void put_threads(struct writing *x)
 			struct cap_thread *t = &x->c->p[i].threads[k];
 			uint32_t cred = put_cred(x, t);
 			struct lr_seed_bytes xsave =
-				lr_seed_add_bytes(x->w, t->xsave, t->xsave_size);
+				lr_seed_add_bytes(x->w, t->xsave, xsave_size(x->components, t));
 			struct lr_seed_range pending = put_all(x, LR_SEED_SIGNAL, t->pending,
 							       t->n_pending, sizeof(*t->pending));
 			struct lr_seed_thread *s = lr_seed_edit(x->w, LR_SEED_THREAD, n++);

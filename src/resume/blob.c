@@ -11,6 +11,8 @@
 #include <sys/socket.h>
 #include <sys/syscall.h>
 
+#include "src/sys/vectors.h"
+
 static long call(long nr, uint64_t a, uint64_t b, uint64_t c, uint64_t d, uint64_t e, uint64_t f)
 {
 	register uint64_t r10 __asm__("r10") = d;
@@ -131,6 +133,15 @@ static void sigreturn(uint64_t frame)
 			 : "memory");
 }
 
+/* By this the kernel makes room for them: the frame alone would not bring them. */
+static void load_tiles(uint64_t area)
+{
+	__asm__ volatile("xrstor64 (%0)"
+			 :
+			 : "r"(area), "a"((uint32_t)LR_VECTORS_TILES), "d"(0)
+			 : "memory");
+}
+
 static long special(const struct blob_list *l, const struct blob_op *op)
 {
 	struct blob_head *h = (void *)l->head;
@@ -150,6 +161,8 @@ static long special(const struct blob_list *l, const struct blob_op *op)
 	} else if (op->nr == BLOB_GO) {
 		__atomic_store_n(&h->go, 1, __ATOMIC_RELEASE);
 		wake(&h->go);
+	} else if (op->nr == BLOB_TILES) {
+		load_tiles(op->a[0]);
 	} else if (op->nr == BLOB_RETURN) {
 		sigreturn(op->a[0]);
 	}

@@ -16,6 +16,7 @@ enum blob_special {
 	BLOB_GO = -5,         /* the leader: lets them go */
 	BLOB_RENDEZVOUS = -6, /* tells that all is in place, and a[0], a[1]; waits for the word */
 	BLOB_RETURN = -7,     /* rt_sigreturn from the frame at a[0] */
+	BLOB_TILES = -8,      /* loads AMX's tiles from the XSAVE area at a[0] */
 };
 
 #define BLOB_MAY_FAIL 1U

@@ -14,9 +14,13 @@
 #include "src/base/str.h"
 #include "src/resume/resuming.h"
 #include "src/sys/syscalls.h"
+#include "src/sys/vectors.h"
 
 #define ARCH_SET_GS 0x1001
 #define ARCH_SET_FS 0x1002
+#ifndef ARCH_REQ_XCOMP_PERM
+#define ARCH_REQ_XCOMP_PERM 0x1023
+#endif
 #ifndef PR_TIMER_CREATE_RESTORE_IDS
 #define PR_TIMER_CREATE_RESTORE_IDS 77
 #endif
@@ -54,12 +58,20 @@ struct frame_fx {
 #define FX_MAGIC  0x46505853U
 #define FX_MAGIC2 0x46505845U
 
+static bool has_tiles(const struct one *x, const struct lr_seed_thread *t)
+{
+	return lr_vectors_used(lr_seed_data(x->seed, &t->xsave)) & LR_VECTORS_TILE_DATA;
+}
+
 static uint64_t put_xsave(const struct one *x, const struct lr_seed_thread *t)
 {
-	const uint32_t size = (uint32_t)t->xsave.length, magic2 = FX_MAGIC2;
+	const uint64_t all = lr_seed_host(x->seed, 0)->xfeatures;
+	const uint64_t features = has_tiles(x, t) ? all : all & ~LR_VECTORS_TILE_DATA;
+	const uint64_t room = lr_vectors_size(features), length = t->xsave.length;
+	const uint32_t size = (uint32_t)(length < room ? length : room), magic2 = FX_MAGIC2;
 	const struct frame_fx fx = {.magic = FX_MAGIC,
 				    .extended_size = size + sizeof(magic2),
-				    .features = lr_seed_host(x->seed, 0)->xfeatures,
+				    .features = features,
 				    .size = size};
 	uint8_t *area;
 	uint64_t at =
@@ -74,7 +86,7 @@ static uint64_t put_xsave(const struct one *x, const struct lr_seed_thread *t)
 }
 
 /* Returns what the stack pointer has to be for the call: at the context. */
-static uint64_t put_frame(struct one *x, const struct lr_seed_thread *t)
+static uint64_t put_frame(struct one *x, const struct lr_seed_thread *t, uint64_t xsave)
 {
 	const uint64_t *r = t->regs;
 	const struct frame_context c = {
@@ -102,7 +114,7 @@ static uint64_t put_frame(struct one *x, const struct lr_seed_thread *t)
 		.eflags = r[LR_SEED_EFLAGS],
 		.cs = 0x33,
 		.ss = 0x2b,
-		.fpstate = put_xsave(x, t),
+		.fpstate = xsave,
 		.mask = t->mask,
 	};
 
@@ -197,9 +209,13 @@ static int leave(struct one *x, struct lr_resume_ops *ops, const struct lr_seed_
 	const struct lr_resume_opts *o = &x->r->opts;
 	int r = o->filter ? o->filter(o->arg, t, ops, err) : 0;
 
-	if (r >= 0)
-		image_op(ops, BLOB_RETURN, 0, put_frame(x, t), 0, 0, 0, 0, 0);
-	return r;
+	if (r < 0)
+		return r;
+	const uint64_t xsave = put_xsave(x, t);
+	if (has_tiles(x, t))
+		image_op(ops, BLOB_TILES, 0, xsave, 0, 0, 0, 0, 0);
+	image_op(ops, BLOB_RETURN, 0, put_frame(x, t, xsave), 0, 0, 0, 0, 0);
+	return 0;
 }
 
 static int make_thread(struct one *x, struct lr_resume_ops *leader, uint32_t i, struct lr_err *err)
@@ -313,6 +329,10 @@ int plan_threads(struct one *x, struct lr_resume_ops *ops, struct lr_err *err)
 	const struct lr_seed_thread *leader = lr_seed_thread(x->seed, x->p->threads.first);
 	int r = 0;
 
+	/* Its threads have what it may have. */
+	if (x->p->flags & LR_SEED_TILES)
+		image_op(ops, SYS_arch_prctl, 0, ARCH_REQ_XCOMP_PERM, LR_VECTORS_TILE_DATA_NUMBER,
+			 0, 0, 0, 0);
 	set_actions(x, ops);
 	restore_limit(x, ops);
 	for (uint32_t i = 1; r >= 0 && i < x->p->threads.count; i++)

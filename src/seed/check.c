@@ -50,7 +50,7 @@ static int check_process(const struct lr_seed *s, uint32_t i, struct lr_err *err
 	bool zombie = p->flags & LR_SEED_ZOMBIE;
 
 	if (!p->pid || p->pid >= LR_SEED_PIDS || p->pgid >= LR_SEED_PIDS ||
-	    p->sid >= LR_SEED_PIDS || p->flags & ~LR_SEED_ZOMBIE)
+	    p->sid >= LR_SEED_PIDS || p->flags & ~(LR_SEED_ZOMBIE | LR_SEED_TILES))
 		return BAD("processes", i, "has impossible ids");
 	/* So there is one root, and no circle. */
 	if (i ? p->parent >= i : p->parent != LR_SEED_NONE)

@@ -93,7 +93,7 @@ enum lr_seed_type {
 
 struct lr_seed_host {
 	uint32_t machine, page;
-	uint64_t xfeatures; /* XCR0: state components that are in the threads' xsave areas */
+	uint64_t xfeatures; /* of XCR0: state components that the machine of a child has to have */
 	uint32_t xsave, release;
 	uint32_t vdso, vvar; /* bytes */
 	uint64_t vdso_sum;
@@ -101,6 +101,7 @@ struct lr_seed_host {
 };
 
 #define LR_SEED_ZOMBIE 1U
+#define LR_SEED_TILES  2U /* it has asked for AMX's tiles (ARCH_REQ_XCOMP_PERM) */
 
 struct lr_seed_process {
 	uint32_t pid, parent; /* parent: index, of one further up */

@@ -50,7 +50,8 @@ static const struct {
 	{"locked", subject_locked},   {"lockedall", subject_lockedall},
 	{"advice", subject_advice},   {"settings", subject_settings},
 	{"places", subject_places},   {"jail", subject_jail},
-	{"kinds", subject_kinds},
+	{"kinds", subject_kinds},     {"tiles", subject_tiles},
+	{"notiles", subject_notiles},
 };
 
 int main(int argc, char **argv)

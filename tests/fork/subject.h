@@ -47,5 +47,7 @@ void subject_advice(void);
 void subject_settings(void);
 void subject_places(void);
 void subject_jail(void);
+void subject_tiles(void);
+void subject_notiles(void);
 
 #endif

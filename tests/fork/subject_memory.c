@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Memory, and the vector registers. */
+/* Memory. */
 #include <sys/mman.h>
 #include <sys/syscall.h>
 #include <sys/wait.h>
@@ -198,39 +198,4 @@ void subject_shared(void)
 	char text[16] = "";
 	EXPECT(lseek(odd, 0, SEEK_END) == 7 && pread(odd, text, sizeof(text), 0) == 7);
 	EXPECT(strcmp(text, "seven b") == 0);
-}
-
-/* ---- vector registers ------------------------------------------------------------------------ */
-
-/* All sixteen hold something of their own while the flag, in a file that is mapped, is 0. */
-__attribute__((target("avx"))) static void spin(const volatile char *flag, const char *in,
-						char *out)
-{
-	__asm__ volatile("vmovdqu (%1), %%ymm0\n\tvmovdqu 32(%1), %%ymm1\n\t"
-			 "vmovdqu 64(%1), %%ymm7\n\tvmovdqu 96(%1), %%ymm8\n\t"
-			 "vmovdqu 128(%1), %%ymm14\n\tvmovdqu 160(%1), %%ymm15\n\t"
-			 "1: pause\n\tcmpb $0, (%0)\n\t"
-			 "je 1b\n\t"
-			 "vmovdqu %%ymm0, (%2)\n\tvmovdqu %%ymm1, 32(%2)\n\t"
-			 "vmovdqu %%ymm7, 64(%2)\n\tvmovdqu %%ymm8, 96(%2)\n\t"
-			 "vmovdqu %%ymm14, 128(%2)\n\tvmovdqu %%ymm15, 160(%2)\n\tvzeroupper\n\t"
-			 :
-			 : "r"(flag), "r"(in), "r"(out)
-			 : "memory", "cc", "xmm0", "xmm1", "xmm7", "xmm8", "xmm14", "xmm15");
-}
-
-void subject_vectors(void)
-{
-	char in[192], out[192] = {0};
-	int fd = make_file("flag", 1);
-	char *flag = map(1, MAP_SHARED, fd);
-	double third = 1.0 / 3;
-
-	*flag = 0;
-	for (int i = 0; i < 192; i++)
-		in[i] = (char)(i * 7 + 3);
-	close(open("ready", O_WRONLY | O_CREAT, 0600));
-	spin(flag, in, out);
-	EXPECT(memcmp(in, out, sizeof(in)) == 0);
-	EXPECT(third * 3 == 1.0);
 }
