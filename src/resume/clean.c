@@ -16,7 +16,6 @@
 #include "src/base/str.h"
 #include "src/resume/resume.h"
 #include "src/resume/resuming.h"
-#include "src/sys/children.h"
 #include "src/sys/proc.h"
 #include "src/trace/trace.h"
 
@@ -177,66 +176,6 @@ int lr_resume_clean(pid_t pid, const struct lr_resume_left *left, unsigned how, 
 
 /* ---- all of them ----------------------------------------------------------------------------- */
 
-uint32_t resume_inner_pid(pid_t pid)
-{
-	char path[32], text[4096];
-
-	snprintf(path, sizeof(path), "/proc/%d/status", pid);
-	if (lr_read_file_at(AT_FDCWD, path, text, sizeof(text)) < 0)
-		return 0;
-	const char *line = strstr(text, "NSpid:");
-	const char *last = line ? line + strcspn(line, "\n") : NULL;
-	while (last && last > line && last[-1] != '\t')
-		last--;
-	return last ? (uint32_t)strtoul(last, NULL, 10) : 0;
-}
-
-/* Which of the seed's it is; LR_SEED_NONE: none, but somebody's whom one of them bore. */
-static uint32_t index_of(const struct lr_seed *s, pid_t pid)
-{
-	uint32_t inner = 0;
-
-	for (unsigned i = 0; !inner && i < TRIES && (!i || !lr_proc_dies(pid)); i++)
-		inner = resume_inner_pid(pid);
-	for (uint32_t i = 0; inner && i < lr_seed_count(s, LR_SEED_PROCESS); i++)
-		if (lr_seed_process(s, i)->pid == inner)
-			return i;
-	return LR_SEED_NONE;
-}
-
-struct found {
-	pid_t pid;
-	uint32_t index;
-};
-
-/* 0, or a negative errno; *n is beyond those that were found before. */
-static int list_children(const struct lr_seed *s, pid_t pid, struct found *v, size_t *n)
-{
-	LR_CLEANUP_CHILDREN struct lr_children c;
-	pid_t child = 0;
-
-	lr_children_open(&c, pid, pid);
-	while (*n < lr_seed_count(s, LR_SEED_PROCESS) && (child = lr_children_next(&c)) > 0) {
-		uint32_t index = index_of(s, child);
-		if (index != LR_SEED_NONE)
-			v[(*n)++] = (struct found){child, index};
-	}
-	return child < 0 && child != -ENOENT && child != -ESRCH ? child : 0;
-}
-
-static int add_children(const struct lr_seed *s, pid_t pid, struct found *v, size_t *n,
-			struct lr_err *err)
-{
-	const size_t before = *n;
-	int r = -EAGAIN;
-
-	for (unsigned i = 0; r < 0 && i < TRIES; i++) {
-		*n = before;
-		r = list_children(s, pid, v, n);
-	}
-	return r < 0 ? lr_fail(err, -r, "list the children of process %d", pid) : 0;
-}
-
 /* Who is in the foreground may have been given a terminal of another size, at an instant when it had
  * not come back to the call that it waits in: then it would not look before that one ends. */
 static unsigned how_to_clean(const struct lr_seed *s, uint32_t index)
@@ -250,23 +189,19 @@ static unsigned how_to_clean(const struct lr_seed *s, uint32_t index)
 	       (front && p->pgid == front ? LR_RESUME_RESIZED : 0);
 }
 
-/* Without recursion: programs that run by now could bear one that is deeper than our stack. */
 int lr_resume_clean_all(const struct lr_seed *seed, pid_t root, const struct lr_resume_left *left,
 			struct lr_err *err)
 {
-	LR_CLEANUP_FREE struct found *v =
-		calloc(lr_seed_count(seed, LR_SEED_PROCESS), sizeof(struct found));
-	size_t n = 1;
-	int r = 0;
+	LR_CLEANUP_FREE struct resume_process *v =
+		calloc(lr_seed_count(seed, LR_SEED_PROCESS), sizeof(*v));
+	size_t n;
 
 	if (!v)
 		return lr_fail(err, ENOMEM, "take the restorer away");
-	v[0] = (struct found){root, 0};
+	int r = resume_list(seed, root, v, &n, err);
 	for (size_t i = 0; r >= 0 && i < n; i++) {
 		const struct lr_resume_left *l = &left[v[i].index];
-		/* Those that it bears meanwhile are not the seed's. */
-		r = add_children(seed, v[i].pid, v, &n, err);
-		if (r >= 0 && l->size)
+		if (l->size)
 			r = lr_resume_clean(v[i].pid, l, how_to_clean(seed, v[i].index), err);
 	}
 	return r;

@@ -158,8 +158,14 @@ int own_memory_read(int proc, struct lr_arena *a, struct own_memory *ret, struct
 /* An address where `size` bytes are free now, and in the process to be. 0: nowhere. Pure. */
 uint64_t layout_hole(const struct own_memory *own, const struct lr_seed *s,
 		     const struct lr_seed_mm *mm, uint64_t size);
-/* clean.c: as the innermost pid namespace has it; 0: it is gone. */
-uint32_t resume_inner_pid(pid_t pid);
+/* list.c */
+struct resume_process {
+	pid_t pid;
+	uint32_t index; /* in the seed */
+};
+/* Those that are there, zombies among them, parents first. v: room for as many as the seed has. */
+int resume_list(const struct lr_seed *s, pid_t root, struct resume_process *v, size_t *n,
+		struct lr_err *err) LR_MUST_CHECK;
 /* lazy.c */
 int lazy_begin(struct one *x, struct lr_err *err);
 bool lazy_is(const struct one *x, const struct lr_seed_vma *v);

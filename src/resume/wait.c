@@ -13,7 +13,6 @@
 #include "src/resume/blob.h"
 #include "src/resume/resume.h"
 #include "src/resume/resuming.h"
-#include "src/sys/children.h"
 #include "src/sys/proc.h"
 
 _Static_assert(BLOB_FAILED == LR_RESUME_FAILED, "what the restorer ends with");
@@ -52,35 +51,6 @@ static int explain(const struct lr_seed *s, const struct blob_report *b, const c
 
 /* ---- who has ended --------------------------------------------------------------------------- */
 
-/* Which of the seed's processes it is. */
-static void note_living(const struct lr_seed *s, pid_t pid, bool *lives)
-{
-	struct lr_proc_stat st;
-
-	if (lr_proc_stat(pid, &st) < 0 || st.state == 'Z' || st.state == 'X')
-		return;
-	const uint32_t inner = resume_inner_pid(pid);
-	for (uint32_t i = 0; i < lr_seed_count(s, LR_SEED_PROCESS); i++)
-		lives[i] = lives[i] || lr_seed_process(s, i)->pid == inner;
-}
-
-/* Parents come before their children. all: room for as many as the seed has. */
-static void note_all_living(const struct lr_seed *s, pid_t root, pid_t *all, bool *lives)
-{
-	const uint32_t room = lr_seed_count(s, LR_SEED_PROCESS);
-	uint32_t n = 1;
-
-	all[0] = root;
-	for (uint32_t i = 0; i < n; i++) {
-		LR_CLEANUP_CHILDREN struct lr_children c;
-		pid_t child;
-		note_living(s, all[i], lives);
-		lr_children_open(&c, all[i], all[i]);
-		while (n < room && (child = lr_children_next(&c)) > 0)
-			all[n++] = child;
-	}
-}
-
 /* A process is made by its parent before that one is in place. The others never learn of its end: they
  * wait for us, and hold the socket that we listen to. */
 static int check_living(const struct lr_seed *s, pid_t root, const struct lr_resume_left *left,
@@ -88,11 +58,13 @@ static int check_living(const struct lr_seed *s, pid_t root, const struct lr_res
 {
 	const uint32_t n = lr_seed_count(s, LR_SEED_PROCESS);
 	LR_CLEANUP_FREE bool *lives = calloc(n, sizeof(*lives));
-	LR_CLEANUP_FREE pid_t *all = calloc(n, sizeof(*all));
+	LR_CLEANUP_FREE struct resume_process *v = calloc(n, sizeof(*v));
+	size_t listed;
 
-	if (!lives || !all)
+	if (!lives || !v || resume_list(s, root, v, &listed, NULL) < 0)
 		return 0; /* the next time */
-	note_all_living(s, root, all, lives);
+	for (size_t i = 0; i < listed; i++)
+		lives[v[i].index] = lives[v[i].index] || !lr_proc_dies(v[i].pid);
 	for (uint32_t i = 1; i < n; i++) {
 		const struct lr_seed_process *p = lr_seed_process(s, i);
 		if (lives[i] || left[i].size || p->flags & LR_SEED_ZOMBIE || !left[p->parent].size)
