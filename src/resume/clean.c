@@ -192,13 +192,10 @@ static unsigned how_to_clean(const struct lr_seed *s, uint32_t index)
 int lr_resume_clean_all(const struct lr_seed *seed, pid_t root, const struct lr_resume_left *left,
 			struct lr_err *err)
 {
-	LR_CLEANUP_FREE struct resume_process *v =
-		calloc(lr_seed_count(seed, LR_SEED_PROCESS), sizeof(*v));
+	LR_CLEANUP_FREE struct resume_process *v = NULL;
 	size_t n;
 
-	if (!v)
-		return lr_fail(err, ENOMEM, "take the restorer away");
-	int r = resume_list(seed, root, v, &n, err);
+	int r = resume_list(seed, root, &v, &n, err);
 	for (size_t i = 0; r >= 0 && i < n; i++) {
 		const struct lr_resume_left *l = &left[v[i].index];
 		if (l->size)

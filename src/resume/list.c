@@ -12,6 +12,7 @@
 #include "src/sys/proc.h"
 
 #define TRIES 5
+#define LOOKS 1000
 
 /* As it is in its own pid namespace; 0: not known. */
 static uint32_t inner_pid(pid_t pid)
@@ -41,43 +42,73 @@ static uint32_t index_of(const struct lr_seed *s, pid_t pid)
 	return LR_SEED_NONE;
 }
 
-/* Adds to v; *n grows. A negative errno. */
-static int list_children(const struct lr_seed *s, pid_t pid, struct resume_process *v, size_t *n)
+/* All of the seed, and the one above them. */
+static size_t room(const struct lr_seed *s)
+{
+	return (size_t)lr_seed_count(s, LR_SEED_PROCESS) + 1;
+}
+
+static bool is_listed(const struct resume_process *v, size_t n, pid_t pid)
+{
+	while (n-- > 0)
+		if (v[n].pid == pid)
+			return true;
+	return false;
+}
+
+/* Adds to v; *n grows. *seen: a sum of all that are listed. A negative errno. */
+static int add_listed(const struct lr_seed *s, pid_t pid, struct resume_process *v, size_t *n,
+		      uint64_t *seen)
 {
 	LR_CLEANUP_CHILDREN struct lr_children c;
 	pid_t child = 0;
 
+	*seen = 0;
 	lr_children_open(&c, pid, pid);
-	while (*n < lr_seed_count(s, LR_SEED_PROCESS) && (child = lr_children_next(&c)) > 0) {
-		uint32_t index = index_of(s, child);
+	while (*n < room(s) && (child = lr_children_next(&c)) > 0) {
+		uint32_t index = is_listed(v, *n, child) ? LR_SEED_NONE : index_of(s, child);
 		if (index != LR_SEED_NONE)
 			v[(*n)++] = (struct resume_process){child, index};
+		*seen += (uint64_t)child * (uint64_t)child;
 	}
 	return child < 0 && child != -ENOENT && child != -ESRCH ? child : 0;
 }
 
+/*
+ * Who is listed behind one that is waited for meanwhile may be left out. So it is done until it was twice the same;
+ * a program that bears and ends others all the time is not waited for.
+ */
 static int add_children(const struct lr_seed *s, pid_t pid, struct resume_process *v, size_t *n,
 			struct lr_err *err)
 {
-	const size_t before = *n;
+	uint64_t before = 0, seen = 0;
+	unsigned failed = 0;
 	int r = -EAGAIN;
 
-	for (unsigned i = 0; r < 0 && i < TRIES; i++) {
-		*n = before;
-		r = list_children(s, pid, v, n);
+	for (unsigned i = 0; i < LOOKS && failed < TRIES && (r < 0 || seen != before); i++) {
+		before = seen;
+		r = add_listed(s, pid, v, n, &seen);
+		failed += r < 0;
 	}
 	return r < 0 ? lr_fail(err, -r, "list the children of process %d", pid) : 0;
 }
 
 /* Without recursion: programs that run by now could bear one that is deeper than our stack. */
-int resume_list(const struct lr_seed *s, pid_t root, struct resume_process *v, size_t *n,
+int resume_list(const struct lr_seed *s, pid_t root, struct resume_process **ret, size_t *n,
 		struct lr_err *err)
 {
+	LR_CLEANUP_FREE struct resume_process *v = calloc(room(s), sizeof(*v));
 	int r = 0;
 
+	if (!v)
+		return lr_fail(err, ENOMEM, "list the processes");
 	v[0] = (struct resume_process){root, 0};
 	*n = 1;
 	for (size_t i = 0; r >= 0 && i < *n; i++)
 		r = add_children(s, v[i].pid, v, n, err);
-	return r;
+	if (r < 0)
+		return r;
+	*ret = v;
+	v = NULL;
+	return 0;
 }

@@ -115,7 +115,7 @@ struct lr_resume_left {
 
 /*
  * The other end of the pair: until all are in place. Then `ready` (may be NULL), and they go.
- * root: the first process, as we see it; a descendant that is killed meanwhile is found below it.
+ * root: the first process, or who bears it, as we see it; a descendant that is killed meanwhile is found below it.
  * left: of each process of the seed, by index; zombies have none. After a failure the caller ends
  * the processes (the end of their pid namespace does).
  */
@@ -135,7 +135,7 @@ void lr_resume_let_leave(int report);
 #define LR_RESUME_DUMPABLE 1U /* others may look at the process from now on */
 #define LR_RESUME_RESIZED  2U /* its terminal may have another size: it gets SIGWINCH */
 int lr_resume_clean(pid_t pid, const struct lr_resume_left *left, unsigned how, struct lr_err *err);
-/* The same for all of them: root is the seed's first, as the caller sees it. */
+/* The same for all of them: root is the seed's first, or who has borne it, as the caller sees it. */
 int lr_resume_clean_all(const struct lr_seed *seed, pid_t root, const struct lr_resume_left *left,
 			struct lr_err *err);
 

@@ -163,8 +163,8 @@ struct resume_process {
 	pid_t pid;
 	uint32_t index; /* in the seed */
 };
-/* Those that are there, zombies among them, parents first. v: room for as many as the seed has. */
-int resume_list(const struct lr_seed *s, pid_t root, struct resume_process *v, size_t *n,
+/* Those that are there, zombies among them, parents first. root: the first, or who has borne it. *ret: to be freed. */
+int resume_list(const struct lr_seed *s, pid_t root, struct resume_process **ret, size_t *n,
 		struct lr_err *err) LR_MUST_CHECK;
 /* lazy.c */
 int lazy_begin(struct one *x, struct lr_err *err);

@@ -58,10 +58,10 @@ static int check_living(const struct lr_seed *s, pid_t root, const struct lr_res
 {
 	const uint32_t n = lr_seed_count(s, LR_SEED_PROCESS);
 	LR_CLEANUP_FREE bool *lives = calloc(n, sizeof(*lives));
-	LR_CLEANUP_FREE struct resume_process *v = calloc(n, sizeof(*v));
+	LR_CLEANUP_FREE struct resume_process *v = NULL;
 	size_t listed;
 
-	if (!lives || !v || resume_list(s, root, v, &listed, NULL) < 0)
+	if (!lives || resume_list(s, root, &v, &listed, NULL) < 0)
 		return 0; /* the next time */
 	for (size_t i = 0; i < listed; i++)
 		lives[v[i].index] = lives[v[i].index] || !lr_proc_dies(v[i].pid);

@@ -51,7 +51,7 @@ static const struct {
 	{"advice", subject_advice},   {"settings", subject_settings},
 	{"places", subject_places},   {"jail", subject_jail},
 	{"kinds", subject_kinds},     {"tiles", subject_tiles},
-	{"notiles", subject_notiles},
+	{"notiles", subject_notiles}, {"brood", subject_brood},
 };
 
 int main(int argc, char **argv)

@@ -153,3 +153,29 @@ void subject_tree(void)
 	EXPECT(prctl(PR_GET_CHILD_SUBREAPER, &reaper) == 0 && reaper == 1);
 	EXPECT(personality(0xffffffff) & ADDR_NO_RANDOMIZE);
 }
+
+#define BROOD 600
+#define EARLY 400 /* of them end one after the other when they go on */
+
+/* Nobody waits for its children: those that end leave its list of them while that is read. */
+void subject_brood(void)
+{
+	const int fd = epoll_create1(EPOLL_CLOEXEC);
+	struct epoll_event none;
+
+	EXPECT(fd >= 0 && signal(SIGCHLD, SIG_IGN) != SIG_ERR);
+	for (int i = 0; i < BROOD; i++) {
+		pid_t pid = fork();
+		EXPECT(pid >= 0);
+		if (pid)
+			continue;
+		prctl(PR_SET_PDEATHSIG, SIGKILL);
+		/* A call that the kernel makes again for nobody. */
+		do
+			epoll_wait(fd, &none, 1, -1);
+		while (i >= EARLY);
+		usleep((useconds_t)i * 300);
+		_exit(0);
+	}
+	subject_ready();
+}
