@@ -64,6 +64,20 @@ struct lr_cgroup_layout {
 int lr_cgroup_probe(struct lr_arena *arena, struct lr_cgroup_layout **ret,
 		    struct lr_err *err) LR_MUST_CHECK;
 
+/* The one with these controllers, as /proc/PID/cgroup names it: their order may be another. NULL: it is not mounted. */
+const struct lr_cgroup_hierarchy *lr_cgroup_mounted(const struct lr_cgroup_layout *layout,
+						    const char *controllers);
+
+/* A line of /proc/PID/cgroup. */
+struct lr_cgroup_line {
+	const char *hierarchy; /* "memory", "cpu,cpuacct", "name=systemd"; "" for the v2 tree */
+	const char *path;
+};
+/* /proc/PID/cgroup. */
+int lr_cgroup_text(pid_t pid, struct lr_arena *arena, char **ret, struct lr_err *err) LR_MUST_CHECK;
+/* Pure. Takes the next line off *text. 1; 0: there was none; -EPROTO. */
+int lr_cgroup_line(char **text, struct lr_cgroup_line *ret, struct lr_err *err) LR_MUST_CHECK;
+
 /* Fills hierarchies[].own from /proc/self/cgroup and /proc/self/mountinfo. */
 int lr_cgroup_probe_own(struct lr_arena *arena, struct lr_cgroup_layout *layout,
 			struct lr_err *err) LR_MUST_CHECK;

@@ -208,6 +208,32 @@ static int note_root(struct lr_arena *arena, struct lr_cgroup_layout *l, struct 
 	return 0;
 }
 
+/* Order within "cpu,cpuacct" may differ: the first controller decides. `list` ends with a colon, or its end. */
+static bool is_same(const char *list, const char *name)
+{
+	const size_t first = strcspn(name, ",");
+
+	if (!first)
+		return list[0] == ':' || !list[0];
+	for (const char *w = list;; w++) {
+		size_t n = strcspn(w, ",:");
+		if (n == first && memcmp(w, name, n) == 0)
+			return true;
+		w += n;
+		if (*w != ',')
+			return false;
+	}
+}
+
+const struct lr_cgroup_hierarchy *lr_cgroup_mounted(const struct lr_cgroup_layout *l,
+						    const char *controllers)
+{
+	for (size_t i = 0; i < l->n; i++)
+		if (is_same(controllers, l->hierarchies[i].name))
+			return &l->hierarchies[i];
+	return NULL;
+}
+
 /* Lines "4:memory:/user/x", "1:name=systemd:/", "0::/". */
 static const char *own_path(const char *text, const char *name, size_t *len)
 {
@@ -217,16 +243,7 @@ static const char *own_path(const char *text, const char *name, size_t *len)
 
 		if (!ctrl || ctrl > p + end || !(path = strchr(ctrl + 1, ':')) || path > p + end)
 			continue;
-		ctrl++;
-		/* Order within "cpu,cpuacct" may differ: the first controller decides. */
-		size_t first = strcspn(name, ",");
-		bool match = first == 0 && ctrl == path;
-		for (const char *w = ctrl; w < path && first && !match; w++) {
-			size_t wl = strcspn(w, ",:");
-			match = wl == first && memcmp(w, name, wl) == 0;
-			w += wl;
-		}
-		if (match) {
+		if (is_same(ctrl + 1, name)) {
 			*len = (size_t)(p + end - path) - 1;
 			return path + 1;
 		}

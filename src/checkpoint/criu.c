@@ -183,7 +183,7 @@ static int look(const struct lr_checkpoint_job *job, struct lr_arena *a,
 		r = lr_checkpoint_refuse_waits(job, a, err);
 	if (r >= 0)
 		r = lr_checkpoint_stdio_look(job->pid, f->mounts, f->n_mounts, &f->stdio, err);
-	return r < 0 ? r : lr_yard_look(a, &f->yard, err);
+	return r < 0 ? r : lr_yard_look(job->opts, a, &f->yard, err);
 }
 
 /* In criu's process: all memory of the container will be in files. */
@@ -258,9 +258,10 @@ static int dump(const struct lr_checkpoint_job *job, const struct lr_checkpoint_
 	struct lr_criu_session s = LR_CRIU_SESSION_NONE;
 	struct lr_criu_response rsp = {0};
 	struct dumping x = {.dirs = d, .rules = rules, .pid = job->pid};
+	struct lr_thaw thaw;
 	char yard_path[32];
 
-	int r = lr_yard_links(yard, &yard_fd, err);
+	int r = lr_yard_link(yard, &yard_fd, err);
 	if (r < 0)
 		return r;
 	/* What another one has said does not explain this one. */
@@ -278,7 +279,9 @@ static int dump(const struct lr_checkpoint_job *job, const struct lr_checkpoint_
 	r = lr_criu_open(&how, &s, err);
 	if (r < 0)
 		return r;
-	r = lr_criu_ask(&s, &rq, job->opts->pre_dump ? NULL : at_post_dump, &x, &rsp, err);
+	r = lr_thaw_begin(job, &s, &thaw, err);
+	if (r >= 0)
+		r = lr_criu_ask(&s, &rq, job->opts->pre_dump ? NULL : at_post_dump, &x, &rsp, err);
 	if (r == -EREMOTEIO || r == -EPIPE)
 		r = explain(job->opts->pre_dump ? "pre-dump the container" : "dump the container",
 			    d, opts->log_file, &s, &rsp, r == -EPIPE, err);
@@ -288,7 +291,7 @@ static int dump(const struct lr_checkpoint_job *job, const struct lr_checkpoint_
 	if (!job->opts->pre_dump && !x.judged)
 		(void)unlinkat(d->images_fd, INVENTORY, 0);
 	lr_criu_close(&s);
-	return r;
+	return lr_thaw_end(job, &thaw, r, err);
 }
 
 /* The container is not given up for a word alone. */
@@ -436,7 +439,7 @@ static int talk(struct restoring *x, const struct lr_criu_session *s, struct lr_
 	if (r >= 0)
 		r = identify(x, s->pid, a, err);
 	if (r >= 0)
-		r = lr_yard_read_cgroup(s->pid, a, &cgroup, err);
+		r = lr_cgroup_text(s->pid, a, &cgroup, err);
 	if (r >= 0)
 		r = lr_restore_plan_cgroups(cgroup, a, opts, err);
 	if (r < 0)
@@ -544,7 +547,7 @@ static int restore(const struct lr_restore_job *job, struct lr_arena *a, pid_t *
 		r = lr_checkpoint_stdio_load(d.images_fd, a, &f.stdio, err);
 	if (r >= 0) {
 		f.net = lr_checkpoint_has_net(d.images_fd);
-		r = lr_yard_look(a, &f.yard, err);
+		r = lr_yard_look(job->opts, a, &f.yard, err);
 	}
 	if (r >= 0)
 		r = start(&x, &f, a, err);

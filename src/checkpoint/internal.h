@@ -180,12 +180,10 @@ bool lr_saved_is_anew(const char *type);
 /* Pure: whether there is such a one in the images, with that part of it mounted. */
 bool lr_saved_has(const struct lr_criu_mount *v, size_t n, const char *type, const char *root);
 
-/* ---- plan.c -------------------------------------------------------------------------------- */
-
-/* What was found of a running container. */
 /* ---- yard.c -------------------------------------------------------------------------------- */
 
-/* The host's cgroup hierarchies as criu wants them: each in a directory of its name. n is 0: it mounts them itself. */
+/* The host's cgroup hierarchies as criu wants them (its "cgroup yard"): each in a directory of its name. n is 0: it mounts
+ * them itself. */
 struct lr_yard {
 	struct lr_yard_entry {
 		const char *name;  /* "unified", "systemd", "cpu,cpuacct" */
@@ -194,16 +192,35 @@ struct lr_yard {
 	size_t n;
 };
 
-/* /proc/PID/cgroup. */
-int lr_yard_read_cgroup(pid_t pid, struct lr_arena *a, char **ret,
-			struct lr_err *err) LR_MUST_CHECK;
-int lr_yard_look(struct lr_arena *a, struct lr_yard *ret, struct lr_err *err) LR_MUST_CHECK;
+int lr_yard_look(const struct lr_checkpoint_opts *o, struct lr_arena *a, struct lr_yard *ret,
+		 struct lr_err *err) LR_MUST_CHECK;
+/* The same, by the text of /proc/self/cgroup, which it takes apart. */
+int lr_yard_plan(const struct lr_cgroup_layout *l, char *text, struct lr_arena *a,
+		 struct lr_yard *ret, struct lr_err *err) LR_MUST_CHECK;
 /* A directory of links, which is in no mount namespace: a descriptor of it. LR_NOFD: there is none, with 0 entries or
- * before Linux 5.2. */
-int lr_yard_links(const struct lr_yard *y, int *ret, struct lr_err *err) LR_MUST_CHECK;
-/* A directory of mounts at that path: restored processes look into it from other roots, where links would lead elsewhere. */
-int lr_yard_binds(const struct lr_yard *y, const char *at, struct lr_err *err) LR_MUST_CHECK;
+ * where fsopen(2) is not to be had (before Linux 5.2). */
+int lr_yard_link(const struct lr_yard *y, int *ret, struct lr_err *err) LR_MUST_CHECK;
+/* A directory of bind mounts at that path: criu's children look into it from other roots, where a link would lead
+ * elsewhere. */
+int lr_yard_bind(const struct lr_yard *y, const char *at, struct lr_err *err) LR_MUST_CHECK;
 
+/* ---- thaw.c -------------------------------------------------------------------------------- */
+
+struct lr_thaw {
+	pid_t guard; /* 0: it was not paused */
+	int tell;
+};
+
+/* When criu is there, and nothing is asked of it yet. lr_thaw_end() in any case. */
+int lr_thaw_begin(const struct lr_checkpoint_job *job, const struct lr_criu_session *criu,
+		  struct lr_thaw *ret, struct lr_err *err) LR_MUST_CHECK;
+/* r: what came of it, which is returned, unless all was well and the container can't be paused again. */
+int lr_thaw_end(const struct lr_checkpoint_job *job, struct lr_thaw *t, int r,
+		struct lr_err *err) LR_MUST_CHECK;
+
+/* ---- plan.c -------------------------------------------------------------------------------- */
+
+/* What was found of a running container. */
 struct lr_checkpoint_found {
 	pid_t pid;
 	const struct lr_checkpoint_mount *mounts;

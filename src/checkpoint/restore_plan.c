@@ -146,39 +146,35 @@ static int plan_namespaces(const struct lr_restore_found *f, struct lr_arena *a,
 
 /* Each controller of "9:cpu,cpuacct:/path" by itself; the v2 tree, "0::/path", is for what is not
  * named. */
-static int plan_cgroup_line(char *line, struct lr_arena *a, struct lr_criu_opts *ret,
-			    struct lr_err *err)
+static int plan_cgroup(const struct lr_cgroup_line *line, struct lr_arena *a,
+		       struct lr_criu_opts *ret, struct lr_err *err)
 {
-	char *rest = line, *controller;
-
-	strsep(&rest, ":");
-	char *controllers = strsep(&rest, ":");
-	if (!controllers || !rest || rest[0] != '/')
-		return lr_refuse(err, EPROTO, "a line of /proc/PID/cgroup is not understood");
-	if (!*controllers)
-		return lr_checkpoint_add(&ret->cg_root, (struct lr_criu_pair){.value = rest}, a,
-					 err);
-	if (lr_has_prefix(controllers, "name="))
-		return lr_checkpoint_add(&ret->cg_root,
-					 (struct lr_criu_pair){.key = controllers, .value = rest},
-					 a, err);
+	char *rest = lr_strdup(a, line->hierarchy), *controller;
+	struct lr_criu_pair p = {.value = line->path};
 	int r = 0;
-	while (r >= 0 && (controller = strsep(&controllers, ",")))
-		r = lr_checkpoint_add(&ret->cg_root,
-				      (struct lr_criu_pair){.key = controller, .value = rest}, a,
-				      err);
+
+	if (!rest)
+		return lr_fail(err, ENOMEM, "plan");
+	if (!*rest)
+		return lr_checkpoint_add(&ret->cg_root, p, a, err);
+	while (r >= 0 && (controller = strsep(&rest, ","))) {
+		p.key = controller;
+		r = lr_checkpoint_add(&ret->cg_root, p, a, err);
+	}
 	return r;
 }
 
 int lr_restore_plan_cgroups(const char *text, struct lr_arena *a, struct lr_criu_opts *ret,
 			    struct lr_err *err)
 {
-	char *rest = text ? lr_strdup(a, text) : NULL, *line;
-	int r = !text || rest ? 0 : lr_fail(err, ENOMEM, "plan");
+	char *rest = text ? lr_strdup(a, text) : NULL;
+	struct lr_cgroup_line line;
+	int r = !text || rest ? 1 : lr_fail(err, ENOMEM, "plan");
 
-	while (r >= 0 && (line = strsep(&rest, "\n")))
-		if (*line)
-			r = plan_cgroup_line(line, a, ret, err);
+	while (r > 0 && (r = lr_cgroup_line(&rest, &line, err)) > 0) {
+		const int added = plan_cgroup(&line, a, ret, err);
+		r = added < 0 ? added : 1;
+	}
 	return r;
 }
 
@@ -197,8 +193,7 @@ int lr_restore_plan(const struct lr_restore_job *job, const struct lr_restore_fo
 	c->log_file = "restore.log";
 	c->root = lr_concat(a, job->stage, "/" LR_RESTORE_ROOT, NULL);
 	p.yard = f->yard;
-	if (f->yard.n)
-		c->cgroup_yard = lr_concat(a, job->stage, "/" LR_RESTORE_YARD, NULL);
+	c->cgroup_yard = f->yard.n ? lr_concat(a, job->stage, "/" LR_RESTORE_YARD, NULL) : NULL;
 	c->rst_sibling = true;
 	c->evasive_devices = true;
 	c->ext_masters = true;
@@ -207,8 +202,9 @@ int lr_restore_plan(const struct lr_restore_job *job, const struct lr_restore_fo
 	c->lsm_mount_context = o->lsm_mount_context;
 	if (!f->net && lr_checkpoint_own(job->config, "network"))
 		c->empty_ns = CLONE_NEWNET; /* it was left out */
-	r = c->root && (c->cgroup_yard || !f->yard.n) ? plan_mounts(job, a, &p, err)
-						      : lr_fail(err, ENOMEM, "plan");
+	if (!c->root || (f->yard.n && !c->cgroup_yard))
+		return lr_fail(err, ENOMEM, "plan");
+	r = plan_mounts(job, a, &p, err);
 	if (r >= 0)
 		r = plan_namespaces(f, a, c, err);
 	if (r >= 0 && !lr_checkpoint_has_terminal(job->config))

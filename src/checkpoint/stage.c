@@ -153,7 +153,7 @@ int lr_restore_stage(const struct lr_restore_job *job, const struct lr_restore_p
 		return lr_fail(err, errno, "bind %s for criu", job->rootfs);
 	r = let_share(root, err);
 	if (r >= 0)
-		r = lr_yard_binds(&plan->yard, plan->opts.cgroup_yard, err);
+		r = lr_yard_bind(&plan->yard, plan->opts.cgroup_yard, err);
 	for (size_t i = 0; i < plan->n && r >= 0; i++)
 		r = prepare(&plan->binds[i], err);
 	return r;

@@ -7,6 +7,7 @@
 #define LR_ROOM "checkpoint"
 #include <errno.h>
 #include <fcntl.h>
+#include <limits.h>
 #include <stdio.h>
 #include <string.h>
 #include <sys/mount.h>
@@ -19,20 +20,18 @@
 #include "src/cgroup/cgroup.h"
 #include "src/checkpoint/internal.h"
 #include "src/sys/detached.h"
-#include "src/sys/path.h"
+#include "src/sys/proc.h"
 #include "src/sys/syscalls.h"
 
-#define HOSTS_NAMESPACE 0xeffffffb /* the inode of the first cgroup namespace, in every kernel */
-#define ROOT_INODE      1 /* of a hierarchy: not a directory of it that is bound somewhere */
+#define ROOT_INODE 1 /* of a hierarchy; a bind mount of one of its directories has another */
 
-int lr_yard_read_cgroup(pid_t pid, struct lr_arena *a, char **ret, struct lr_err *err)
+static int warn_of(const char *why, const char *name)
 {
-	char path[64];
-
-	snprintf(path, sizeof(path), "/proc/%d/cgroup", pid);
-	*ret = lr_alloc(a, 65536);
-	ssize_t n = *ret ? lr_read_file_at(AT_FDCWD, path, *ret, 65536) : -ENOMEM;
-	return n < 0 ? lr_fail(err, (int)-n, "read %s", path) : 0;
+	lr_warn("criu mounts cgroups itself, and may take nsdelegate and other options from the "
+		"host's cgroup v2: %s "
+		"(%s)",
+		why, name);
+	return 0;
 }
 
 /* As criu calls it. */
@@ -43,81 +42,64 @@ static const char *name_of(const char *hierarchy)
 	return lr_has_prefix(hierarchy, "name=") ? hierarchy + strlen("name=") : hierarchy;
 }
 
-/* Where the whole of a hierarchy is mounted; *ret NULL: nowhere that is known. */
-static int find(const struct lr_cgroup_layout *l, const char *hierarchy, const char **ret)
+/* Where the whole of it is mounted; NULL: nowhere that is known. */
+static const char *whole(const struct lr_cgroup_layout *l, const char *hierarchy)
 {
+	const struct lr_cgroup_hierarchy *h = lr_cgroup_mounted(l, hierarchy);
 	struct stat st;
-	size_t i = 0;
 
-	*ret = NULL;
-	while (i < l->n && !lr_streq(l->hierarchies[i].name, hierarchy))
-		i++;
-	if (i == l->n)
-		return 0;
-	if (stat(l->hierarchies[i].mountpoint, &st) < 0)
-		return -errno;
-	if (st.st_ino == ROOT_INODE)
-		*ret = l->hierarchies[i].mountpoint;
-	return 0;
+	return h && stat(h->mountpoint, &st) == 0 && st.st_ino == ROOT_INODE ? h->mountpoint : NULL;
 }
 
-/* A line: "4:memory:/user/x", "1:name=systemd:/", "0::/". Nowhere: `where` is NULL. */
-static int find_line(const struct lr_cgroup_layout *l, char *line, struct lr_yard_entry *ret)
+int lr_yard_plan(const struct lr_cgroup_layout *l, char *text, struct lr_arena *a,
+		 struct lr_yard *ret, struct lr_err *err)
 {
-	(void)strsep(&line, ":");
-	const char *hierarchy = strsep(&line, ":");
+	struct lr_cgroup_line line;
+	struct lr_yard y = {0};
+	int r;
 
-	if (!line)
-		return -EPROTO;
-	ret->name = name_of(hierarchy);
-	return find(l, hierarchy, &ret->where);
-}
-
-/* criu wants all of them, or none. */
-static int fill(struct lr_yard *y, const struct lr_cgroup_layout *l, char *text, struct lr_arena *a)
-{
-	char *line;
-	int r = 0;
-
-	while (r >= 0 && (line = strsep(&text, "\n")) && *line) {
-		struct lr_yard_entry *v = lr_grow(a, y->v, y->n, sizeof(*v));
+	while ((r = lr_cgroup_line(&text, &line, err)) > 0) {
+		struct lr_yard_entry *v = lr_grow(a, y.v, y.n, sizeof(*v));
 		if (!v)
-			return -ENOMEM;
-		y->v = v;
-		r = find_line(l, line, &v[y->n]);
-		if (r >= 0 && !v[y->n++].where) {
-			lr_debug("criu mounts the cgroups itself: \"%s\" is not found whole",
-				 v[y->n - 1].name);
-			y->n = 0;
-			break;
-		}
+			return lr_fail(err, ENOMEM, "look for cgroups");
+		y.v = v;
+		v[y.n] = (struct lr_yard_entry){name_of(line.hierarchy), whole(l, line.hierarchy)};
+		/* criu wants all of them. */
+		if (!v[y.n++].where)
+			return warn_of(
+				"the whole of a hierarchy is not mounted below /sys/fs/cgroup",
+				v[y.n - 1].name);
 	}
+	if (r == 0)
+		*ret = y;
 	return r;
 }
 
-int lr_yard_look(struct lr_arena *a, struct lr_yard *ret, struct lr_err *err)
+int lr_yard_look(const struct lr_checkpoint_opts *o, struct lr_arena *a, struct lr_yard *ret,
+		 struct lr_err *err)
 {
 	struct lr_cgroup_layout *layout;
 	struct stat space;
 	char *text;
 
 	*ret = (struct lr_yard){0};
-	/* Who is in another namespace changes no options, and sees paths that begin elsewhere. */
+	/* It mounts none then. */
+	if (o->cgroups && lr_streq(o->cgroups, "ignore"))
+		return 0;
+	/* A mount that is made in another namespace changes no options, and /proc/self/cgroup has other paths there. */
 	if (stat("/proc/self/ns/cgroup", &space) < 0)
 		return errno == ENOENT ? 0 : lr_fail(err, errno, "look at the cgroup namespace");
-	if (space.st_ino != HOSTS_NAMESPACE)
+	if (space.st_ino != LR_PROC_FIRST_CGROUP_NS)
 		return 0;
 	int r = lr_cgroup_probe(a, &layout, err);
-	if (r < 0 || layout->mode == LR_CGROUP_NONE || layout->mode == LR_CGROUP_V1)
+	/* Only v2 has such options. */
+	if (r < 0 || !lr_cgroup_mounted(layout, ""))
 		return r;
-	r = lr_yard_read_cgroup(getpid(), a, &text, err);
-	if (r < 0)
-		return r;
-	r = fill(ret, layout, text, a);
-	return r < 0 ? lr_fail(err, -r, "look for cgroups") : 0;
+	r = lr_cgroup_text(getpid(), a, &text, err);
+	return r < 0 ? r : lr_yard_plan(layout, text, a, ret, err);
 }
 
-int lr_yard_links(const struct lr_yard *y, int *ret, struct lr_err *err)
+int lr_yard_link(const struct lr_yard *y, int *ret, struct lr_err *err)
 {
 	LR_CLEANUP_FD int fd = LR_NOFD;
 
@@ -126,7 +108,7 @@ int lr_yard_links(const struct lr_yard *y, int *ret, struct lr_err *err)
 		return 0;
 	fd = lr_detached_open("tmpfs", "700", MOUNT_ATTR_NOSUID | MOUNT_ATTR_NODEV);
 	if (lr_not_offered(fd))
-		return 0;
+		return warn_of("fsopen(2) is not to be had", "unified");
 	if (fd < 0)
 		return lr_fail(err, -fd, "make a directory of cgroups for criu");
 	for (size_t i = 0; i < y->n; i++)
@@ -136,17 +118,19 @@ int lr_yard_links(const struct lr_yard *y, int *ret, struct lr_err *err)
 	return 0;
 }
 
-int lr_yard_binds(const struct lr_yard *y, const char *at, struct lr_err *err)
+int lr_yard_bind(const struct lr_yard *y, const char *at, struct lr_err *err)
 {
 	if (!y->n)
 		return 0;
 	if (mkdir(at, 0700) < 0)
 		return lr_fail(err, errno, "make %s for criu", at);
 	for (size_t i = 0; i < y->n; i++) {
-		char path[4096];
+		char path[PATH_MAX];
 		if ((size_t)snprintf(path, sizeof(path), "%s/%s", at, y->v[i].name) >= sizeof(path))
 			return lr_fail(err, ENAMETOOLONG, "make %s for criu", at);
-		if (mkdir(path, 0700) < 0 || mount(y->v[i].where, path, NULL, MS_BIND, NULL) < 0)
+		if (mkdir(path, 0700) < 0)
+			return lr_fail(err, errno, "make %s for criu", path);
+		if (mount(y->v[i].where, path, NULL, MS_BIND, NULL) < 0)
 			return lr_fail(err, errno, "bind %s for criu", y->v[i].where);
 	}
 	return 0;

@@ -15,6 +15,7 @@
 #include "src/lean/internal.h"
 #include "src/store/trust.h"
 #include "src/sys/path.h"
+#include "src/sys/proc.h"
 #include "src/sys/syscalls.h"
 
 #define DEAD "dead."
@@ -276,15 +277,12 @@ int lr_lean_home_named(int store, const char *store_path, const char *in_record,
 	return 0;
 }
 
-/* The inode of the first pid namespace, fixed in the kernel (PROC_PID_INIT_INO). */
-#define FIRST_PIDNS 0xEFFFFFFCU
-
 /* Only the first pid namespace sees all processes. */
 static bool sees_all(int proc)
 {
 	struct stat st;
 
-	return fstatat(proc, "self/ns/pid", &st, 0) == 0 && st.st_ino == FIRST_PIDNS;
+	return fstatat(proc, "self/ns/pid", &st, 0) == 0 && st.st_ino == LR_PROC_FIRST_PID_NS;
 }
 
 bool lr_lean_home_is_orphan(const char *name)

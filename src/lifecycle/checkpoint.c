@@ -36,16 +36,6 @@ static int check(const struct lr_runtime *rt, const struct lr_existing *c, struc
 	return 0;
 }
 
-/*
- * What is paused is thawed for as long as it is saved, and criu has no freezer: it stops parents
- * first. v1 lets nobody stop a process that is frozen. On v2 criu can, and holds a child of vfork(2)
- * before that executes its program; then it waits in vain for the parent, who waits for the child.
- */
-static int set_frozen(const struct lr_existing *c, bool frozen, struct lr_err *err)
-{
-	return c->status == LR_PAUSED ? lr_cgroup_freeze(&c->cgroup, frozen, err) : 0;
-}
-
 static int run_engine(const struct lr_existing *c, const struct lr_checkpoint_opts *o,
 		      const struct lr_checkpoint_engine *engine, struct lr_arena *a,
 		      struct lr_err *err)
@@ -73,8 +63,6 @@ static int run_engine(const struct lr_existing *c, const struct lr_checkpoint_op
 		r >= 0 && o->background ? lr_store_copying(&c->entry, err) : LR_NOFD;
 	if (r >= 0 && o->background && copying < 0)
 		r = copying;
-	if (r >= 0)
-		r = set_frozen(c, false, err);
 	if (r < 0)
 		return r;
 	r = engine->checkpoint(&job, a, err);
@@ -83,10 +71,6 @@ static int run_engine(const struct lr_existing *c, const struct lr_checkpoint_op
 		err->hint[0] = '\0';
 		lr_err_hint(err, "the container has ended, as one does that is saved: its images "
 				 "may be good");
-	}
-	if (r < 0 || lives_on) {
-		int refrozen = set_frozen(c, true, r < 0 ? NULL : err);
-		r = r < 0 ? r : refrozen;
 	}
 	return r;
 }

@@ -12,11 +12,9 @@
 #include "src/base/fd.h"
 #include "src/base/str.h"
 #include "src/lifecycle/compile.h"
+#include "src/sys/proc.h"
 
-/* The inode of the first user namespace, fixed in the kernel (PROC_USER_INIT_INO). */
-#define INITIAL_USER_NS 0xEFFFFFFDU
-
-#define NR_OPEN         (1 << 20) /* the highest descriptor, unless fs.nr_open was raised */
+#define NR_OPEN (1 << 20) /* the highest descriptor, unless fs.nr_open was raised */
 
 bool lr_is_rootless(const struct lr_runtime *rt)
 {
@@ -25,7 +23,7 @@ bool lr_is_rootless(const struct lr_runtime *rt)
 	if (rt->rootless >= 0)
 		return rt->rootless;
 	return rt->euid != 0 ||
-	       (stat("/proc/self/ns/user", &st) == 0 && st.st_ino != INITIAL_USER_NS);
+	       (stat("/proc/self/ns/user", &st) == 0 && st.st_ino != LR_PROC_FIRST_USER_NS);
 }
 
 int lr_listen_fds(struct lr_err *err)

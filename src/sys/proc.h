@@ -11,6 +11,11 @@
 
 #include "src/base/err.h"
 
+/* Inodes of the namespaces that the kernel begins with, the same in all of them (its nsfs.h has them since 6.18). */
+#define LR_PROC_FIRST_CGROUP_NS 0xEFFFFFFBU
+#define LR_PROC_FIRST_PID_NS    0xEFFFFFFCU
+#define LR_PROC_FIRST_USER_NS   0xEFFFFFFDU
+
 struct lr_proc_stat {
 	char state; /* 'R', 'S', 'Z', 'X', ... */
 	pid_t ppid;

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * systemd: limits as properties, made from what is written to the cgroup's files: one place decides
- * what a limit comes to, and no property can say another thing than its file. What systemd has no
+ * what a limit comes to, and no property can say another thing than its file (but for TasksMax=0, which systemd
+ * refuses). What systemd has no
  * property for (burst, idle, rates of single devices, huge pages) it leaves alone.
  */
 #define LR_ROOM "systemd"
@@ -25,11 +26,11 @@
 #define PERIOD   100000 /* the kernel's default, µs */
 
 enum kind {
-	AMOUNT,    /* bytes or a count; "max" */
-	TASKS,     /* the same, but systemd refuses 0 */
-	WEIGHT,    /* a number */
-	QUOTA,     /* v2's cpu.max, "quota period" */
-	V1_QUOTA,  /* µs in each period, -1 for none */
+	AMOUNT,   /* bytes or a count; "max" */
+	TASKS,    /* the same; 0 becomes 1, which forbids the same: the first process is that one */
+	WEIGHT,   /* a number */
+	QUOTA,    /* v2's cpu.max, "quota period" */
+	V1_QUOTA, /* µs in each period, -1 for none */
 	V1_PERIOD, /* µs */
 	LIST,      /* "0-3,7" */
 };

@@ -249,6 +249,41 @@ asks_restore() {
 	assert_eq "$(status_of)" paused
 }
 
+# Writes all the time that it runs.
+writer() {
+	cfg '.process.args = ["/bin/sh", "-c", "while :; do echo; done >/runs"]'
+	rt_bg run --detach --bundle "$BUNDLE" "$ID"
+	wait_until test -s "$BUNDLE/rootfs/runs"
+	rt pause "$ID"
+}
+written() { stat -c %s "$BUNDLE/rootfs/runs"; }
+
+@test "checkpoint: a paused container does not run when nothing of it is saved" {
+	local before
+	writer
+	before=$(written)
+	mkdir -m 777 open
+	for options in "--engine=fork" "--image-path open" "--page-server nowhere" "--empty-ns mount"; do
+		# shellcheck disable=SC2086 # one word each
+		run fake checkpoint $options "$ID"
+		assert_one_error
+	done
+	run rt --criu /nonexistent checkpoint "$ID"
+	assert_one_error
+	assert_eq "$(written)" "$before"
+}
+
+@test "checkpoint: a paused container whose runtime is killed while it is saved is paused again" {
+	writer
+	export FAKE_DOES='kill -KILL "$(sed -n "s/^PPid:\t//p" /proc/$PPID/status)"'
+	run fake checkpoint --image-path "$IMG" "$ID"
+	assert_eq "$status" 137
+	wait_until eval '[ "$(status_of)" = paused ]'
+	# Its lock is free.
+	rt resume "$ID"
+	rt delete --force "$ID"
+}
+
 @test "checkpoint: options that cannot work are refused, with the reason" {
 	rt_bg run --detach --bundle "$BUNDLE" "$ID"
 	run fake checkpoint --image-path "$IMG" --empty-ns mount "$ID"

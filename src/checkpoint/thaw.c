@@ -1,0 +1,100 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * checkpoint: a container that is paused runs while criu saves it. On v1 nobody can stop a frozen process by ptrace(2).
+ * On v2 criu can, but holds a child of vfork(2) before that executes its program, and the parent, who waits for that, can
+ * not be stopped then. What is not frozen is stopped parents first.
+ *
+ * A process of ours pauses it again if the runtime is killed meanwhile. It has the container's lock until then.
+ */
+#define LR_ROOM "checkpoint"
+#include <errno.h>
+#include <fcntl.h>
+#include <poll.h>
+#include <unistd.h>
+
+#include <sys/wait.h>
+
+#include "src/base/fd.h"
+#include "src/base/log.h"
+#include "src/checkpoint/internal.h"
+#include "src/sys/proc.h"
+#include "src/sys/syscalls.h"
+
+/* So long criu may take to let go of what it held, once nobody listens to it. */
+#define CRIU_ENDS_MS 15000
+
+/* Out of reach of what ends a group of processes; nobody waits for its output. */
+static void stand_apart(const struct lr_criu_session *criu)
+{
+	int null = lr_open("/dev/null", O_RDWR | O_CLOEXEC);
+
+	setsid();
+	for (int fd = 0; fd < 3 && null >= 0; fd++)
+		(void)dup2(null, fd);
+	/* criu ends when it is the last that has it open. */
+	close(criu->sock);
+}
+
+static _Noreturn void guard(const struct lr_checkpoint_job *job, const struct lr_criu_session *criu,
+			    int told)
+{
+	struct pollfd ends = {.fd = lr_pidfd_open(criu->pid, 0), .events = POLLIN};
+	char word;
+	ssize_t n;
+
+	stand_apart(criu);
+	do
+		n = read(told, &word, 1);
+	while (n < 0 && errno == EINTR);
+	if (n == 0) {
+		(void)poll(&ends, 1, CRIU_ENDS_MS);
+		(void)!lr_cgroup_freeze(job->cgroup, true, NULL);
+	}
+	_exit(0);
+}
+
+int lr_thaw_begin(const struct lr_checkpoint_job *job, const struct lr_criu_session *criu,
+		  struct lr_thaw *t, struct lr_err *err)
+{
+	int pair[2];
+
+	*t = (struct lr_thaw){.tell = LR_NOFD};
+	if (!job->paused)
+		return 0;
+	if (pipe2(pair, O_CLOEXEC) < 0)
+		return lr_fail(err, errno, "watch over a paused container");
+	t->guard = fork();
+	if (t->guard == 0) {
+		close(pair[1]);
+		guard(job, criu, pair[0]);
+	}
+	const int why = errno;
+	close(pair[0]);
+	t->tell = pair[1];
+	if (t->guard < 0) {
+		t->guard = 0;
+		t->tell = lr_close(t->tell);
+		return lr_fail(err, why, "fork to watch over a paused container");
+	}
+	return lr_cgroup_freeze(job->cgroup, false, err);
+}
+
+/* The guard is told last: it is there for whoever is killed before that. */
+int lr_thaw_end(const struct lr_checkpoint_job *job, struct lr_thaw *t, int r, struct lr_err *err)
+{
+	const struct lr_checkpoint_opts *o = job->opts;
+	int frozen = 0;
+
+	if (!t->guard)
+		return r;
+	if (r < 0 || lr_checkpoint_lives_on(&lr_checkpoint_criu, o))
+		frozen = lr_cgroup_freeze(job->cgroup, true, r < 0 ? NULL : err);
+	if (r < 0 && frozen < 0 && !lr_proc_dies(job->pid))
+		lr_warn("the container was paused, and runs: it could not be paused again");
+	while (write(t->tell, "", 1) < 0 && errno == EINTR)
+		;
+	t->tell = lr_close(t->tell);
+	while (waitpid(t->guard, NULL, 0) < 0 && errno == EINTR)
+		;
+	return r < 0 ? r : frozen;
+}
