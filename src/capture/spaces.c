@@ -76,11 +76,14 @@ static int open_system_v(struct cap_before *b, struct lr_err *err)
 /* A mount of our own shows those of the namespace that makes it. */
 static int open_posix(struct cap_before *b, struct lr_err *err)
 {
-	b->posix = lr_detached_open("mqueue", NULL, 0);
+	const int fd = lr_detached_open("mqueue", NULL, 0);
+
 	/* A kernel without them. */
-	if (b->posix == -ENODEV)
+	if (fd == -ENODEV)
 		return 0;
-	return b->posix < 0 ? lr_fail(err, -b->posix, "look for POSIX message queues") : 0;
+	if (fd >= 0)
+		b->posix = fd;
+	return fd < 0 ? lr_fail(err, -fd, "look for POSIX message queues") : 0;
 }
 
 static int open_queues(struct cap *c, struct lr_err *err)

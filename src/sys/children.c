@@ -16,7 +16,7 @@ void lr_children_open(struct lr_children *c, pid_t pid, pid_t tid)
 	c->error = c->fd < 0 ? -errno : 0;
 }
 
-/* False at the end, too. */
+/* True: there is text. */
 static bool fill(struct lr_children *c)
 {
 	ssize_t n = c->error < 0 ? c->error : lr_read_full(c->fd, c->text, sizeof(c->text));

@@ -10,14 +10,15 @@
 struct lr_children {
 	int fd, error;
 	unsigned at, n;
-	char text[512];
+	char text[509]; /* a prime: a number is cut by its end, at some time, in any test of many */
 };
 
 /* What fails here is told by the first lr_children_next(). */
 void lr_children_open(struct lr_children *c, pid_t pid, pid_t tid);
 /*
- * One after the other; 0: there is no further one, or the thread has ended since; -ENOENT or -ESRCH: it had ended before;
- * or another -errno. Who is born, or waited for, between two calls may be missing, or have others missed.
+ * The next child; 0: there is none, or the thread has ended meanwhile; -ENOENT or -ESRCH: it had ended before; or another
+ * -errno. A child that is born or waited for between two calls may be left out, and one that is waited for may have
+ * others left out.
  */
 pid_t lr_children_next(struct lr_children *c) LR_MUST_CHECK;
 void lr_children_close(struct lr_children *c);

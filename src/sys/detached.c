@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+/* sys: a file system that is mounted nowhere; see detached.h. */
 #include "src/sys/detached.h"
 
 #include <stddef.h>

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * sys: a file system that is mounted in no mount namespace: nobody finds it by a path, and it is gone with its
- * last descriptor, however its process ends.
+ * last descriptor, also when the process that holds it is killed.
  */
 #ifndef LR_SYS_DETACHED_H
 #define LR_SYS_DETACHED_H

@@ -173,7 +173,7 @@ print(base64.b64encode(b"".join(struct.pack("HBBI", *i) for i in p)).decode())')
 }
 
 @test "annotations run.oci.systemd.subgroup and .force_cgroup_v1: ignored without systemd and always, and told so" {
-	cgroupfs_only "they have sub-cgroups"
+	cgroupfs_only "systemd has sub-cgroups"
 	annotate run.oci.systemd.subgroup sub
 	run -0 --separate-stderr rt run -b "$BUNDLE" "$ID"
 	assert_eq "$output" hello

@@ -409,10 +409,11 @@ hierarchies() {
 	for d in "$1"/*; do echo "${d##*/} $(stat -Lc %d:%i "$d/")"; done | sort
 }
 
-@test "checkpoint and restore: criu is shown the host's cgroups, of which it need not mount any" {
-	grep -q '^0::' /proc/self/cgroup || skip "no v2 tree"
+@test "checkpoint and restore: criu is shown each cgroup hierarchy of the host, and need not mount one" {
 	local v2=/sys/fs/cgroup expected
 	[ ! -d $v2/unified ] || v2=$v2/unified
+	[ "$(stat -f -c %T $v2)" = cgroup2fs ] || skip "no v2 tree"
+	[ "$(stat -Lc %i /proc/self/ns/cgroup)" = 4026531835 ] || skip "in a cgroup namespace of its own"
 	expected=$(
 		while IFS=: read -r _ name _; do
 			dir=/sys/fs/cgroup/${name#name=}

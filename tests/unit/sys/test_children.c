@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Unit tests: the children of a thread. */
 #include <errno.h>
+#include <signal.h>
+#include <sys/prctl.h>
 #include <unistd.h>
 
 #include "src/sys/children.h"
@@ -10,9 +12,11 @@
 static pid_t sleeper(void)
 {
 	pid_t pid = fork();
-	if (pid == 0)
+	if (pid == 0) {
+		prctl(PR_SET_PDEATHSIG, SIGKILL);
 		for (;;)
 			pause();
+	}
 	return pid;
 }
 
@@ -21,13 +25,13 @@ static pid_t sleeper(void)
 
 TEST(all_are_listed_however_many)
 {
-	LR_CLEANUP_CHILDREN struct lr_children c;
 	pid_t born[MANY], child;
 	size_t n = 0;
 
 	fflush(stdout);
 	for (size_t i = 0; i < MANY; i++)
 		REQUIRE((born[i] = sleeper()) > 0);
+	LR_CLEANUP_CHILDREN struct lr_children c;
 	lr_children_open(&c, getpid(), getpid());
 	while ((child = lr_children_next(&c)) > 0 && n < MANY) {
 		CHECK_INT(child, born[n]);
