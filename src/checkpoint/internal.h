@@ -208,7 +208,7 @@ int lr_yard_bind(const struct lr_yard *y, const char *at, struct lr_err *err) LR
 
 struct lr_thaw {
 	pid_t guard; /* 0: it was not paused */
-	int tell;
+	int lives;   /* open for as long as the runtime lives */
 };
 
 /* When criu is there, and nothing is asked of it yet. lr_thaw_end() in any case. */

@@ -10,9 +10,9 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <poll.h>
-#include <unistd.h>
-
+#include <signal.h>
 #include <sys/wait.h>
+#include <unistd.h>
 
 #include "src/base/fd.h"
 #include "src/base/log.h"
@@ -35,21 +35,18 @@ static void stand_apart(const struct lr_criu_session *criu)
 	close(criu->sock);
 }
 
+/* Nobody writes to the pipe: it ends with the runtime, which ends us if all went well. */
 static _Noreturn void guard(const struct lr_checkpoint_job *job, const struct lr_criu_session *criu,
-			    int told)
+			    int runtime)
 {
 	struct pollfd ends = {.fd = lr_pidfd_open(criu->pid, 0), .events = POLLIN};
-	char word;
-	ssize_t n;
+	char none;
 
 	stand_apart(criu);
-	do
-		n = read(told, &word, 1);
-	while (n < 0 && errno == EINTR);
-	if (n == 0) {
-		(void)poll(&ends, 1, CRIU_ENDS_MS);
-		(void)!lr_cgroup_freeze(job->cgroup, true, NULL);
-	}
+	while (read(runtime, &none, 1) < 0 && errno == EINTR)
+		;
+	(void)poll(&ends, 1, CRIU_ENDS_MS);
+	(void)!lr_cgroup_freeze(job->cgroup, true, NULL);
 	_exit(0);
 }
 
@@ -58,7 +55,7 @@ int lr_thaw_begin(const struct lr_checkpoint_job *job, const struct lr_criu_sess
 {
 	int pair[2];
 
-	*t = (struct lr_thaw){.tell = LR_NOFD};
+	*t = (struct lr_thaw){.lives = LR_NOFD};
 	if (!job->paused)
 		return 0;
 	if (pipe2(pair, O_CLOEXEC) < 0)
@@ -70,31 +67,29 @@ int lr_thaw_begin(const struct lr_checkpoint_job *job, const struct lr_criu_sess
 	}
 	const int why = errno;
 	close(pair[0]);
-	t->tell = pair[1];
+	t->lives = pair[1];
 	if (t->guard < 0) {
 		t->guard = 0;
-		t->tell = lr_close(t->tell);
+		t->lives = lr_close(t->lives);
 		return lr_fail(err, why, "fork to watch over a paused container");
 	}
 	return lr_cgroup_freeze(job->cgroup, false, err);
 }
 
-/* The guard is told last: it is there for whoever is killed before that. */
+/* The guard goes last: it is there for whoever is killed before that. */
 int lr_thaw_end(const struct lr_checkpoint_job *job, struct lr_thaw *t, int r, struct lr_err *err)
 {
-	const struct lr_checkpoint_opts *o = job->opts;
 	int frozen = 0;
 
 	if (!t->guard)
 		return r;
-	if (r < 0 || lr_checkpoint_lives_on(&lr_checkpoint_criu, o))
+	if (r < 0 || lr_checkpoint_lives_on(&lr_checkpoint_criu, job->opts))
 		frozen = lr_cgroup_freeze(job->cgroup, true, r < 0 ? NULL : err);
 	if (r < 0 && frozen < 0 && !lr_proc_dies(job->pid))
 		lr_warn("the container was paused, and runs: it could not be paused again");
-	while (write(t->tell, "", 1) < 0 && errno == EINTR)
-		;
-	t->tell = lr_close(t->tell);
+	(void)kill(t->guard, SIGKILL);
 	while (waitpid(t->guard, NULL, 0) < 0 && errno == EINTR)
 		;
+	t->lives = lr_close(t->lives);
 	return r < 0 ? r : frozen;
 }
