@@ -51,6 +51,13 @@ static void apply_flags(struct cap_vma *v, const char *text)
 	}
 }
 
+/* The kernel gives one to what may be executed and no more. */
+static void apply_key(struct cap_vma *v, const char *text)
+{
+	if (strtoul(text, NULL, 10) && v->prot != PROT_EXEC)
+		v->refused = (char *)"memory with a protection key (pkey_mprotect(2))";
+}
+
 /* "start-end perms offset major:minor inode   name" */
 static bool parse_head(struct lr_arena *a, char *line, struct cap_vma *v)
 {
@@ -105,6 +112,10 @@ int cap_maps_read(struct lr_arena *a, pid_t pid, const char *file, struct cap_ma
 			*next++ = 0;
 		if (lr_has_prefix(line, "VmFlags: ") && m.n) {
 			apply_flags(&m.v[m.n - 1], line + strlen("VmFlags: "));
+			continue;
+		}
+		if (lr_has_prefix(line, "ProtectionKey:") && m.n) {
+			apply_key(&m.v[m.n - 1], line + strlen("ProtectionKey:"));
 			continue;
 		}
 		if (!(*line >= '0' && *line <= '9') && !(*line >= 'a' && *line <= 'f'))

@@ -132,6 +132,14 @@ static void memory(void)
 	if (secret < 0 || ftruncate(secret, 4096) < 0 ||
 	    mmap(NULL, 4096, PROT_READ, MAP_SHARED, secret, 0) == MAP_FAILED)
 		say("no-secret");
+	const int key = (int)syscall(SYS_pkey_alloc, 0, 0);
+	if (key < 0)
+		say("no-pkey");
+	else
+		need(syscall(SYS_pkey_mprotect,
+			     mmap(NULL, 4096, PROT_READ, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0), 4096,
+			     PROT_READ, key),
+		     "pkey_mprotect");
 }
 
 static int with_name(void *name)
