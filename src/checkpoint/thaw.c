@@ -11,6 +11,7 @@
 #include <fcntl.h>
 #include <poll.h>
 #include <signal.h>
+#include <sys/socket.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -35,30 +36,44 @@ static void stand_apart(const struct lr_criu_session *criu)
 	close(criu->sock);
 }
 
-/* Nobody writes to the pipe: it ends with the runtime, which ends us if all went well. */
+/* Says that it is there. The runtime says nothing: the socket ends with it, and it ends us if all went well. */
 static _Noreturn void guard(const struct lr_checkpoint_job *job, const struct lr_criu_session *criu,
 			    int runtime)
 {
 	struct pollfd ends = {.fd = lr_pidfd_open(criu->pid, 0), .events = POLLIN};
-	char none;
+	char word = 0;
 
 	stand_apart(criu);
-	while (read(runtime, &none, 1) < 0 && errno == EINTR)
+	while (send(runtime, &word, 1, MSG_NOSIGNAL) < 0)
+		if (errno != EINTR)
+			_exit(errno);
+	while (read(runtime, &word, 1) < 0 && errno == EINTR)
 		;
 	(void)poll(&ends, 1, CRIU_ENDS_MS);
 	(void)!lr_cgroup_freeze(job->cgroup, true, NULL);
 	_exit(0);
 }
 
-int lr_thaw_begin(const struct lr_checkpoint_job *job, const struct lr_criu_session *criu,
-		  struct lr_thaw *t, struct lr_err *err)
+/* Its exit status is what had failed. */
+static int why_ended(struct lr_thaw *t)
+{
+	int status = 0;
+
+	while (waitpid(t->guard, &status, 0) < 0 && errno == EINTR)
+		;
+	t->guard = 0;
+	t->lives = lr_close(t->lives);
+	return WIFEXITED(status) && WEXITSTATUS(status) ? WEXITSTATUS(status) : ECHILD;
+}
+
+static int start_guard(const struct lr_checkpoint_job *job, const struct lr_criu_session *criu,
+		       struct lr_thaw *t, struct lr_err *err)
 {
 	int pair[2];
+	ssize_t n;
+	char word;
 
-	*t = (struct lr_thaw){.lives = LR_NOFD};
-	if (!job->paused)
-		return 0;
-	if (pipe2(pair, O_CLOEXEC) < 0)
+	if (socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, pair) < 0)
 		return lr_fail(err, errno, "watch over a paused container");
 	t->guard = fork();
 	if (t->guard == 0) {
@@ -73,10 +88,32 @@ int lr_thaw_begin(const struct lr_checkpoint_job *job, const struct lr_criu_sess
 		t->lives = lr_close(t->lives);
 		return lr_fail(err, why, "fork to watch over a paused container");
 	}
-	return lr_cgroup_freeze(job->cgroup, false, err);
+	do
+		n = read(t->lives, &word, 1);
+	while (n < 0 && errno == EINTR);
+	return n == 1 ? 0
+		      : lr_fail(err, n < 0 ? errno : why_ended(t), "watch over a paused container");
+}
+
+int lr_thaw_begin(const struct lr_checkpoint_job *job, const struct lr_criu_session *criu,
+		  struct lr_thaw *t, struct lr_err *err)
+{
+	*t = (struct lr_thaw){.lives = LR_NOFD};
+	if (!job->paused)
+		return 0;
+	int r = start_guard(job, criu, t, err);
+	return r < 0 ? r : lr_cgroup_freeze(job->cgroup, false, err);
 }
 
 /* The guard goes last: it is there for whoever is killed before that. */
+static void end_guard(struct lr_thaw *t)
+{
+	(void)kill(t->guard, SIGKILL);
+	t->lives = lr_close(t->lives);
+	while (waitpid(t->guard, NULL, 0) < 0 && errno == EINTR)
+		;
+}
+
 int lr_thaw_end(const struct lr_checkpoint_job *job, struct lr_thaw *t, int r, struct lr_err *err)
 {
 	int frozen = 0;
@@ -85,11 +122,15 @@ int lr_thaw_end(const struct lr_checkpoint_job *job, struct lr_thaw *t, int r, s
 		return r;
 	if (r < 0 || lr_checkpoint_lives_on(&lr_checkpoint_criu, job->opts))
 		frozen = lr_cgroup_freeze(job->cgroup, true, r < 0 ? NULL : err);
-	if (r < 0 && frozen < 0 && !lr_proc_dies(job->pid))
-		lr_warn("the container was paused, and runs: it could not be paused again");
-	(void)kill(t->guard, SIGKILL);
-	while (waitpid(t->guard, NULL, 0) < 0 && errno == EINTR)
-		;
+	if (frozen >= 0 || lr_proc_dies(job->pid)) {
+		end_guard(t);
+		return r < 0 ? r : frozen;
+	}
+	/* It tries once more, with the container's lock, and we need not wait for that. */
 	t->lives = lr_close(t->lives);
+	if (r < 0)
+		lr_warn("the container was paused, and may run now: it could not be paused again");
+	else
+		lr_err_hint(err, "it is saved; it was paused, and may run now");
 	return r < 0 ? r : frozen;
 }

@@ -25,12 +25,13 @@
 
 #define ROOT_INODE 1 /* of a hierarchy; a bind mount of one of its directories has another */
 
-static int warn_of(const char *why, const char *name)
+/* No warning: standard error may be the container's, too, and criu compares how much is in such a file. */
+static int tell(const char *why, const char *name)
 {
-	lr_warn("criu mounts cgroups itself, and may take nsdelegate and other options from the "
-		"host's cgroup v2: %s "
-		"(%s)",
-		why, name);
+	lr_debug("criu mounts cgroups itself, and may take nsdelegate and other options from the "
+		 "host's cgroup v2: %s "
+		 "(%s)",
+		 why, name);
 	return 0;
 }
 
@@ -66,9 +67,8 @@ int lr_yard_plan(const struct lr_cgroup_layout *l, char *text, struct lr_arena *
 		v[y.n] = (struct lr_yard_entry){name_of(line.hierarchy), whole(l, line.hierarchy)};
 		/* criu wants all of them. */
 		if (!v[y.n++].where)
-			return warn_of(
-				"the whole of a hierarchy is not mounted below /sys/fs/cgroup",
-				v[y.n - 1].name);
+			return tell("the whole of a hierarchy is not mounted below /sys/fs/cgroup",
+				    v[y.n - 1].name);
 	}
 	if (r == 0)
 		*ret = y;
@@ -108,7 +108,7 @@ int lr_yard_link(const struct lr_yard *y, int *ret, struct lr_err *err)
 		return 0;
 	fd = lr_detached_open("tmpfs", "700", MOUNT_ATTR_NOSUID | MOUNT_ATTR_NODEV);
 	if (lr_not_offered(fd))
-		return warn_of("fsopen(2) is not to be had", "unified");
+		return tell("fsopen(2) is not to be had", "unified");
 	if (fd < 0)
 		return lr_fail(err, -fd, "make a directory of cgroups for criu");
 	for (size_t i = 0; i < y->n; i++)

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* resume: the calls that make threads, and put each where it was. */
 #define LR_ROOM "resume"
+#include <errno.h>
 #include <linux/sched.h>
 #include <signal.h>
 #include <stddef.h>
@@ -58,9 +59,14 @@ struct frame_fx {
 #define FX_MAGIC  0x46505853U
 #define FX_MAGIC2 0x46505845U
 
+static uint64_t used(const struct one *x, const struct lr_seed_thread *t)
+{
+	return lr_vectors_used(lr_seed_data(x->seed, &t->xsave));
+}
+
 static bool has_tiles(const struct one *x, const struct lr_seed_thread *t)
 {
-	return lr_vectors_used(lr_seed_data(x->seed, &t->xsave)) & LR_VECTORS_TILE_DATA;
+	return used(x, t) & LR_VECTORS_TILE_DATA;
 }
 
 static uint64_t put_xsave(const struct one *x, const struct lr_seed_thread *t)
@@ -211,6 +217,9 @@ static int leave(struct one *x, struct lr_resume_ops *ops, const struct lr_seed_
 
 	if (r < 0)
 		return r;
+	if (lr_vectors_size(used(x, t)) > t->xsave.length)
+		return lr_refuse(err, EBADMSG, "the XSAVE area of thread %u ends too early",
+				 t->tid);
 	const uint64_t xsave = put_xsave(x, t);
 	if (has_tiles(x, t))
 		image_op(ops, BLOB_TILES, 0, xsave, 0, 0, 0, 0, 0);

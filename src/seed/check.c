@@ -72,6 +72,18 @@ static int check_process(const struct lr_seed *s, uint32_t i, struct lr_err *err
 	return check_fds(s, p, err);
 }
 
+/* Its header: what is in use is of the host's, and nothing else is said there, as of a compact form. */
+static bool xsave_is_plain(const struct lr_seed *s, const struct lr_seed_thread *t)
+{
+	uint64_t header[8];
+
+	memcpy(header, (const uint8_t *)lr_seed_data(s, &t->xsave) + 512, sizeof(header));
+	for (size_t i = 1; i < LR_ARRAY_SIZE(header); i++)
+		if (header[i])
+			return false;
+	return !(header[0] & ~lr_seed_host(s, 0)->xfeatures);
+}
+
 static int check_thread(const struct lr_seed *s, uint32_t i, struct lr_err *err)
 {
 	const struct lr_seed_thread *t = lr_seed_thread(s, i);
@@ -81,6 +93,8 @@ static int check_thread(const struct lr_seed *s, uint32_t i, struct lr_err *err)
 	/* FXSAVE and the header of XSAVE at least, and not more than the machine had. */
 	if (t->xsave.length < 576 || t->xsave.length > lr_seed_host(s, 0)->xsave)
 		return BAD("threads", i, "has no XSAVE area");
+	if (!xsave_is_plain(s, t))
+		return BAD("threads", i, "has an XSAVE area of another form");
 	if (t->regs[LR_SEED_RIP] >= LR_SEED_TOP || t->regs[LR_SEED_FS_BASE] >= LR_SEED_TOP ||
 	    t->regs[LR_SEED_GS_BASE] >= LR_SEED_TOP)
 		return BAD("threads", i, "has registers that no program can have");

@@ -330,12 +330,37 @@ class Checkpoints(Verb):
         problems = ["left: process {} ({})".format(*place.name_of(p)) for p in left]
         said = place.text("err")
         saved = killed or "the container is saved" in said or "the container has ended" in said
-        if saved and not self.lives and self.status(place) != "running":
+        if saved and not self.lives and not self.goes_on(place):
             return problems + self.restores(place)
         return problems + self.answers(place)
 
+    def goes_on(self, place):
+        return self.status(place) == "running"
+
     def finish(self, place):
         place.go.unlink(missing_ok=True)
+
+
+class ChecksPaused(Checkpoints):
+    """One that was paused is paused again after a failure, and goes on when it is resumed."""
+
+    def setup(self, place):
+        super().setup(place)
+        place.must("pause", place.id, out="dropped")
+
+    def goes_on(self, place):
+        """Who pauses it may do so when the runtime is gone."""
+        for _ in range(60):
+            if self.status(place) != "running":
+                break
+            time.sleep(0.1)
+        return self.status(place) == "paused"
+
+    def answers(self, place):
+        if not self.goes_on(place):
+            return [f"the container is '{self.status(place)}' and not 'paused'"]
+        code, _, err = place.rt("resume", place.id, out="resumed", err="resumed.err")
+        return [f"it can't be resumed: {err}"] if code else super().answers(place)
 
 
 class Restores(Verb):
@@ -1444,6 +1469,8 @@ VERBS = [
     Pool("pool-drain", "pool drain", warm=2),
     Checkpoints("checkpoint"),
     Checkpoints("checkpoint-leave-running", "--leave-running", lives=True),
+    ChecksPaused("checkpoint-paused"),
+    ChecksPaused("checkpoint-paused-leave-running", "--leave-running", lives=True),
     # Few kernels can tell criu what was written since; what we do is the same with a criu that is none.
     Checkpoints("checkpoint-pre-dump", "--pre-dump", lives=True, criu="./fake-criu"),
     Restores("restore", ""),

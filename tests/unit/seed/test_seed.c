@@ -151,7 +151,7 @@ TEST(trees_that_are_none)
 	LIE(process, PROCESS, 0, pid, LR_SEED_PIDS, "impossible ids");
 	LIE(process, PROCESS, 0, pgid, LR_SEED_PIDS, "impossible ids");
 	LIE(process, PROCESS, 0, sid, LR_SEED_PIDS, "impossible ids");
-	LIE(process, PROCESS, 0, flags, 2, "impossible ids");
+	LIE(process, PROCESS, 0, flags, 4, "impossible ids");
 	LIE(process, PROCESS, 0, pid, 6, "begin with its leader");
 	LIE(process, PROCESS, 0, flags, LR_SEED_ZOMBIE, "is dead, and has threads");
 	LIE(process, PROCESS, 1, flags, 0, "has no thread");
@@ -170,6 +170,30 @@ TEST(threads_that_cannot_be)
 	LIE(thread, THREAD, 0, regs[LR_SEED_GS_BASE], LR_SEED_TOP, "no program can have");
 	LIE(thread, THREAD, 0, mce_kill, 3, "garbled");
 	LIE(thread, THREAD, 0, speculation, 1U << 24, "garbled");
+}
+
+/* The words of an XSAVE header, and what the host may have. */
+static int with_header(size_t word, uint64_t value, uint64_t xfeatures, struct lr_err *err)
+{
+	SAMPLE s = make();
+	if (!s.bytes)
+		return 1;
+	uint8_t *area = (uint8_t *)lr_seed_data(&s.seed, &lr_seed_thread(&s.seed, 0)->xsave);
+
+	ENTRY(s, host, HOST, 0)->xfeatures = xfeatures;
+	memcpy(area + 512 + 8 * word, &value, sizeof(value));
+	return reopen(&s, err);
+}
+
+TEST(vector_registers_that_no_host_has)
+{
+	struct lr_err err = {0};
+
+	CHECK_INT(with_header(0, 7, 7, NULL), 0);
+	CHECK_INT(with_header(0, 7 | UINT64_C(1) << 18, 7, &err), -EPROTO);
+	CHECK_HAS(err.msg, "XSAVE area of another form");
+	for (size_t word = 1; word < 8; word++)
+		CHECK_INT(with_header(word, 1, UINT64_MAX, NULL), -EPROTO);
 }
 
 TEST(memory_that_cannot_be)
