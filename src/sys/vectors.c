@@ -16,18 +16,29 @@ uint64_t lr_vectors_used(const void *area)
 	return used;
 }
 
+/* Where a component ends. In a virtual machine each cpuid leaves it, and this is asked for each thread: so it is kept.
+ * Whoever comes at the same time finds the same. */
+static uint32_t end_of(unsigned component)
+{
+	static uint32_t known[64];
+	uint32_t end = __atomic_load_n(&known[component], __ATOMIC_RELAXED);
+
+	if (!end) {
+		uint32_t size, at, flags, unused;
+		__cpuid_count(XSAVE_LEAF, component, size, at, flags, unused);
+		end = at + size;
+		__atomic_store_n(&known[component], end, __ATOMIC_RELAXED);
+	}
+	return end;
+}
+
 size_t lr_vectors_size(uint64_t components)
 {
 	size_t all = LR_VECTORS_HEAD;
 
 	/* x87 and SSE, the first two, are before the header. */
-	for (unsigned i = 2; i < 63; i++) {
-		uint32_t size, at, flags, unused;
-		if (!(components & UINT64_C(1) << i))
-			continue;
-		__cpuid_count(XSAVE_LEAF, i, size, at, flags, unused);
-		if (at + size > all)
-			all = at + size;
-	}
+	for (unsigned i = 2; i < 63; i++)
+		if (components & UINT64_C(1) << i && end_of(i) > all)
+			all = end_of(i);
 	return all;
 }

@@ -222,7 +222,7 @@ static void convert(struct maker *m, const struct lr_systemd_limit *w, bool v2)
 	case AMOUNT:
 		text = amount(m, value);
 		break;
-	case TASKS: /* the file gets the 0 afterwards, and the first process is one, too */
+	case TASKS:
 		text = amount(m, lr_streq(value, "0") ? "1" : value);
 		break;
 	case WEIGHT: /* "default 100" is the same; "8:0 100" speaks of one device */
