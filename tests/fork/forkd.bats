@@ -1,6 +1,7 @@
 #!/usr/bin/env bats
 # SPDX-License-Identifier: Apache-2.0
-# lean-forkd under attack: parts of tests/forkd/run, for SECURITY.md, whose rows name tests of bats.
+# lean-forkd under attack: parts of tests/forkd/run, for SECURITY.md, whose rows name tests of bats. With
+# LR_FORKD_SAID, what all of it has printed, none is run again.
 
 load ../lib/helpers.bash
 
@@ -15,7 +16,11 @@ setup() {
 # Each line was said, and to be right.
 part() { # PART LINE...
 	local line
-	run timeout 200 "$BATS_TEST_DIRNAME/../forkd/run" "$build" "$1"
+	if [ -n "${LR_FORKD_SAID-}" ]; then
+		output=$(cat "$LR_FORKD_SAID")
+	else
+		run timeout 200 "$BATS_TEST_DIRNAME/../forkd/run" "$build" "$1"
+	fi
 	for line in "${@:2}"; do
 		grep -q "^ok [0-9]* - $line\$" <<<"$output" || fail "$output"
 	done
