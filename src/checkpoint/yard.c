@@ -60,15 +60,17 @@ int lr_yard_plan(const struct lr_cgroup_layout *l, char *text, struct lr_arena *
 	int r;
 
 	while ((r = lr_cgroup_line(&text, &line, err)) > 0) {
-		struct lr_yard_entry *v = lr_grow(a, y.v, y.n, sizeof(*v));
+		struct lr_yard_entry one = {name_of(line.hierarchy), whole(l, line.hierarchy)};
+		struct lr_yard_entry *v;
+		/* criu wants all of them. */
+		if (!one.where)
+			return tell("the whole of a hierarchy is not mounted below /sys/fs/cgroup",
+				    one.name);
+		v = lr_grow(a, y.v, y.n, sizeof(*v));
 		if (!v)
 			return lr_fail(err, ENOMEM, "look for cgroups");
+		v[y.n++] = one;
 		y.v = v;
-		v[y.n] = (struct lr_yard_entry){name_of(line.hierarchy), whole(l, line.hierarchy)};
-		/* criu wants all of them. */
-		if (!v[y.n++].where)
-			return tell("the whole of a hierarchy is not mounted below /sys/fs/cgroup",
-				    v[y.n - 1].name);
 	}
 	if (r == 0)
 		*ret = y;

@@ -72,12 +72,15 @@ static int check_process(const struct lr_seed *s, uint32_t i, struct lr_err *err
 	return check_fds(s, p, err);
 }
 
-/* Its header: what is in use is of the host's, and nothing else is said there, as of a compact form. */
+/* How an XSAVE area begins, in bytes: the area of FXSAVE, then a header. */
+enum { FXSAVE = 512, XSAVE_HEADER = 64 };
+
+/* The header: what is in use is of the host's, and nothing else is said there, as of a compact form. */
 static bool xsave_is_plain(const struct lr_seed *s, const struct lr_seed_thread *t)
 {
-	uint64_t header[8];
+	uint64_t header[XSAVE_HEADER / sizeof(uint64_t)];
 
-	memcpy(header, (const uint8_t *)lr_seed_data(s, &t->xsave) + 512, sizeof(header));
+	memcpy(header, (const uint8_t *)lr_seed_data(s, &t->xsave) + FXSAVE, sizeof(header));
 	for (size_t i = 1; i < LR_ARRAY_SIZE(header); i++)
 		if (header[i])
 			return false;
@@ -90,8 +93,8 @@ static int check_thread(const struct lr_seed *s, uint32_t i, struct lr_err *err)
 
 	if (!t->tid || t->tid >= LR_SEED_PIDS)
 		return BAD("threads", i, "has an impossible id");
-	/* FXSAVE and the header of XSAVE at least, and not more than the machine had. */
-	if (t->xsave.length < 576 || t->xsave.length > lr_seed_host(s, 0)->xsave)
+	/* Not more than the machine had. */
+	if (t->xsave.length < FXSAVE + XSAVE_HEADER || t->xsave.length > lr_seed_host(s, 0)->xsave)
 		return BAD("threads", i, "has no XSAVE area");
 	if (!xsave_is_plain(s, t))
 		return BAD("threads", i, "has an XSAVE area of another form");
