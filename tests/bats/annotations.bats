@@ -93,7 +93,7 @@ stop_agent() {
 	annotate run.oci.seccomp.receiver "$PWD/agent.sock"
 	cfg '.linux.seccomp = {defaultAction: "SCMP_ACT_ALLOW", syscalls: [{names: ["mkdir", "mkdirat"], action: "SCMP_ACT_NOTIFY"}]}
 		| .process.args = ["mkdir", "/tmp/x"]'
-	run timeout 20 "$LEAN_RUNTIME" --root "$ROOT" run -b "$BUNDLE" "$ID"
+	run timeout 20 "$LEAN_RUNTIME" "${BY[@]}" --root "$ROOT" run -b "$BUNDLE" "$ID"
 	stop_agent
 	assert_has "$output" "No space left"
 	jq -e '.links[0] | contains("seccomp")' agent.json
@@ -129,13 +129,13 @@ print(base64.b64encode(b"".join(struct.pack("HBBI", *i) for i in p)).decode())')
 
 @test "annotation run.oci.keep_original_groups: the caller's groups stay" {
 	cfg '.process.args = ["grep", "^Groups:", "/proc/self/status"]'
-	run -0 setpriv --groups 0,4321 env LR_TEST_TAG="$TAG" "$LEAN_RUNTIME" --root "$ROOT" run -b "$BUNDLE" "$ID"
+	run -0 setpriv --groups 0,4321 env LR_TEST_TAG="$TAG" "$LEAN_RUNTIME" "${BY[@]}" --root "$ROOT" run -b "$BUNDLE" "$ID"
 	assert_hasnt "$output" 4321
 	annotate run.oci.keep_original_groups 1
-	run -0 setpriv --groups 0,4321 env LR_TEST_TAG="$TAG" "$LEAN_RUNTIME" --root "$ROOT" run -b "$BUNDLE" "$ID"
+	run -0 setpriv --groups 0,4321 env LR_TEST_TAG="$TAG" "$LEAN_RUNTIME" "${BY[@]}" --root "$ROOT" run -b "$BUNDLE" "$ID"
 	assert_has "$output" 4321
 	annotate run.oci.keep_original_groups 0
-	run -0 setpriv --groups 0,4321 env LR_TEST_TAG="$TAG" "$LEAN_RUNTIME" --root "$ROOT" run -b "$BUNDLE" "$ID"
+	run -0 setpriv --groups 0,4321 env LR_TEST_TAG="$TAG" "$LEAN_RUNTIME" "${BY[@]}" --root "$ROOT" run -b "$BUNDLE" "$ID"
 	assert_hasnt "$output" 4321
 	annotate run.oci.keep_original_groups 1
 	cfg '.process.user.additionalGids = [7]'

@@ -271,7 +271,7 @@ last_error() {
 	cfg '.process.args = ["sleep", "100"] | .hooks.createRuntime = [{path: "/bin/sleep", args: ["sleep", "0.2"]}]'
 	local t
 	for t in 0.01 0.05 0.15 0.3; do
-		LR_TEST_TAG=$TAG python3 shim.py "$t" "$LEAN_RUNTIME" --root "$ROOT" create -b "$BUNDLE" "$ID" 3>&-
+		LR_TEST_TAG=$TAG python3 shim.py "$t" "$LEAN_RUNTIME" "${BY[@]}" --root "$ROOT" create -b "$BUNDLE" "$ID" 3>&-
 		run -0 rt delete --force "$ID"
 		assert_nothing_left
 	done
@@ -349,7 +349,7 @@ last_error() {
 	run -0 bare --root "$ROOT" state "$ID"
 	cfg '.process.args = ["sleep", "100"]'
 	run -0 bare --root "$ROOT" delete --force "$ID"
-	env -i XDG_RUNTIME_DIR="$PWD" LR_TEST_TAG="$TAG" "$LEAN_RUNTIME" --root "$ROOT" create --bundle "$BUNDLE" "$ID" </dev/null >/dev/null 2>&1 3>&-
+	env -i XDG_RUNTIME_DIR="$PWD" LR_TEST_TAG="$TAG" "$LEAN_RUNTIME" "${BY[@]}" --root "$ROOT" create --bundle "$BUNDLE" "$ID" </dev/null >/dev/null 2>&1 3>&-
 	run -0 bare --root "$ROOT" start "$ID"
 	run -0 bare --root "$ROOT" exec "$ID" echo found
 	assert_eq "$output" found
@@ -508,9 +508,9 @@ last_error() {
 @test "runc: LISTEN_FDS, LISTEN_PID and NOTIFY_SOCKET reach the container" {
 	sh_cfg 'echo "$LISTEN_FDS $LISTEN_PID $NOTIFY_SOCKET"; cat <&3'
 	echo content >file
-	run -0 env LISTEN_FDS=1 "$LEAN_RUNTIME" --root "$ROOT" run -b "$BUNDLE" "$ID" 3<file
+	run -0 env LISTEN_FDS=1 "$LEAN_RUNTIME" "${BY[@]}" --root "$ROOT" run -b "$BUNDLE" "$ID" 3<file
 	assert_eq "$output" $'1 1 \ncontent'
 	sh_cfg 'echo "$NOTIFY_SOCKET"'
-	run -0 env NOTIFY_SOCKET="$PWD/none" "$LEAN_RUNTIME" --root "$ROOT" run -b "$BUNDLE" "$ID"
+	run -0 env NOTIFY_SOCKET="$PWD/none" "$LEAN_RUNTIME" "${BY[@]}" --root "$ROOT" run -b "$BUNDLE" "$ID"
 	assert_match "$output" '/run/notify/'
 }

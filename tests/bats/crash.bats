@@ -25,7 +25,7 @@ crash() { # VERB ROUNDS
 	for n in $(seq "$2"); do
 		new_id
 		cfg --arg p "$(cgroups_path "$ID")" '.linux.cgroupsPath = $p'
-		kill_at $((full * n / $2 * 11 / 10)) "$LEAN_RUNTIME" --root "$ROOT" "${@:3}" -b "$BUNDLE" "$ID" 3>&-
+		kill_at $((full * n / $2 * 11 / 10)) "$LEAN_RUNTIME" "${BY[@]}" --root "$ROOT" "${@:3}" -b "$BUNDLE" "$ID" 3>&-
 		run rt delete --force "$ID"
 		assert_eq "round $n: $status $output" "round $n: 0 "
 		assert_eq "round $n: $(left_state)" "round $n: "
@@ -66,7 +66,7 @@ crash() { # VERB ROUNDS
 
 @test "crash: run in the foreground killed, delete --force" {
 	cfg '.process.args = ["/bin/sleep", "300"]'
-	LR_TEST_TAG=$TAG "$LEAN_RUNTIME" --root "$ROOT" run -b "$BUNDLE" "$ID" </dev/null >/dev/null 2>&1 3>&- &
+	LR_TEST_TAG=$TAG "$LEAN_RUNTIME" "${BY[@]}" --root "$ROOT" run -b "$BUNDLE" "$ID" </dev/null >/dev/null 2>&1 3>&- &
 	local pid=$!
 	wait_for_status running "$ID"
 	kill -KILL "$pid"
@@ -82,7 +82,7 @@ crash() { # VERB ROUNDS
 	full=$(duration_of rt delete --force "$ID")
 	for n in 1 2 3 4 5 6 7 8 9 10; do
 		rt_bg run -d -b "$BUNDLE" "$ID"
-		kill_at $((full * n / 10)) env LR_TEST_TAG="$TAG" "$LEAN_RUNTIME" --root "$ROOT" delete --force "$ID" 3>&-
+		kill_at $((full * n / 10)) env LR_TEST_TAG="$TAG" "$LEAN_RUNTIME" "${BY[@]}" --root "$ROOT" delete --force "$ID" 3>&-
 		rt delete --force "$ID"
 		run ! rt state "$ID"
 	done
@@ -99,7 +99,7 @@ crash() { # VERB ROUNDS
 		cfg --arg p "$(cgroups_path "$ID")" '.linux.cgroupsPath = $p'
 		rt create -b "$BUNDLE" "$ID" </dev/null >/dev/null 2>&1
 		run strace -o /dev/null -e trace=unlinkat -e "inject=unlinkat:signal=KILL:when=$n" \
-			"$LEAN_RUNTIME" --root "$ROOT" delete --force "$ID"
+			"$LEAN_RUNTIME" "${BY[@]}" --root "$ROOT" delete --force "$ID"
 		assert_eq "$n: $status" "$n: 137"
 		if [ -e "$ROOT/$ID" ]; then
 			run ! rt create -b "$BUNDLE" "$ID"
@@ -116,7 +116,7 @@ crash() { # VERB ROUNDS
 	cfg '.process.args = ["/bin/true"]'
 	# As it is written first: killed before anybody is born, and the record told of it.
 	run strace -o /dev/null -e trace=clone3 -e inject=clone3:signal=KILL \
-		"$LEAN_RUNTIME" --root "$ROOT" create -b "$BUNDLE" "$ID" </dev/null
+		"$LEAN_RUNTIME" "${BY[@]}" --root "$ROOT" create -b "$BUNDLE" "$ID" </dev/null
 	assert_eq "$status" 137
 	cp "$ROOT/$ID/record" record
 	rt delete --force "$ID"
@@ -139,7 +139,7 @@ crash() { # VERB ROUNDS
 	full=$(duration_of rt pause "$ID")
 	rt resume "$ID"
 	for n in 1 2 3 4 5 6; do
-		kill_at $((full * n / 6)) env LR_TEST_TAG="$TAG" "$LEAN_RUNTIME" --root "$ROOT" pause "$ID" 3>&-
+		kill_at $((full * n / 6)) env LR_TEST_TAG="$TAG" "$LEAN_RUNTIME" "${BY[@]}" --root "$ROOT" pause "$ID" 3>&-
 		run rt resume "$ID"
 		assert_eq "$(status_of)" running
 	done
@@ -152,7 +152,7 @@ crash() { # VERB ROUNDS
 	rt_sleeper
 	full=$(duration_of rt exec "$ID" true)
 	for n in 1 2 3 4 5 6 7 8; do
-		kill_at $((full * n / 8)) env LR_TEST_TAG="$TAG" "$LEAN_RUNTIME" --root "$ROOT" exec "$ID" true 3>&-
+		kill_at $((full * n / 8)) env LR_TEST_TAG="$TAG" "$LEAN_RUNTIME" "${BY[@]}" --root "$ROOT" exec "$ID" true 3>&-
 	done
 	assert_eq "$(status_of)" running
 	run -0 rt exec "$ID" echo fine

@@ -154,7 +154,7 @@ teardown() { common_teardown; }
 ctypes.CDLL(None).prctl(36, 1, 0, 0, 0) # PR_SET_CHILD_SUBREAPER
 subprocess.check_call(sys.argv[1:], stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL)
 print("created", flush=True)
-time.sleep(300)' "$LEAN_RUNTIME" --root "$ROOT" create -b "$BUNDLE" "$ID" >made 3>&- &
+time.sleep(300)' "$LEAN_RUNTIME" "${BY[@]}" --root "$ROOT" create -b "$BUNDLE" "$ID" >made 3>&- &
 	local keeper=$! pid
 	wait_until grep -q created made
 	pid=$(pid_of)

@@ -18,7 +18,7 @@ teardown() { common_teardown; }
 
 @test "user: the caller's groups are dropped" {
 	sh_cfg 'grep Groups /proc/self/status'
-	run -0 setpriv --groups 4,20,24 env LR_TEST_TAG="$TAG" "$LEAN_RUNTIME" --root "$ROOT" run -b "$BUNDLE" "$ID"
+	run -0 setpriv --groups 4,20,24 env LR_TEST_TAG="$TAG" "$LEAN_RUNTIME" "${BY[@]}" --root "$ROOT" run -b "$BUNDLE" "$ID"
 	assert_match "$output" '^Groups:[[:space:]]*0?[[:space:]]*$'
 }
 
@@ -396,7 +396,7 @@ s = socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM); s.connect(sys.argv[1]); s.
 	lean_only "inherits it"
 	[ "$(nproc)" -gt 1 ] || skip "one CPU only"
 	sh_cfg 'grep Cpus_allowed_list /proc/self/status'
-	run -0 taskset -c 0 env LR_TEST_TAG="$TAG" "$LEAN_RUNTIME" --root "$ROOT" run -b "$BUNDLE" "$ID"
+	run -0 taskset -c 0 env LR_TEST_TAG="$TAG" "$LEAN_RUNTIME" "${BY[@]}" --root "$ROOT" run -b "$BUNDLE" "$ID"
 	assert_match "$output" "0-$(($(nproc) - 1))"
 }
 
@@ -412,15 +412,15 @@ s = socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM); s.connect(sys.argv[1]); s.
 @test "the caller's blocked signals are not inherited by create, run and exec" {
 	is_lean || skip "stand-in runtime: inherits them"
 	cfg '.process.args = ["grep", "SigBlk", "/proc/self/status"]'
-	LR_TEST_TAG=$TAG env --block-signal=TERM,USR2 "$LEAN_RUNTIME" --root "$ROOT" run -b "$BUNDLE" "$ID" </dev/null >o 2>&1 3>&-
+	LR_TEST_TAG=$TAG env --block-signal=TERM,USR2 "$LEAN_RUNTIME" "${BY[@]}" --root "$ROOT" run -b "$BUNDLE" "$ID" </dev/null >o 2>&1 3>&-
 	assert_match "$(cat o)" '^SigBlk:.0000000000000000$'
-	LR_TEST_TAG=$TAG env --block-signal=TERM,USR2 "$LEAN_RUNTIME" --root "$ROOT" create -b "$BUNDLE" "$ID" </dev/null >o 2>&1 3>&-
+	LR_TEST_TAG=$TAG env --block-signal=TERM,USR2 "$LEAN_RUNTIME" "${BY[@]}" --root "$ROOT" create -b "$BUNDLE" "$ID" </dev/null >o 2>&1 3>&-
 	rt start "$ID"
 	wait_for_status stopped "$ID"
 	assert_match "$(cat o)" '^SigBlk:.0000000000000000$'
 	rt delete "$ID"
 	rt_sleeper
-	LR_TEST_TAG=$TAG env --block-signal=TERM,USR2 "$LEAN_RUNTIME" --root "$ROOT" exec "$ID" grep SigBlk /proc/self/status </dev/null >o 2>&1 3>&-
+	LR_TEST_TAG=$TAG env --block-signal=TERM,USR2 "$LEAN_RUNTIME" "${BY[@]}" --root "$ROOT" exec "$ID" grep SigBlk /proc/self/status </dev/null >o 2>&1 3>&-
 	assert_match "$(cat o)" '^SigBlk:.0000000000000000$'
 }
 
@@ -436,7 +436,7 @@ s = socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM); s.connect(sys.argv[1]); s.
 	export LR_TEST_TAG=$TAG
 	./inherited set ./inherited show >caller
 	rt run -b "$BUNDLE" "$ID" </dev/null >plain
-	./inherited set "$LEAN_RUNTIME" --root "$ROOT" run -b "$BUNDLE" "$ID" </dev/null >mine 3>&-
+	./inherited set "$LEAN_RUNTIME" "${BY[@]}" --root "$ROOT" run -b "$BUNDLE" "$ID" </dev/null >mine 3>&-
 	if is_lean; then
 		assert_eq "$(grep -vE "$own" mine)" "$(grep -vE "$own" caller)"
 		assert_eq "$(grep -E "$own" mine)" "$(grep -E "$own" plain)"
@@ -455,6 +455,6 @@ affinity $(nproc)"
 		assert_eq "$(grep -vE "$others" mine)" "$(grep -vE "$others" runc.set)"
 	fi
 	rt_sleeper
-	./inherited set "$LEAN_RUNTIME" --root "$ROOT" exec "$ID" inherited show </dev/null >mine.exec 3>&-
+	./inherited set "$LEAN_RUNTIME" "${BY[@]}" --root "$ROOT" exec "$ID" inherited show </dev/null >mine.exec 3>&-
 	! is_lean || assert_eq "$(cat mine.exec)" "$(cat mine)"
 }

@@ -238,7 +238,7 @@ end_agent() {
 	seccomp '{"defaultAction": "SCMP_ACT_ALLOW", "listenerPath": "'"$BATS_TEST_TMPDIR"'/agent.sock", "listenerMetadata": "meta data",
 		"syscalls": [{"names": ["mkdir", "mkdirat"], "action": "SCMP_ACT_NOTIFY"}]}'
 	cfg '.process.args = ["mkdir", "/tmp/x"]'
-	run timeout 20 "$LEAN_RUNTIME" --root "$ROOT" run -b "$BUNDLE" "$ID"
+	run timeout 20 "$LEAN_RUNTIME" "${BY[@]}" --root "$ROOT" run -b "$BUNDLE" "$ID"
 	end_agent
 	assert_has "$output" "No space left"
 	jq -e --arg id "$ID" '.fds == 1 and .state.state.id == $id and .state.metadata == "meta data" and .state.pid > 0
@@ -250,7 +250,7 @@ end_agent() {
 	seccomp '{"defaultAction": "SCMP_ACT_ALLOW", "listenerPath": "'"$BATS_TEST_TMPDIR"'/agent.sock",
 		"syscalls": [{"names": ["mkdir", "mkdirat"], "action": "SCMP_ACT_NOTIFY"}]}'
 	cfg '.hooks.startContainer = [{path: "/bin/mkdir", args: ["mkdir", "/tmp/x"]}]'
-	run timeout 20 "$LEAN_RUNTIME" --root "$ROOT" run -b "$BUNDLE" "$ID"
+	run timeout 20 "$LEAN_RUNTIME" "${BY[@]}" --root "$ROOT" run -b "$BUNDLE" "$ID"
 	end_agent
 	assert_has "$output" "startContainer"
 	assert_has "$output" "No space left"
@@ -340,7 +340,7 @@ create_and_start() {
 	lean_only "spins, or says nothing"
 	seccomp '{"defaultAction": "SCMP_ACT_ALLOW", "syscalls": [{"action": "SCMP_ACT_ERRNO", "names": ["execve", "execveat", "exit", "exit_group", "kill", "tgkill"]}]}'
 	cfg '.hooks.startContainer = [{path: "/bin/true"}]'
-	run timeout -k 2 20 "$LEAN_RUNTIME" --root "$ROOT" run -b "$BUNDLE" "$ID"
+	run timeout -k 2 20 "$LEAN_RUNTIME" "${BY[@]}" --root "$ROOT" run -b "$BUNDLE" "$ID"
 	assert_one_error
 	assert_has "$output" "startContainer"
 }

@@ -140,13 +140,13 @@ ends() {
 
 @test "terminal: in the foreground: output, input, exit code" {
 	sh_cfg 'echo ready; read x; echo "got <$x>"; exit 6'
-	run -6 on_pty --step 'ready=>hello\n' -- "$LEAN_RUNTIME" --root "$ROOT" run -b "$BUNDLE" "$ID"
+	run -6 on_pty --step 'ready=>hello\n' -- "$LEAN_RUNTIME" "${BY[@]}" --root "$ROOT" run -b "$BUNDLE" "$ID"
 	assert_has "$output" "got <hello>"
 }
 
 @test "terminal: in the foreground: size and its changes" {
 	sh_cfg 'trap "stty size" WINCH; stty size; while :; do sleep 0.05; done'
-	run on_pty --size 30x100 --step '30 100=>resize 44x132' --step '44 132=>\x03' --timeout 20 -- "$LEAN_RUNTIME" --root "$ROOT" run -b "$BUNDLE" "$ID"
+	run on_pty --size 30x100 --step '30 100=>resize 44x132' --step '44 132=>\x03' --timeout 20 -- "$LEAN_RUNTIME" "${BY[@]}" --root "$ROOT" run -b "$BUNDLE" "$ID"
 	assert_has "$output" "44 132"
 	[ "$status" -ne 124 ]
 }
@@ -160,7 +160,7 @@ ends() {
 
 @test "terminal: in the foreground: a lot of output arrives whole" {
 	sh_cfg 'i=0; while [ $i -lt 20000 ]; do echo "line $i"; i=$((i + 1)); done'
-	run -0 on_pty -- "$LEAN_RUNTIME" --root "$ROOT" run -b "$BUNDLE" "$ID"
+	run -0 on_pty -- "$LEAN_RUNTIME" "${BY[@]}" --root "$ROOT" run -b "$BUNDLE" "$ID"
 	assert_eq "$(tr -d '\r' <<<"$output" | grep -c '^line ')" 20000
 	assert_has "$(tail -n 1 <<<"$output")" "line 19999"
 }
@@ -170,7 +170,7 @@ ends() {
 	for_peers
 	cfg '(.mounts[] | select(.destination == "/dev")).options += ["ro"]'
 	sh_cfg 'tty; stat -c %t:%T /dev/console; touch /dev/x; awk "\$5 == \"/dev\" {print \$6}" /proc/self/mountinfo; ls -1 /dev/null /dev/full /dev/ptmx /dev/stdin'
-	run -0 on_pty -- "$LEAN_RUNTIME" --root "$ROOT" run -b "$BUNDLE" "$ID"
+	run -0 on_pty -- "$LEAN_RUNTIME" "${BY[@]}" --root "$ROOT" run -b "$BUNDLE" "$ID"
 	output=${output//$'\r'/}
 	assert_match "$output" $'/dev/(pts/0|console)\n88:0\ntouch: .*Read-only file system\nro,nosuid'
 	assert_has "$output" $'/dev/full\n/dev/null\n/dev/ptmx\n/dev/stdin'
@@ -216,7 +216,7 @@ assert_all_numbers() {
 @test "terminal: 10 MB into a slow terminal arrive whole" {
 	write_much
 	local rc=0
-	on_pty --slow --timeout $((patience * 4)) -- "$LEAN_RUNTIME" --root "$ROOT" run -b "$BUNDLE" "$ID" >out || rc=$?
+	on_pty --slow --timeout $((patience * 4)) -- "$LEAN_RUNTIME" "${BY[@]}" --root "$ROOT" run -b "$BUNDLE" "$ID" >out || rc=$?
 	assert_eq "$rc" 7
 	tr -d '\r' <out >lines
 	assert_all_numbers lines
@@ -232,7 +232,7 @@ while True:
     sys.stdout.buffer.write(chunk)
     time.sleep(0.0003)' <pipe >out 3>&- &
 	local reader=$! rc=0
-	timeout $((patience * 4)) "$LEAN_RUNTIME" --root "$ROOT" run -b "$BUNDLE" "$ID" </dev/null >pipe 3>&- || rc=$?
+	timeout $((patience * 4)) "$LEAN_RUNTIME" "${BY[@]}" --root "$ROOT" run -b "$BUNDLE" "$ID" </dev/null >pipe 3>&- || rc=$?
 	wait "$reader"
 	assert_eq "$rc" 7
 	assert_all_numbers out
@@ -250,7 +250,7 @@ while True:
 	cfg '.process.terminal = false'
 	rt_sleeper
 	local rc=0
-	on_pty --slow --timeout $((patience * 4)) -- "$LEAN_RUNTIME" --root "$ROOT" exec -t "$ID" \
+	on_pty --slow --timeout $((patience * 4)) -- "$LEAN_RUNTIME" "${BY[@]}" --root "$ROOT" exec -t "$ID" \
 		sh -c "stty -opost; seq 1 $NUMBERS; sleep 0.3; exit 7" >out || rc=$?
 	assert_eq "$rc" 7
 	tr -d '\r' <out >lines
@@ -266,7 +266,7 @@ while True:
 		seq 1 150000
 	} >in 3>&- &
 	local writer=$!
-	run -0 timeout $((patience * 4)) "$LEAN_RUNTIME" --root "$ROOT" run -b "$BUNDLE" "$ID" <in 3>&-
+	run -0 timeout $((patience * 4)) "$LEAN_RUNTIME" "${BY[@]}" --root "$ROOT" run -b "$BUNDLE" "$ID" <in 3>&-
 	wait "$writer"
 	assert_has "$output" "$(seq 1 150000 | md5sum | cut -d' ' -f1)"
 }
@@ -280,7 +280,7 @@ while True:
 		printf 'a line\nand a half'
 	} >in 3>&- &
 	local writer=$!
-	run -0 timeout 30 "$LEAN_RUNTIME" --root "$ROOT" run -b "$BUNDLE" "$ID" <in 3>&-
+	run -0 timeout 30 "$LEAN_RUNTIME" "${BY[@]}" --root "$ROOT" run -b "$BUNDLE" "$ID" <in 3>&-
 	wait "$writer"
 	assert_has "$(tr -d '\r' <<<"$output")" $'a line\nand a half<end>'
 }
@@ -295,7 +295,7 @@ ticks() {
 	mkfifo pipe
 	python3 -c 'import time; held = open("pipe"); time.sleep(60)' 3>&- &
 	local reader=$!
-	LR_TEST_TAG=$TAG "$LEAN_RUNTIME" --root "$ROOT" run -b "$BUNDLE" "$ID" </dev/null >pipe 3>&- &
+	LR_TEST_TAG=$TAG "$LEAN_RUNTIME" "${BY[@]}" --root "$ROOT" run -b "$BUNDLE" "$ID" </dev/null >pipe 3>&- &
 	local runtime=$!
 	wait_for_status running "$ID"
 	sleep 0.5
@@ -315,7 +315,7 @@ ticks() {
 	sh_cfg 'stty size'
 	local i
 	for i in 1 2 3 4 5 6 7 8 9 10 11 12; do
-		run -0 on_pty --size 31x91 -- "$LEAN_RUNTIME" --root "$ROOT" run -b "$BUNDLE" "$ID"
+		run -0 on_pty --size 31x91 -- "$LEAN_RUNTIME" "${BY[@]}" --root "$ROOT" run -b "$BUNDLE" "$ID"
 		assert_has "$output" "31 91"
 	done
 }
