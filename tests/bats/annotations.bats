@@ -76,7 +76,7 @@ stop_agent() {
 	run -0 rt run --pidfd-socket "$PWD/agent.sock" -b "$BUNDLE" "$ID"
 	wait_until test -e agent.json
 	stop_agent
-	jq -e '.pid != 0' agent.json
+	jq -e '.pid > 0' agent.json
 }
 
 @test "--pidfd-socket: exec" {

@@ -31,8 +31,8 @@ value() { # CONTROLLER V1 V2 [ID]
 
 @test "cgroups: the memory limit holds, and the kill is seen as one" {
 	cfg '.linux.resources.memory = {"limit": 33554432, "swap": 33554432}'
-	# The shell is to live, and tell: the kernel kills the other one.
-	sh_cfg 'head -c 100000000 /dev/zero | { echo 1000 >/proc/self/oom_score_adj; exec tail; }; echo $?'
+	# The shell is to live, and tell: the kernel kills the other one, and nobody else asks for memory until that has ended.
+	sh_cfg '(echo 1000 >/proc/self/oom_score_adj; exec dd if=/dev/zero of=/dev/null bs=100M count=1); echo $?'
 	rt_bg run -d -b "$BUNDLE" "$ID"
 	wait_for_status stopped "$ID"
 	assert_match "$(cat "$OUT" "$ERR")" "137|Killed"
@@ -65,7 +65,8 @@ big_tmpcopyup() {
 	big_tmpcopyup 8388608
 	run ! rt run -b "$BUNDLE" "$ID"
 	assert_hasnt "$output" hello
-	assert_match "$output" "reached its memory limit|out of memory before the program could start"
+	# Systemd removes a cgroup that is empty, with what it has counted, and may be faster than the runtime.
+	by_systemd || assert_match "$output" "reached its memory limit|out of memory before the program could start"
 	big_tmpcopyup 134217728
 	rt_sleeper
 	[ "$(value memory memory.usage_in_bytes memory.current)" -gt 41943040 ]
@@ -227,12 +228,12 @@ one_of_many() {
 	cfg --arg p "/../../../$ID" '.linux.cgroupsPath = $p'
 	run rt run -b "$BUNDLE" "$ID"
 	if [ "$status" = 0 ]; then
-		! is_lean
+		! is_lean || fail "it was taken"
 	else
 		assert_one_error
 		assert_has "$output" ".."
 	fi
-	[ ! -e "/sys/$ID" ] && [ ! -e "/$ID" ]
+	[ ! -e "/$ID" ]
 }
 
 @test "cgroups: sub-cgroups that the container made are removed with it" {

@@ -226,7 +226,7 @@ last_error() {
 	assert_has "$(last_error)" no-such-option
 	rm "$BUNDLE/log.json"
 	run shim --root /proc/no-such-root create -b "$BUNDLE" "$ID"
-	[ -n "$(last_error)" ]
+	assert_has "$(last_error)" no-such-root
 }
 
 @test "containerd: an error goes to standard error, too" {

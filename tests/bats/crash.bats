@@ -19,7 +19,8 @@ duration_of() {
 crash() { # VERB ROUNDS
 	local n full id
 	cfg '.process.args = ["/bin/sleep", "300"]'
-	export LR_TEST_TAG=$TAG
+	rt "${@:3}" -b "$BUNDLE" "$ID" </dev/null >/dev/null 2>&1 # not killed, it works
+	rt delete --force "$ID"
 	full=$(duration_of rt "${@:3}" -b "$BUNDLE" "$ID")
 	rt delete --force "$ID"
 	for n in $(seq "$2"); do
@@ -30,7 +31,7 @@ crash() { # VERB ROUNDS
 		assert_eq "round $n: $status $output" "round $n: 0 "
 		assert_eq "round $n: $(left_state)" "round $n: "
 	done
-	unset LR_TEST_TAG
+	[ "$KILLED" -gt 3 ] || fail "it was killed $KILLED times only"
 	assert_nothing_left
 }
 
@@ -235,6 +236,7 @@ crash() { # VERB ROUNDS
 	assert_eq "$(status_of)" created
 	{
 		sleep 0.2
+		rm rc
 		rc=0
 		rt --debug delete "$ID" || rc=$?
 		echo "$rc" >rc

@@ -198,6 +198,7 @@ poststop $BUNDLE"
 	# An empty one is one.
 	cfg '.hooks.createRuntime[0].env = [] | .hooks.poststop = [.hooks.createRuntime[0] | .args[2] += "2"]'
 	SECRET=leaked run -0 rt run -b "$BUNDLE" "$ID"
+	[ -e env2 ]
 	assert_hasnt "$(cat env env2)" A=b
 	assert_hasnt "$(cat env env2)" SECRET
 }

@@ -96,7 +96,7 @@ logged() {
 	run logged run -b "$BUNDLE" "$ID"
 	[ "$status" -ne 0 ]
 	assert_eq "$(jq -s length "$LOGF")" 1
-	assert_match "$(jq -r .msg "$LOGF")" 'no"?'
+	assert_has "$(jq -r .msg "$LOGF")" 'no"such'
 }
 
 @test "log: an exec's failure, as conmon and the shim ask for it" {

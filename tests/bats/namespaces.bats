@@ -257,7 +257,7 @@ $(readlink "/proc/$(pid_of)/ns/user")"
 # in no order: that is of when each was made, which for a cover is before it is put anywhere.
 mounts_seen() {
 	rm -f "$BATS_TEST_TMPDIR/log"
-	run -0 rt --debug --log "$BATS_TEST_TMPDIR/log" run -b "$BUNDLE" "$ID"
+	run -0 rt --debug --log "$BATS_TEST_TMPDIR/log" run -b "$BUNDLE" "$ID" || return 1
 	sed -E 's/^[0-9]+ [0-9]+ [0-9]+:[0-9]+ //; s/ (shared|master):[0-9]+//' <<<"$output" | sort
 }
 
@@ -268,6 +268,7 @@ mounts_seen() {
 	sh_cfg 'cat /proc/self/mountinfo; ls -l /proc/1/ns | wc -l; touch /proc/sys/kernel/hostname; umount /proc 2>&1; pwd'
 	cfg '.mounts += [{destination: "/volume", source: "'"$BATS_TEST_TMPDIR"'/volume", type: "bind", options: ["rbind", "ro"]}]'
 	bare=$(mounts_seen)
+	[ -n "$bare" ]
 	if ! grep -q 'alone in its mount namespace' "$BATS_TEST_TMPDIR/log"; then
 		[[ $(uname -r) =~ ^([0-9]|1[0-9])\. && ${BASH_REMATCH[1]} -lt 7 ]] && skip "before Linux 7.0 a mount namespace begins as a copy"
 		[ -d /sys/fs/cgroup/memory ] && skip "cgroup v1 files"

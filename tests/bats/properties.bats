@@ -201,7 +201,8 @@ v1_file() {
 	assert_match "$output" 'eth7@.*mtu 1400'
 	assert_has "$output" "inet 10.9.8.7/24"
 	# the other end is still here, and the device went with the container
-	assert_hasnt "$output" "lrv0 "
+	assert_has "$output" "lrv1@"
+	assert_hasnt "$output" "lrv0@if"
 	cfg '.linux.netDevices = {lrv9: {}}'
 	run unshare -n "$LEAN_RUNTIME" --root "$ROOT" run -b "$BUNDLE" "$ID"
 	assert_one_error
@@ -238,22 +239,24 @@ v1_file() {
 
 @test "linux.rootfsPropagation: every value, and none that is none" {
 	local p want
-	for p in shared:shared: rshared:shared: slave: rslave: private: rprivate: unbindable:unbindable runbindable:unbindable; do
+	# Of a private mount nothing is said; a slave of a private one is private.
+	for p in shared:shared: rshared:shared: slave:- rslave:- private:- rprivate:- unbindable:unbindable runbindable:unbindable; do
 		want=${p#*:} p=${p%%:*}
 		ran 'awk "\$5 == \"/\" {print \$7}" /proc/self/mountinfo' --arg p "$p" '.linux.rootfsPropagation = $p'
-		[ -z "$want" ] || assert_has "$output" "$want"
+		assert_match "$output" "^$want"
 	done
 	refused linux.rootfsPropagation '.linux.rootfsPropagation = "sideways"'
 }
 
 @test "linux.seccomp.flags: taken, unknown ones refused" {
+	command -v strace >/dev/null || skip "strace is not installed"
 	for f in TSYNC LOG SPEC_ALLOW; do
 		ran 'grep ^Seccomp: /proc/self/status' --arg f "SECCOMP_FILTER_FLAG_$f" \
 			'.linux.seccomp = {defaultAction: "SCMP_ACT_ALLOW", flags: [$f], syscalls: [{names: ["kexec_load"], action: "SCMP_ACT_ERRNO"}]}'
 		assert_match "$output" '2$'
+		run -0 strace -f -e trace=seccomp -o calls "$LEAN_RUNTIME" "${BY[@]}" --root "$ROOT" run -b "$BUNDLE" "$ID"
+		assert_has "$(cat calls)" "SECCOMP_FILTER_FLAG_$f"
 	done
-	ran 'grep Speculation_Store_Bypass /proc/self/status' '.linux.seccomp.flags = ["SECCOMP_FILTER_FLAG_SPEC_ALLOW"]'
-	assert_hasnt "$output" mitigated
 	refused linux.seccomp.flags '.linux.seccomp.flags = ["SECCOMP_FILTER_FLAG_X"]'
 }
 
@@ -392,9 +395,14 @@ $dev 400"
 	for f in '{weight: 300}' '{leafWeight: 300}' '{weightDevice: [{major: 8, minor: 0, weight: 500}]}' '{weightDevice: [{major: 8, minor: 0, leafWeight: 500}]}'; do
 		cfg ".linux.resources.blockIO = $f"
 		run rt run -b "$BUNDLE" "$ID"
-		[ "$status" = 0 ] && continue
-		assert_one_error
-		assert_has "$output" linux.resources.blockIO
+		if [ "$status" = 0 ]; then
+			rt_create
+			assert_match "$(cat "/sys/fs/cgroup/blkio/$ID"/blkio.*weight*)" '[35]00'
+			rt delete --force "$ID"
+		else
+			assert_one_error
+			assert_has "$output" linux.resources.blockIO
+		fi
 	done
 	refused linux.resources.blockIO.weight '.linux.resources.blockIO = {weight: 5}'
 }

@@ -354,6 +354,9 @@ with_fault() {
 	run -0 rt delete --force "$ID"
 	run ! test -e "$ROOT/$ID"
 	rt_create
+	PID=$(pid_of)
+	CGROUP=$(dirname "$(cgroup_file pids cgroup.procs cgroup.procs)")
+	[ -d "$CGROUP" ]
 	kill -CONT "$(pgrep -P "$slow")"
 	wait "$slow" || status=$?
 	assert_eq "$status" 1

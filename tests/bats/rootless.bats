@@ -185,15 +185,6 @@ lean-runtime
 	assert_has "$output" "uidMappings"
 }
 
-@test "rootless: the caller's groups stay with run.oci.keep_original_groups" {
-	user_bundle
-	sh_cfg 'grep ^Groups: /proc/self/status'
-	cfg '.annotations["run.oci.keep_original_groups"] = "1"'
-	run -0 setpriv --reuid 1234 --regid 1234 --groups 1234,4321 env XDG_RUNTIME_DIR="$HOMEDIR/run" \
-		"$HOMEDIR/lr" run "$ID"
-	assert_has "$output" "65534"
-}
-
 @test "rootless: network, time, cgroup namespaces, sysctl, seccomp, overlay, devices, hooks" {
 	user_bundle
 	mkdir "$HOMEDIR/upper" "$HOMEDIR/work"

@@ -84,6 +84,7 @@ ends() {
 	receive --size 33x111 --wait ready --send '\x03'
 	rt_bg run -d --console-socket "$SOCK" -b "$BUNDLE" "$ID"
 	received
+	assert_has "$GOT" "33 111"
 	assert_has "$GOT" interrupted
 }
 
@@ -106,11 +107,11 @@ ends() {
 }
 
 @test "terminal: the session and the foreground group are the container's" {
-	sh_cfg 'cut -d" " -f1,5,6,8 /proc/self/stat >/tmp/s; ps -o pid,sid 2>/dev/null | head -n 3; echo $$ $(cut -d" " -f6 /proc/$$/stat)'
+	sh_cfg 'echo "ids: $(cut -d" " -f1,5,6,8 /proc/$$/stat)"'
 	receive
 	rt_bg run -d --console-socket "$SOCK" -b "$BUNDLE" "$ID"
 	received
-	assert_has "$GOT" "1 1"
+	assert_has "$GOT" "ids: 1 1 1 1"
 }
 
 @test "terminal: detached without a console socket is refused" {

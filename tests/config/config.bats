@@ -67,7 +67,7 @@ ours() {
 	command -v podman >/dev/null || skip "podman is not installed"
 	local f
 	for f in containers.conf containers-nosystemd.conf; do
-		CONTAINERS_CONF=$CONF/$f run podman --root "$TMPDIR/x/root" --runroot "$TMPDIR/x/run" --tmpdir "$TMPDIR/x/tmp" --runtime "$LEAN_RUNTIME" info
+		CONTAINERS_CONF=$CONF/$f run podman --root "$TMPDIR/x/root" --runroot "$TMPDIR/x/run" --tmpdir "$TMPDIR/x/tmp" --runtime "$LEAN_RUNTIME" --log-level debug info
 		[ "$status" = 0 ] || fail "$f: $output"
 		assert_hasnt "$output" "Failed to decode"
 	done
@@ -101,7 +101,7 @@ ours() {
 	assert_match "$(cat "$CONF/runtimeclass.yaml")" 'apiVersion: node.k8s.io/v1'
 }
 
-@test "README.md names every file, and no other" {
+@test "README.md names every file" {
 	local f
 	for f in "$CONF"/*; do
 		f=${f##*/}

@@ -94,6 +94,7 @@ common_setup() {
 	TAG=lrt$$x$RANDOM
 	ID=$TAG-1
 	LR_IDS=1
+	export LR_TEST_TAG=$TAG # whoever starts a runtime: what that leaves is found
 	BY=()
 	! by_systemd || BY=(--systemd-cgroup)
 	ROOT=$BATS_TEST_TMPDIR/root
@@ -239,15 +240,18 @@ rt_create() {
 	rt_bg create --bundle "${2:-$BUNDLE}" "${1:-$ID}"
 }
 
-# kill_at USEC COMMAND...: kill -9 of a command that long after it was started.
+# kill_at USEC COMMAND...: kill -9 of a command that long after it was started; in $KILLED: how many had not ended by then.
+KILLED=0
 kill_at() {
-	python3 - "$@" <<-'END'
+	local code=0
+	python3 - "$@" <<-'END' || code=$?
 		import signal, subprocess, sys, time
 		p = subprocess.Popen(sys.argv[2:], stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
 		time.sleep(int(sys.argv[1]) / 1e6)
 		p.send_signal(signal.SIGKILL)
-		p.wait()
+		sys.exit(9 if p.wait() == -signal.SIGKILL else 0)
 	END
+	[ "$code" != 9 ] || KILLED=$((KILLED + 1))
 }
 
 # dies_at_execve COMMAND...: the runtime, whose child is killed as it executes the container's
@@ -271,6 +275,35 @@ let_tracer_go() {
 rt_sleeper() {
 	cfg '.process.args = ["/bin/sleep", "300"]'
 	rt_bg run --detach --bundle "$BUNDLE" "${1:-$ID}"
+}
+
+# The container's program opens what is executed beside it, if that is not busybox, waits for its end, and writes to it then
+# (CVE-2019-5736): until there is a file /stop. Says "held" for each that it has open, and WROTE.
+sh_cfg_attack() {
+	with_caps CAP_SYS_ADMIN CAP_DAC_OVERRIDE CAP_SYS_PTRACE
+	sh_cfg 'while [ ! -e /stop ]; do
+			for p in /proc/[0-9]*; do
+				case $(readlink $p/exe) in */busybox | "") continue ;; esac
+				(exec 5<$p/exe; echo held
+				mount -o remount,rw,bind $p/exe && echo WROTE; mount --bind $p/exe /mnt && echo WROTE; echo x >$p/exe && echo WROTE
+				while [ -e $p ]; do sleep 0.01; done; echo overwritten >/proc/self/fd/5 && echo WROTE) 2>/dev/null
+			done
+		done; true'
+}
+
+# attacked OUT RUNTIME ARGUMENT...: executes the runtime in that container, which prints to OUT, until it was held.
+attacked() {
+	local out=$1 end=$((SECONDS + patience))
+	shift
+	until grep -q held "$out"; do
+		[ "$SECONDS" -lt "$end" ] || fail "nobody held the runtime: $(cat "$out")" || return 1
+		"$@" exec "$ID" true </dev/null >>"$out" 2>&1 3>&- || true
+		"$@" exec "$ID" /proc/self/exe </dev/null >>"$out" 2>&1 3>&- || true
+	done
+	touch "$BUNDLE/rootfs/stop"
+	wait_for_status stopped "$ID" || return 1
+	rm "$BUNDLE/rootfs/stop"
+	assert_hasnt "$(cat "$out")" WROTE
 }
 
 status_of() {
@@ -357,7 +390,7 @@ $output"
 # runtime's own and, from config.json, the container's). Zombies have no environment.
 left_processes() {
 	local f pid
-	for f in $(grep -l -a -s "LR_TEST_TAG=$TAG" /proc/[0-9]*/environ) ; do
+	for f in $(env -u LR_TEST_TAG grep -l -a -s "LR_TEST_TAG=$TAG" /proc/[0-9]*/environ); do
 		pid=${f#/proc/}
 		pid=${pid%/environ}
 		echo "process $pid: $(tr '\0' ' ' <"/proc/$pid/cmdline" 2>/dev/null)"

@@ -603,7 +603,7 @@ TEST(exec_joins_sub_cgroups)
 			_exit(8);
 		_exit(0);
 	}
-	CHECK_INT(WEXITSTATUS(reap(pid)), 0);
+	CHECK_INT(reap(pid), 0);
 	CHECK_INT(lr_cgroup_destroy(ref, false, &err), 0);
 	finish();
 }
@@ -822,7 +822,7 @@ TEST(unprivileged_users_go_without)
 
 	if (pid == 0)
 		_exit(unprivileged());
-	CHECK_INT(WEXITSTATUS(reap(pid)), 0);
+	CHECK_INT(reap(pid), 0);
 }
 
 TEST(the_probe_finds_what_mountinfo_says)

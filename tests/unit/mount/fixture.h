@@ -204,7 +204,7 @@ __attribute__((unused)) static void fx_run(void (*body)(struct fx *), int flags)
 		if (r < 0) {
 			printf("# no mount namespace: %s\n", strerror(-r));
 			fflush(NULL);
-			_exit(77);
+			_exit(r == -EPERM ? 77 : 1);
 		}
 		body(&fx);
 		lr_arena_free(fx.arena);
