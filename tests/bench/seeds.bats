@@ -150,7 +150,7 @@ wrong_function() (
 	pid=$!
 	wait_until grep -q "^peak: helloworld (2 of 2" err.txt
 	kill -INT "$pid"
-	run ! wait "$pid"
+	! wait "$pid" || return 1
 	[ "$(wc -l <out.json.partial)" = 2 ]
 	# shellcheck disable=SC2086
 	seeds peak $of --mb 1

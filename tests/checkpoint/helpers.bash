@@ -30,7 +30,7 @@ count() {
 counts_on() { # FROM [FILE]: it is beyond that, and moves
 	local first
 	first=$(count "${2-}")
-	[ "$first" -ge "$1" ] || fail "it began again: $first, and had been at $1"
+	[ "$first" -ge "$1" ] || fail "it began again: $first, and had been at $1" || return 1
 	wait_until eval '[ "$(count '"${2-}"')" -gt '"$first"' ]'
 }
 

@@ -11,11 +11,13 @@ setup() {
 	cfg --arg p "system.slice:lr:$ID" '.linux.cgroupsPath = $p | .linux.resources.memory.limit = 67108864 | .linux.resources.pids.limit = 33'
 }
 teardown() {
+	local rc=0
 	show_logs
-	common_teardown
-	[ -z "${UNIT-}" ] || [ "$(prop LoadState)" = not-found ] || fail "$UNIT is left"
+	common_teardown || rc=1
+	[ -z "${UNIT-}" ] || [ "$(prop LoadState)" = not-found ] || fail "$UNIT is left" || rc=1
 	# A failure has the host without them.
-	[ -z "${had-}" ] || mount -o "remount,$had" /sys/fs/cgroup
+	[ -z "${had-}" ] || mount -o "remount,$had" /sys/fs/cgroup || rc=1
+	return "$rc"
 }
 
 sd() {

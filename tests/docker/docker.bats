@@ -259,7 +259,9 @@ v1_only() {
 @test "--security-opt: masked and read-only paths" {
 	run -0 drun --rm bb sh -c 'ls /proc/acpi /sys/firmware 2>/dev/null | grep -v : | grep -c .; echo 1 >/proc/sys/kernel/panic; cat /proc/timer_list | wc -c; true'
 	assert_has "$output" "Read-only file system"
+	assert_eq "$(grep -c -x 0 <<<"$output")" 2
 	run -0 drun --rm --security-opt systempaths=unconfined bb sh -c 'head -c 20 /proc/timer_list | wc -c'
+	assert_eq "$output" 20
 }
 
 @test "--network none, host, container" {

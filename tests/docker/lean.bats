@@ -21,9 +21,11 @@ setup() {
 
 teardown() {
 	is_lean || return 0
+	local rc=0
 	remove_all
-	assert_clean "$DOCKER_DIR/exec/runtime"
-	assert_nothing_pooled
+	assert_clean "$DOCKER_DIR/exec/runtime" || rc=1
+	assert_nothing_pooled || rc=1
+	return "$rc"
 }
 
 drun() {

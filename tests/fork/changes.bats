@@ -458,7 +458,8 @@ for i in range(1, 101):
 		grow "$ID-c"
 		counts "$ID-c"
 		assert_eq "$(cat target/f) $(ls target)" "safe f"
-		[ -d "$(root "$ID-c")/d" ] && [ ! -L "$(root "$ID-c")/d" ]
+		[ -d "$(root "$ID-c")/d" ]
+		[ ! -L "$(root "$ID-c")/d" ]
 		assert_eq "$(cat "$(root "$ID-c")/d/f" "$(root "$ID-c")/d/e/f")" $'x\ny'
 		[ ! -L "$(root "$ID-c")/gone" ]
 		[ ! -L "$(root "$ID-c")/opt" ]

@@ -622,9 +622,10 @@ while True:
 	points 37 checkpoint --engine fork --image-path "$IMG" "$ID" >points.list
 	[ "$(wc -l <points.list)" -gt 10 ] || fail "there is little to kill: $(cat points.list)"
 	while read -r call n <&4; do
-		traced -e "inject=$call:signal=KILL:when=$n" checkpoint --engine fork --image-path "$IMG" "$ID" || true
+		killed_at "$call" "$n" checkpoint --engine fork --image-path "$IMG" "$ID"
 		moves
 	done 4<points.list
+	mostly_killed
 	assert_eq "$(status_of)" running
 	wait_until seed "$ID"
 	rt delete --force "$ID"
@@ -841,10 +842,11 @@ limit_to() { # KIB
 	[ "$(wc -l <points.list)" -gt 10 ] || fail "there is little to kill: $(cat points.list)"
 	rt delete --force "$ID"
 	while read -r call n <&4; do
-		traced -e "inject=$call:signal=KILL:when=$n" restore --engine fork --detach --image-path "$IMG" --bundle "$BUNDLE" "$ID" || true
+		killed_at "$call" "$n" restore --engine fork --detach --image-path "$IMG" --bundle "$BUNDLE" "$ID"
 		rt delete --force "$ID"
 		assert_eq "$(rt list -q)" ""
 	done 4<points.list
+	mostly_killed
 }
 
 @test "fork: delete --force ends a process that hangs in the open of a file, when its runtime was killed" {

@@ -32,6 +32,7 @@ link_up() { ip -n $A link set veth0 up; }
 waits() {
 	local asked
 	asked=$(metric filled_pages_total)
+	[ -n "$asked" ]
 	sleep 0.5
 	assert_eq "$(metric filled_pages_total)" "$asked"
 	assert_eq "$(status_of "$CHILD")" running

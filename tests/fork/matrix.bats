@@ -53,7 +53,8 @@ came_by_rdma() {
 	local read fetched
 	read=$(of rdma_read_bytes_total rdma "$1") fetched=$(of fetched_bytes_total rdma "$1")
 	if [ "${RDMA-require}" = require ]; then
-		[ "$read" -ge "$LEAST" ] && [ "$fetched" -lt 100000 ]
+		[ "$read" -ge "$LEAST" ]
+		[ "$fetched" -lt 100000 ]
 	else
 		[ $((read + fetched)) -ge "$LEAST" ]
 	fi
@@ -133,7 +134,8 @@ cell() { # PROGRAM TRANSPORT STRATEGY
 	rm -f "$THERE/rootfs/bad"
 	echo 1 >"$THERE/rootfs/n"
 	"by_$2" "$3" || fail "$*: no child"
-	"same_$1" || fail "$*"
+	echo "# $*"
+	"same_$1"
 	came "$2" "$3"
 	nothing_bad
 	rt delete --force "$CHILD" || true

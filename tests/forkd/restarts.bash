@@ -90,7 +90,7 @@ kept() {
 # Whatever instant the next daemon is killed at, the seed is held, once, by who comes then.
 cut_short() {
 	local point code=0 n=0 cut
-	command -v strace >/dev/null || { echo '# no strace'; return; }
+	command -v strace >/dev/null || { skip "strace is not installed" cut_short; return; }
 	start "$one" cu --listen 192.0.2.1:7492 && new_seed cu whole
 	for point in connect:1 getsockopt:1 recvmsg:1 recvmsg:2 bind:1 bind:2 bind:3 listen:3 lstat:1 newfstatat:1 unlink:1 clone3:1 \
 		rename:1 sendto:1 accept4:1; do
@@ -117,7 +117,7 @@ cut_short() {
 # Nor does it matter what fails meanwhile: it is held, or the log says that it is not.
 faulted() {
 	local point code=0 n=0 cut
-	command -v strace >/dev/null || { echo '# no strace'; return; }
+	command -v strace >/dev/null || { skip "strace is not installed" faulted; return; }
 	start "$one" fa --listen 192.0.2.1:7496 && new_seed fa safe
 	for point in socket:1=ENOMEM connect:1=EPERM getsockopt:1=ENOMEM recvmsg:1=EIO recvmsg:2=ENOMEM bind:1=EPERM bind:2=ENOMEM \
 		bind:3=EPERM clone3:1=EAGAIN rename:1=EPERM sendto:1=ENOMEM pread64:1=EIO fcntl:5=EMFILE; do
@@ -240,7 +240,7 @@ stuck() {
 # Two begin in the same instant, where one that was killed has left its socket.
 at_once() {
 	local slow
-	command -v strace >/dev/null || { echo '# no strace'; return; }
+	command -v strace >/dev/null || { skip "strace is not installed" at_once; return; }
 	start "$one" at --listen 192.0.2.1:7499 && signal_remembered KILL "$started" && until_is '' keepers_of at
 	ip netns exec "$one" strace -qq -o /dev/null -e trace=unlink -e inject=unlink:delay_enter=2000000:when=1 \
 		"$forkd" --control "$dir/at" serve --listen 192.0.2.1:7500 >>"$dir/at.log" 2>&1 &

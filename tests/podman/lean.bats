@@ -15,10 +15,12 @@ setup() {
 }
 
 teardown() {
+	local rc=0
 	remove_all
-	"$LEAN_RUNTIME" pool drain
-	assert_clean "$POD_DIR/root/overlay/"
-	[ ! -e /run/lean-runtime/.lean ]
+	"$LEAN_RUNTIME" pool drain || rc=1
+	assert_clean "$POD_DIR/root/overlay/" || rc=1
+	[ ! -e /run/lean-runtime/.lean ] || rc=1
+	return "$rc"
 }
 
 pml() { # FLAG PODMAN-ARGUMENT...
@@ -125,7 +127,8 @@ net_of() {
 	[ "$(readlink "/proc/$(pid_of one)/ns/mnt")" != "$(readlink "/proc/$(pid_of two)/ns/mnt")" ]
 	[ "$(pm exec one cat /proc/self/mountinfo | wc -l)" -lt 50 ]
 	assert_eq "$(pool used)" 2
-	pm pause one && pm unpause one
+	pm pause one
+	pm unpause one
 	pm kill one
 	pm rm -f -t 0 one two
 	assert_eq "$(pool used) $(pool lost)" "0 0"

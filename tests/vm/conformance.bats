@@ -68,6 +68,7 @@ $dev 500"
 	rt delete --force "$ID"
 	cfg '.linux.resources = {pids: {limit: 0}} | .process.args = ["sh", "-c", "(true) && echo forked"]'
 	run rt run -b "$BUNDLE" "$ID"
+	assert_has "$output" "can't fork"
 	assert_hasnt "$output" forked
 }
 

@@ -15,9 +15,11 @@ setup() {
 }
 
 teardown() {
-	common_teardown
 	[ -n "${TAG-}" ] || return 0 # it was left out
-	wait_until sh -c "[ -z \"\$(systemctl list-units --all --plain --no-legend '*$TAG*')\" ]"
+	local rc=0
+	common_teardown || rc=1
+	wait_until sh -c "[ -z \"\$(systemctl list-units --all --plain --no-legend '*$TAG*')\" ]" || rc=1
+	return "$rc"
 }
 
 sd() { rt --systemd-cgroup "$@"; }

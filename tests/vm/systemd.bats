@@ -16,8 +16,10 @@ setup() {
 }
 
 teardown() {
-	common_teardown
-	no_unit
+	local rc=0
+	common_teardown || rc=1
+	no_unit || rc=1
+	return "$rc"
 }
 
 sd() { rt --systemd-cgroup "$@"; }
@@ -290,6 +292,7 @@ sleeper() {
 	for call in fork:1 clone3:1 clone3:2 sendto:9 recvfrom:30 pidfd_open:1 waitid:1 wait4:1 mount_setattr:1; do
 		run strace -f -o /dev/null -e trace="${call%:*}" -e inject="${call%:*}:signal=KILL:when=${call#*:}" \
 			"$LEAN_RUNTIME" --root "$ROOT" --systemd-cgroup run -b "$BUNDLE" "$ID"
+		[ "$status" -ne 0 ] || fail "$call is not made"
 		rt delete --force "$ID"
 		no_unit
 		assert_nothing_left
