@@ -19,13 +19,35 @@
 #include "src/sys/proc.h"
 #include "src/trace/trace.h"
 
+/* Where the restorer may be in a process: in each of the seed's it has its place, and who was borne since has that of
+ * the one that bore it, which nobody knows any more if that has ended. */
+struct places {
+	const struct lr_resume_left *v;
+	size_t n, likely;
+};
+
 /* What has to be known of a process's memory. */
 struct seen {
 	uint64_t vdso, vdso_end;
-	bool restorer; /* is where it was put */
+	const struct lr_resume_left *restorer; /* NULL: it is not there */
 };
 
-static int look(pid_t pid, const struct lr_resume_left *left, struct seen *ret, struct lr_err *err)
+static bool is_at(const struct lr_resume_left *l, uint64_t from, uint64_t to)
+{
+	return l->size && from == l->start && to == l->start + l->size;
+}
+
+static const struct lr_resume_left *place_of(const struct places *p, uint64_t from, uint64_t to)
+{
+	if (is_at(&p->v[p->likely], from, to))
+		return &p->v[p->likely];
+	for (size_t i = 0; i < p->n; i++)
+		if (is_at(&p->v[i], from, to))
+			return &p->v[i];
+	return NULL;
+}
+
+static int look(pid_t pid, const struct places *places, struct seen *ret, struct lr_err *err)
 {
 	char path[32], line[4400], perms[5];
 	unsigned long long from, to;
@@ -45,8 +67,8 @@ static int look(pid_t pid, const struct lr_resume_left *left, struct seen *ret, 
 			ret->vdso = from;
 			ret->vdso_end = to;
 		}
-		ret->restorer = ret->restorer || (from == left->start && lr_streq(perms, "rwxp") &&
-						  to == left->start + left->size);
+		if (!ret->restorer && lr_streq(perms, "rwxp"))
+			ret->restorer = place_of(places, from, to);
 	}
 	bool failed = ferror(f);
 	fclose(f);
@@ -90,22 +112,17 @@ static int all_outside(pid_t pid, const struct lr_resume_left *r, struct lr_err 
 }
 
 /* By calls that the process is made to make. */
-static int unmap(pid_t pid, const struct lr_resume_left *r, bool dumpable, struct lr_err *err)
+static int unmap(pid_t pid, const struct seen *seen, bool dumpable, struct lr_err *err)
 {
 	struct lr_trace_call calls[] = {
-		{.nr = SYS_munmap, .args = {r->start, r->size}},
+		{.nr = SYS_munmap, .args = {seen->restorer->start, seen->restorer->size}},
 		{.nr = SYS_prctl, .args = {PR_SET_DUMPABLE, 1}},
 	};
 	uint8_t buffer[LR_TRACE_BUFFER] = {0};
 	const struct lr_trace_work work = {.calls = calls, .n = dumpable ? 2 : 1, .buffer = buffer};
 	struct lr_trace_process p;
-	struct seen seen;
 
-	int rc = look(pid, r, &seen, err);
-	/* It has executed another program meanwhile, with a memory of its own. */
-	if (rc < 0 || !seen.restorer)
-		return rc;
-	rc = lr_trace_open(pid, seen.vdso, seen.vdso_end, &p, err);
+	int rc = lr_trace_open(pid, seen->vdso, seen->vdso_end, &p, err);
 	if (rc < 0)
 		return rc;
 	rc = lr_trace_calls(&p, pid, &work, err);
@@ -116,22 +133,31 @@ static int unmap(pid_t pid, const struct lr_resume_left *r, bool dumpable, struc
 	return rc;
 }
 
+static int clean_held(pid_t pid, const struct places *places, unsigned how, struct lr_err *err)
+{
+	struct seen seen;
+	int rc = look(pid, places, &seen, err);
+
+	/* It has executed another program meanwhile, with a memory of its own. */
+	if (rc < 0 || !seen.restorer)
+		return rc;
+	rc = is_inside(pid, seen.restorer, err);
+	if (rc == 0)
+		rc = all_outside(pid, seen.restorer, err);
+	/* It can't be another while it is held; and a call that it waits in ends by this. */
+	if (rc == 0 && how & LR_RESUME_RESIZED)
+		kill(pid, SIGWINCH);
+	return rc == 0 ? unmap(pid, &seen, how & LR_RESUME_DUMPABLE, err) : rc;
+}
+
 /* One attempt. 1: some thread has not left it. */
-static int clean_once(pid_t pid, const struct lr_resume_left *left, unsigned how,
-		      struct lr_err *err)
+static int clean_once(pid_t pid, const struct places *places, unsigned how, struct lr_err *err)
 {
 	int rc = lr_trace_hold(pid, err);
 
 	if (rc < 0)
 		return rc;
-	rc = is_inside(pid, left, err);
-	if (rc == 0)
-		rc = all_outside(pid, left, err);
-	/* It can't be another while it is held; and a call that it waits in ends by this. */
-	if (rc == 0 && how & LR_RESUME_RESIZED)
-		kill(pid, SIGWINCH);
-	if (rc == 0)
-		rc = unmap(pid, left, how & LR_RESUME_DUMPABLE, err);
+	rc = clean_held(pid, places, how, err);
 	lr_trace_let_go(pid);
 	return rc;
 }
@@ -151,7 +177,7 @@ static bool waits(pid_t pid)
 	return lr_proc_stat(pid, &st) < 0 || st.state == 'S';
 }
 
-int lr_resume_clean(pid_t pid, const struct lr_resume_left *left, unsigned how, struct lr_err *err)
+static int clean(pid_t pid, const struct places *places, unsigned how, struct lr_err *err)
 {
 	const struct timespec pause = {.tv_nsec = 100000};
 	struct lr_err why = {0};
@@ -161,7 +187,7 @@ int lr_resume_clean(pid_t pid, const struct lr_resume_left *left, unsigned how, 
 	for (unsigned i = 0; i < 1000; i++) {
 		for (; looks && !waits(pid); looks--)
 			nanosleep(&pause, NULL);
-		rc = clean_once(pid, left, how, &why);
+		rc = clean_once(pid, places, how, &why);
 		if (rc == 0 || (rc == -ESRCH && lr_proc_dies(pid)))
 			return 0;
 		if (rc < 0 && ++failed == TRIES) {
@@ -172,6 +198,11 @@ int lr_resume_clean(pid_t pid, const struct lr_resume_left *left, unsigned how, 
 		nanosleep(&pause, NULL);
 	}
 	return lr_refuse(err, EBUSY, "process %d does not leave the restorer", pid);
+}
+
+int lr_resume_clean(pid_t pid, const struct lr_resume_left *left, unsigned how, struct lr_err *err)
+{
+	return clean(pid, &(struct places){left, 1, 0}, how, err);
 }
 
 /* ---- all of them ----------------------------------------------------------------------------- */
@@ -189,17 +220,45 @@ static unsigned how_to_clean(const struct lr_seed *s, uint32_t index)
 	       (front && p->pgid == front ? LR_RESUME_RESIZED : 0);
 }
 
+/* Of those of the seed, all have it. */
+static int has_restorer(pid_t pid, const struct places *places)
+{
+	struct seen seen;
+
+	return look(pid, places, &seen, NULL) >= 0 && seen.restorer;
+}
+
+static int clean_one(const struct lr_seed *s, const struct resume_process *one,
+		     struct places *places, bool *had, struct lr_err *err)
+{
+	unsigned how = how_to_clean(s, one->index);
+
+	places->likely = one->index;
+	if (one->seeds && !places->v[one->index].size)
+		return 0; /* it has ended before */
+	if (!one->seeds) {
+		if (!has_restorer(one->pid, places))
+			return 0;
+		how &= LR_RESUME_DUMPABLE;
+	}
+	*had = true;
+	return clean(one->pid, places, how, err);
+}
+
+/* Who is borne by one that has it, has it, too: until nobody new has. */
 int lr_resume_clean_all(const struct lr_seed *seed, pid_t root, const struct lr_resume_left *left,
 			struct lr_err *err)
 {
-	LR_CLEANUP_FREE struct resume_process *v = NULL;
-	size_t n;
+	struct places places = {.v = left, .n = lr_seed_count(seed, LR_SEED_PROCESS)};
+	CLEANUP_LIST struct resume_list l = {0};
+	bool had = true;
 
-	int r = resume_list(seed, root, &v, &n, err);
-	for (size_t i = 0; r >= 0 && i < n; i++) {
-		const struct lr_resume_left *l = &left[v[i].index];
-		if (l->size)
-			r = lr_resume_clean(v[i].pid, l, how_to_clean(seed, v[i].index), err);
+	int r = resume_list_begin(&l, seed, root, err);
+	for (size_t i = 0; r >= 0 && had;) {
+		had = false;
+		r = resume_list_more(&l, err);
+		for (; r >= 0 && i < l.n; i++)
+			r = clean_one(seed, &l.v[i], &places, &had, err);
 	}
 	return r;
 }

@@ -1,18 +1,23 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* resume: the processes of a seed that live by now. */
+/* resume: the processes of a seed that live by now, and those that they have borne. */
 #define LR_ROOM "resume"
+#include <dirent.h>
 #include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
 
+#include "src/base/fd.h"
 #include "src/base/str.h"
 #include "src/resume/resuming.h"
 #include "src/sys/children.h"
 #include "src/sys/proc.h"
 
-#define TRIES 5
-#define LOOKS 1000
+#define TRIES  5
+#define LOOKS  100
+#define PASSES 10
+#define MOST   4096 /* beside those of the seed */
 
 /* As it is in its own pid namespace; 0: not known. */
 static uint32_t inner_pid(pid_t pid)
@@ -42,44 +47,87 @@ static uint32_t index_of(const struct lr_seed *s, pid_t pid)
 	return LR_SEED_NONE;
 }
 
-/* All of the seed, and the one above them. */
-static size_t room(const struct lr_seed *s)
+static bool is_listed(const struct resume_list *l, pid_t pid)
 {
-	return (size_t)lr_seed_count(s, LR_SEED_PROCESS) + 1;
-}
-
-static bool is_listed(const struct resume_process *v, size_t n, pid_t pid)
-{
-	while (n-- > 0)
-		if (v[n].pid == pid)
+	for (size_t i = l->n; i-- > 0;)
+		if (l->v[i].pid == pid)
 			return true;
 	return false;
 }
 
-/* Adds to v; *n grows. *seen: a sum of all that are listed. A negative errno. */
-static int add_listed(const struct lr_seed *s, pid_t pid, struct resume_process *v, size_t *n,
-		      uint64_t *seen)
+/* Also what has been another's: in a pid namespace of its own a process may have any number. */
+static bool is_taken(const struct resume_list *l, uint32_t index)
 {
+	for (size_t i = 0; i < l->n; i++)
+		if (l->v[i].seeds && l->v[i].index == index)
+			return true;
+	return false;
+}
+
+static int add(struct resume_list *l, size_t parent, pid_t pid)
+{
+	uint32_t index = index_of(l->seed, pid);
+	const bool seeds = index != LR_SEED_NONE && !is_taken(l, index);
+
+	if (l->n == l->room) {
+		struct resume_process *v = realloc(l->v, 2 * l->room * sizeof(*v));
+		if (!v)
+			return -ENOMEM;
+		l->v = v;
+		l->room *= 2;
+	}
+	l->v[l->n++] = (struct resume_process){
+		.pid = pid, .index = seeds ? index : l->v[parent].index, .seeds = seeds};
+	return 0;
+}
+
+/* *seen: grows by a sum of all that are listed. A negative errno. */
+static int add_of_thread(struct resume_list *l, size_t parent, pid_t tid, uint64_t *seen)
+{
+	const size_t most = (size_t)lr_seed_count(l->seed, LR_SEED_PROCESS) + MOST;
 	LR_CLEANUP_CHILDREN struct lr_children c;
 	pid_t child = 0;
+	int r = 0;
 
-	*seen = 0;
-	lr_children_open(&c, pid, pid);
-	while (*n < room(s) && (child = lr_children_next(&c)) > 0) {
-		uint32_t index = is_listed(v, *n, child) ? LR_SEED_NONE : index_of(s, child);
-		if (index != LR_SEED_NONE)
-			v[(*n)++] = (struct resume_process){child, index};
+	lr_children_open(&c, l->v[parent].pid, tid);
+	while (r >= 0 && l->n < most && (child = lr_children_next(&c)) > 0) {
 		*seen += (uint64_t)child * (uint64_t)child;
+		if (!is_listed(l, child))
+			r = add(l, parent, child);
 	}
-	return child < 0 && child != -ENOENT && child != -ESRCH ? child : 0;
+	if (r >= 0 && child < 0 && child != -ENOENT && child != -ESRCH)
+		r = child;
+	return r;
+}
+
+/* The first thread bears those of the seed; programs that run by now bear others by any, and leave them to any. */
+static int add_of_all(struct resume_list *l, size_t parent, uint64_t *seen)
+{
+	const pid_t pid = l->v[parent].pid;
+	char path[32];
+	struct stat st;
+	int r = add_of_thread(l, parent, pid, seen);
+
+	snprintf(path, sizeof(path), "/proc/%d/task", pid);
+	/* A link for each, beside the usual two. */
+	if (r < 0 || stat(path, &st) < 0 || st.st_nlink <= 3)
+		return r;
+	LR_CLEANUP_DIR DIR *d = opendir(path);
+	if (!d)
+		return errno == ENOENT ? 0 : -errno;
+	for (struct dirent *e; r >= 0 && (e = readdir(d));) {
+		pid_t tid = (pid_t)atoi(e->d_name);
+		if (tid > 0 && tid != pid)
+			r = add_of_thread(l, parent, tid, seen);
+	}
+	return r;
 }
 
 /*
  * Who is listed behind one that is waited for meanwhile may be left out. So it is done until it was twice the same;
  * a program that bears and ends others all the time is not waited for.
  */
-static int add_children(const struct lr_seed *s, pid_t pid, struct resume_process *v, size_t *n,
-			struct lr_err *err)
+static int add_children(struct resume_list *l, size_t parent, struct lr_err *err)
 {
 	uint64_t before = 0, seen = 0;
 	unsigned failed = 0;
@@ -87,28 +135,40 @@ static int add_children(const struct lr_seed *s, pid_t pid, struct resume_proces
 
 	for (unsigned i = 0; i < LOOKS && failed < TRIES && (r < 0 || seen != before); i++) {
 		before = seen;
-		r = add_listed(s, pid, v, n, &seen);
+		seen = 0;
+		r = add_of_all(l, parent, &seen);
 		failed += r < 0;
 	}
-	return r < 0 ? lr_fail(err, -r, "list the children of process %d", pid) : 0;
+	return r < 0 ? lr_fail(err, -r, "list the children of process %d", l->v[parent].pid) : 0;
 }
 
-/* Without recursion: programs that run by now could bear one that is deeper than our stack. */
-int resume_list(const struct lr_seed *s, pid_t root, struct resume_process **ret, size_t *n,
-		struct lr_err *err)
+int resume_list_begin(struct resume_list *l, const struct lr_seed *s, pid_t root,
+		      struct lr_err *err)
 {
-	LR_CLEANUP_FREE struct resume_process *v = calloc(room(s), sizeof(*v));
+	*l = (struct resume_list){.seed = s, .room = (size_t)lr_seed_count(s, LR_SEED_PROCESS) + 1};
+	l->v = calloc(l->room, sizeof(*l->v));
+	if (!l->v)
+		return lr_fail(err, ENOMEM, "list the processes");
+	l->v[l->n++] = (struct resume_process){.pid = root, .seeds = index_of(s, root) == 0};
+	return 0;
+}
+
+/* Without recursion: programs that run by now could bear one that is deeper than our stack. Whose parent ends meanwhile is
+ * found when all are looked at once more. */
+int resume_list_more(struct resume_list *l, struct lr_err *err)
+{
+	size_t before = 0;
 	int r = 0;
 
-	if (!v)
-		return lr_fail(err, ENOMEM, "list the processes");
-	v[0] = (struct resume_process){root, 0};
-	*n = 1;
-	for (size_t i = 0; r >= 0 && i < *n; i++)
-		r = add_children(s, v[i].pid, v, n, err);
-	if (r < 0)
-		return r;
-	*ret = v;
-	v = NULL;
-	return 0;
+	for (unsigned i = 0; r >= 0 && i < PASSES && l->n != before; i++) {
+		before = l->n;
+		for (size_t k = 0; r >= 0 && k < l->n; k++)
+			r = add_children(l, k, err);
+	}
+	return r;
+}
+
+void resume_list_end(struct resume_list *l)
+{
+	free(l->v);
 }

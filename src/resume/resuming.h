@@ -162,10 +162,21 @@ uint64_t layout_hole(const struct own_memory *own, const struct lr_seed *s,
 struct resume_process {
 	pid_t pid;
 	uint32_t index; /* in the seed */
+	bool seeds; /* or else: borne by a process with that index, or by one of its children, since it runs */
 };
-/* Those that are there, zombies among them, parents first. root: the first, or who has borne it. *ret: to be freed. */
-int resume_list(const struct lr_seed *s, pid_t root, struct resume_process **ret, size_t *n,
-		struct lr_err *err) LR_MUST_CHECK;
+/* Zombies among them. */
+struct resume_list {
+	const struct lr_seed *seed;
+	struct resume_process *v;
+	size_t n, room;
+};
+/* root: the first, or who has borne it. */
+int resume_list_begin(struct resume_list *l, const struct lr_seed *s, pid_t root,
+		      struct lr_err *err) LR_MUST_CHECK;
+/* Adds those that are there and are not in it, parents first. */
+int resume_list_more(struct resume_list *l, struct lr_err *err) LR_MUST_CHECK;
+void resume_list_end(struct resume_list *l);
+#define CLEANUP_LIST __attribute__((cleanup(resume_list_end)))
 /* lazy.c */
 int lazy_begin(struct one *x, struct lr_err *err);
 bool lazy_is(const struct one *x, const struct lr_seed_vma *v);

@@ -58,13 +58,13 @@ static int check_living(const struct lr_seed *s, pid_t root, const struct lr_res
 {
 	const uint32_t n = lr_seed_count(s, LR_SEED_PROCESS);
 	LR_CLEANUP_FREE bool *lives = calloc(n, sizeof(*lives));
-	LR_CLEANUP_FREE struct resume_process *v = NULL;
-	size_t listed;
+	CLEANUP_LIST struct resume_list l = {0};
 
-	if (!lives || resume_list(s, root, &v, &listed, NULL) < 0)
+	if (!lives || resume_list_begin(&l, s, root, NULL) < 0 || resume_list_more(&l, NULL) < 0)
 		return 0; /* the next time */
-	for (size_t i = 0; i < listed; i++)
-		lives[v[i].index] = lives[v[i].index] || !lr_proc_dies(v[i].pid);
+	for (size_t i = 0; i < l.n; i++)
+		if (l.v[i].seeds && !lr_proc_dies(l.v[i].pid))
+			lives[l.v[i].index] = true;
 	for (uint32_t i = 1; i < n; i++) {
 		const struct lr_seed_process *p = lr_seed_process(s, i);
 		if (lives[i] || left[i].size || p->flags & LR_SEED_ZOMBIE || !left[p->parent].size)

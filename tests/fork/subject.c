@@ -52,6 +52,7 @@ static const struct {
 	{"places", subject_places},   {"jail", subject_jail},
 	{"kinds", subject_kinds},     {"tiles", subject_tiles},
 	{"notiles", subject_notiles}, {"brood", subject_brood},
+	{"heirs", subject_heirs},
 };
 
 int main(int argc, char **argv)

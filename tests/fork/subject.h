@@ -37,6 +37,7 @@ void subject_memory(void);
 void subject_shared(void);
 void subject_tree(void);
 void subject_brood(void);
+void subject_heirs(void);
 void subject_vectors(void);
 void subject_timers(void);
 void subject_sections(void);
