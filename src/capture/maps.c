@@ -51,11 +51,13 @@ static void apply_flags(struct cap_vma *v, const char *text)
 	}
 }
 
-/* The kernel gives one to what may be executed and no more. */
+/* The kernel gives one to what may be executed and no more: in a new process it is the first. If the program had that
+ * one, it may open it. */
 static void apply_key(struct cap_vma *v, const char *text)
 {
-	if (strtoul(text, NULL, 10) && v->prot != PROT_EXEC)
-		v->refused = (char *)"memory with a protection key (pkey_mprotect(2))";
+	const unsigned long key = strtoul(text, NULL, 10);
+
+	v->keyed = key && !(key == 1 && v->prot == PROT_EXEC);
 }
 
 /* "start-end perms offset major:minor inode   name" */
@@ -149,6 +151,8 @@ static bool is_special(const struct cap_vma *v)
 
 const char *cap_maps_flagged(const struct cap_vma *v)
 {
+	if (v->keyed)
+		return "memory with a protection key (pkey_mprotect(2))";
 	if (is_special(v))
 		return NULL;
 	return v->refused ? v->refused : v->flags & LR_SEED_SEALED ? "sealed memory" : NULL;
@@ -174,7 +178,7 @@ void cap_maps_refuse(struct cap *c, const struct cap_process *p)
 	for (size_t i = 0; i < p->maps.n; i++) {
 		const struct cap_vma *v = &p->maps.v[i];
 		const char *why = cap_maps_flagged(v);
-		if (is_special(v))
+		if (!why && is_special(v))
 			continue;
 		if (!why && (lr_streq(v->name, "anon_inode:[lean-seed]") ||
 			     lr_streq(v->name, "[lean-seed]")))

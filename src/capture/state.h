@@ -59,6 +59,7 @@ struct cap_vma {
 	bool shared, may_write; /* may_write: or may become so ("mw") */
 	char *name;             /* as /proc/PID/maps has it */
 	char *refused;
+	bool keyed; /* by a protection key that a child would not have */
 };
 
 struct cap_maps {

@@ -19,6 +19,7 @@
 #include "src/base/str.h"
 #include "src/capture/state.h"
 #include "src/sys/syscalls.h"
+#include "src/sys/vectors.h"
 
 #ifndef NT_X86_XSTATE
 #define NT_X86_XSTATE 0x202
@@ -149,6 +150,19 @@ static int take_pending(struct cap *c, pid_t tid, uint32_t flags, struct lr_seed
 
 /* ---- the rest -------------------------------------------------------------------------------- */
 
+/* What a new program has: key 0 is open, the others are not. */
+#define NEW_PKRU 0x55555554U
+
+/* Keys that are allocated are not told, and none is in the child. Our calls need key 0. */
+static void refuse_keys(struct cap *c, const struct cap_process *p, const struct cap_thread *t)
+{
+	uint32_t pkru;
+
+	if (lr_vectors_pkru(t->xsave, t->xsave_size, &pkru) && pkru != NEW_PKRU)
+		cap_refuse(c, p, "thread %u has rights by protection keys (pkey_alloc(2))",
+			   t->seed.tid);
+}
+
 /* struct ptrace_sud_config of <linux/ptrace.h>. */
 struct dispatch {
 	uint64_t mode, selector, offset, length;
@@ -232,6 +246,7 @@ static int take_thread(struct cap *c, struct cap_process *p, struct cap_thread *
 	t->seed.robust_list = (uintptr_t)head;
 	t->seed.robust_size = len;
 	refuse_traced(c, p, t);
+	refuse_keys(c, p, t);
 	return take_scheduling(c, p, t, err);
 }
 

@@ -6,7 +6,10 @@
 #include <string.h>
 
 #define XSAVE_LEAF   0xd
-#define XSAVE_HEADER 512 /* where XSTATE_BV is */
+#define XSAVE_HEADER 512       /* where XSTATE_BV is */
+#define OSPKE        (1U << 4) /* of leaf 7: the kernel has switched protection keys on */
+#define PKRU         9
+#define SIZE_OF_PKRU 8 /* the last four bytes are unused */
 
 uint64_t lr_vectors_used(const void *area)
 {
@@ -30,6 +33,19 @@ static uint32_t end_of(unsigned component)
 		__atomic_store_n(&known[component], end, __ATOMIC_RELAXED);
 	}
 	return end;
+}
+
+bool lr_vectors_pkru(const void *area, size_t size, uint32_t *ret)
+{
+	unsigned a, b, c, d;
+
+	if (!__get_cpuid_count(7, 0, &a, &b, &c, &d) || !(c & OSPKE))
+		return false;
+	const uint32_t end = end_of(PKRU);
+	if (end > size)
+		return false;
+	memcpy(ret, (const uint8_t *)area + end - SIZE_OF_PKRU, sizeof(*ret));
+	return true;
 }
 
 size_t lr_vectors_size(uint64_t components)

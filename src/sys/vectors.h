@@ -10,6 +10,7 @@
 #ifndef LR_SYS_VECTORS_H
 #define LR_SYS_VECTORS_H
 
+#include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 
@@ -23,6 +24,9 @@
 
 /* Those that are in use, by the header of an area of at least LR_VECTORS_HEAD bytes. */
 uint64_t lr_vectors_used(const void *area);
+/* The rights by protection keys, if the processor has them and the area has room for them. Ptrace(2) tells them whether or
+ * not they are in use by the header. */
+bool lr_vectors_pkru(const void *area, size_t size, uint32_t *ret);
 /* Bytes of an area with these and no other components, as this processor lays it out. */
 size_t lr_vectors_size(uint64_t components);
 

@@ -20,11 +20,13 @@
 #include <pthread.h>
 #include <sched.h>
 #include <signal.h>
+#include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/auxv.h>
 #include <sys/file.h>
 #include <sys/inotify.h>
 #include <sys/mman.h>
@@ -111,6 +113,31 @@ static void files(void)
 	need(fcntl(owned[0], F_SETOWN, getppid()), "F_SETOWN");
 }
 
+/* A key; and what may be executed alone, for which the kernel takes another one than in a new process, then. */
+static void keys(void)
+{
+	const int key = (int)syscall(SYS_pkey_alloc, 0, 1 /* PKEY_DISABLE_ACCESS */);
+	void *vdso = (void *)(uintptr_t)getauxval(AT_SYSINFO_EHDR);
+	int r = -1;
+
+	if (key < 0) {
+		say("no-pkey");
+		return;
+	}
+	need((int)syscall(SYS_pkey_mprotect,
+			  mmap(NULL, 4096, PROT_READ, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0), 4096,
+			  PROT_READ, key),
+	     "pkey_mprotect");
+	/* As a whole, however large. */
+	for (size_t n = 1; r < 0 && n < 16; n++)
+		r = (int)syscall(SYS_pkey_mprotect, vdso, n * 4096, PROT_READ | PROT_EXEC, key);
+	need(r, "vdso");
+	int fd = open("/proc/self/exe", O_RDONLY | O_CLOEXEC);
+	need(mprotect(mmap(NULL, 4096, PROT_READ, MAP_PRIVATE, fd, 0), 4096, PROT_EXEC),
+	     "what is only executed");
+	close(fd);
+}
+
 static void memory(void)
 {
 	int id = shmget(IPC_PRIVATE, 4096, IPC_CREAT | 0600);
@@ -132,14 +159,7 @@ static void memory(void)
 	if (secret < 0 || ftruncate(secret, 4096) < 0 ||
 	    mmap(NULL, 4096, PROT_READ, MAP_SHARED, secret, 0) == MAP_FAILED)
 		say("no-secret");
-	const int key = (int)syscall(SYS_pkey_alloc, 0, 0);
-	if (key < 0)
-		say("no-pkey");
-	else
-		need(syscall(SYS_pkey_mprotect,
-			     mmap(NULL, 4096, PROT_READ, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0), 4096,
-			     PROT_READ, key),
-		     "pkey_mprotect");
+	keys();
 }
 
 static int with_name(void *name)
@@ -285,6 +305,23 @@ static void with_breakpoint(void)
 	need((int)ptrace(PTRACE_DETACH, pid, 0, 0), "detach");
 }
 
+/* One that has opened a key, and one that has closed the first: it can't look at any memory any more. */
+static void with_rights(void)
+{
+	const bool there = syscall(SYS_pkey_alloc, 0, 0) >= 0;
+
+	if (!there) {
+		say("no-pkey");
+		return;
+	}
+	if (fork() == 0)
+		with_name((void *)(uintptr_t) "r-rights");
+	if (fork() == 0) {
+		be_a_child("r-denied");
+		__asm__ volatile("wrpkru\n1:\tpause\n\tjmp 1b" : : "a"(0x55555555), "c"(0), "d"(0));
+	}
+}
+
 static void traced(void)
 {
 	struct {
@@ -306,6 +343,7 @@ static void traced(void)
 		with_name((void *)(uintptr_t) "r-dispatch");
 	}
 	with_breakpoint();
+	with_rights();
 	if (fork() == 0) {
 		if (syscall(SYS_sched_setattr, 0, &deadline, 0) < 0)
 			say("no-deadline");
