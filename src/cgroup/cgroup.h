@@ -211,6 +211,8 @@ int lr_cgroup_join_ref_self(const struct lr_cgroup_ref *ref, const struct lr_cgr
  */
 int lr_cgroup_freeze(const struct lr_cgroup_ref *ref, bool frozen,
 		     struct lr_err *err) LR_MUST_CHECK;
+/* What was frozen before: when that does not finish, -ETIMEDOUT, the kernel goes on stopping whoever it can. */
+int lr_cgroup_freeze_again(const struct lr_cgroup_ref *ref, struct lr_err *err) LR_MUST_CHECK;
 
 /* 1 when a freeze was asked for, 0 when not (or no cgroup is left), or -errno. */
 int lr_cgroup_is_frozen(const struct lr_cgroup_ref *ref);

@@ -42,12 +42,15 @@ static int v1_state(const char *dir)
 	return lr_has_prefix(text, "FROZEN");
 }
 
-static int freeze_v1(const char *dir, bool frozen)
+/* What is asked for. AGAIN: and stays so, if it does not finish. */
+enum want { THAWED, FROZEN, FROZEN_AGAIN };
+
+static int freeze_v1(const char *dir, enum want want)
 {
 	int64_t end = lr_now_ms() + LR_CGROUP_WAIT_MS;
 	int r = 0;
 
-	if (!frozen)
+	if (want == THAWED)
 		return lr_cgroup_put(dir, "freezer.state", "THAWED");
 	for (unsigned i = 0; lr_now_ms() < end; i++) {
 		if (i % V1_LOOKS == V1_LOOKS - 1) {
@@ -65,20 +68,20 @@ static int freeze_v1(const char *dir, bool frozen)
 		lr_sleep_us(i < 20 ? 20 : 500);
 		r = -ETIMEDOUT;
 	}
-	(void)lr_cgroup_put(dir, "freezer.state", "THAWED");
+	(void)lr_cgroup_put(dir, "freezer.state", want == FROZEN ? "THAWED" : "FROZEN");
 	return r == 0 ? -ETIMEDOUT : r;
 }
 
-static int freeze_v2(const char *dir, bool frozen)
+static int freeze_v2(const char *dir, enum want want)
 {
 	int64_t end = lr_now_ms() + LR_CGROUP_WAIT_MS, now;
 	uint64_t value;
 	LR_CLEANUP_FD int fd = LR_NOFD;
 	char path[PATH_MAX], text[256];
-	int r = lr_cgroup_put(dir, "cgroup.freeze", frozen ? "1" : "0");
+	int r = lr_cgroup_put(dir, "cgroup.freeze", want == THAWED ? "0" : "1");
 
 	/* Thawing is done when it is asked for; processes continue by themselves. */
-	if (r < 0 || !frozen)
+	if (r < 0 || want == THAWED)
 		return r;
 	r = lr_cgroup_path(path, dir, "cgroup.events");
 	if (r < 0)
@@ -103,11 +106,12 @@ static int freeze_v2(const char *dir, bool frozen)
 		    (poll(&p, 1, end - now > 100 ? 100 : (int)(end - now)) < 0 && errno != EINTR))
 			break;
 	}
-	(void)lr_cgroup_put(dir, "cgroup.freeze", "0");
+	if (want == FROZEN)
+		(void)lr_cgroup_put(dir, "cgroup.freeze", "0");
 	return r;
 }
 
-int lr_cgroup_freeze(const struct lr_cgroup_ref *ref, bool frozen, struct lr_err *err)
+static int freeze(const struct lr_cgroup_ref *ref, enum want want, struct lr_err *err)
 {
 	struct freezer f;
 	int r = lr_cgroup_ref_check(ref, err);
@@ -118,17 +122,28 @@ int lr_cgroup_freeze(const struct lr_cgroup_ref *ref, bool frozen, struct lr_err
 		lr_refuse(err, EOPNOTSUPP, "the container has no cgroup that could be frozen");
 		return lr_err_hint(err, "pausing needs the v1 controller \"freezer\" or cgroup v2");
 	}
-	r = f.v2 ? freeze_v2(f.dir, frozen) : freeze_v1(f.dir, frozen);
+	r = f.v2 ? freeze_v2(f.dir, want) : freeze_v1(f.dir, want);
 	if (r == 0)
 		return 0;
 	if (r == -ENOENT && f.v2 && access(f.dir, F_OK) == 0) {
 		lr_refuse(err, EOPNOTSUPP, "there is no cgroup.freeze in %s", f.dir);
 		return lr_err_hint(err, "pausing on cgroup v2 needs Linux 5.2");
 	}
-	lr_fail(err, -r, "cannot %s %s", frozen ? "freeze" : "thaw", f.dir);
+	lr_fail(err, -r, "cannot %s %s", want == THAWED ? "thaw" : "freeze", f.dir);
 	if (r == -ETIMEDOUT)
-		lr_err_hint(err, "a process does not stop (see its wchan); all were thawed again");
+		lr_err_hint(err, "a process does not stop (see its wchan)%s",
+			    want == FROZEN ? "; all were thawed again" : "");
 	return r;
+}
+
+int lr_cgroup_freeze(const struct lr_cgroup_ref *ref, bool frozen, struct lr_err *err)
+{
+	return freeze(ref, frozen ? FROZEN : THAWED, err);
+}
+
+int lr_cgroup_freeze_again(const struct lr_cgroup_ref *ref, struct lr_err *err)
+{
+	return freeze(ref, FROZEN_AGAIN, err);
 }
 
 static int thaw_dir(int dirfd, void *arg)

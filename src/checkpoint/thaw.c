@@ -41,6 +41,7 @@ static _Noreturn void guard(const struct lr_checkpoint_job *job, const struct lr
 			    int runtime)
 {
 	struct pollfd ends = {.fd = lr_pidfd_open(criu->pid, 0), .events = POLLIN};
+	struct pollfd dies = {.fd = lr_pidfd_open(job->pid, 0), .events = POLLIN};
 	char word = 0;
 
 	stand_apart(criu);
@@ -50,7 +51,9 @@ static _Noreturn void guard(const struct lr_checkpoint_job *job, const struct lr
 	while (read(runtime, &word, 1) < 0 && errno == EINTR)
 		;
 	(void)poll(&ends, 1, CRIU_ENDS_MS);
-	(void)!lr_cgroup_freeze(job->cgroup, true, NULL);
+	/* Its cgroup may be another container's by now. */
+	if (poll(&dies, 1, 0) == 0)
+		(void)!lr_cgroup_freeze_again(job->cgroup, NULL);
 	_exit(0);
 }
 
@@ -121,7 +124,7 @@ int lr_thaw_end(const struct lr_checkpoint_job *job, struct lr_thaw *t, int r, s
 	if (!t->guard)
 		return r;
 	if (r < 0 || lr_checkpoint_lives_on(&lr_checkpoint_criu, job->opts))
-		frozen = lr_cgroup_freeze(job->cgroup, true, r < 0 ? NULL : err);
+		frozen = lr_cgroup_freeze_again(job->cgroup, r < 0 ? NULL : err);
 	if (frozen >= 0 || lr_proc_dies(job->pid)) {
 		end_guard(t);
 		return r < 0 ? r : frozen;
@@ -129,8 +132,9 @@ int lr_thaw_end(const struct lr_checkpoint_job *job, struct lr_thaw *t, int r, s
 	/* It tries once more, with the container's lock, and we need not wait for that. */
 	t->lives = lr_close(t->lives);
 	if (r < 0)
-		lr_warn("the container was paused, and may run now: it could not be paused again");
+		lr_warn("the container was paused, and some of it may run now: it does not stop "
+			"again");
 	else
-		lr_err_hint(err, "it is saved; it was paused, and may run now");
+		lr_err_hint(err, "it is saved; it was paused, and some of it may run now");
 	return r < 0 ? r : frozen;
 }

@@ -393,6 +393,8 @@ left_processes() {
 	for f in $(env -u LR_TEST_TAG grep -l -a -s "LR_TEST_TAG=$TAG" /proc/[0-9]*/environ); do
 		pid=${f#/proc/}
 		pid=${pid%/environ}
+		# The test's own, which ends it later.
+		[[ " ${REMEMBERED[*]} " != *" $pid:"* ]] || continue
 		echo "process $pid: $(tr '\0' ' ' <"/proc/$pid/cmdline" 2>/dev/null)"
 	done
 	for f in $(left_cgroups); do

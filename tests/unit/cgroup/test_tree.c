@@ -222,6 +222,11 @@ TEST(freezing_that_does_not_finish_is_undone)
 	/* plain files: "frozen" stays 0 */
 	CHECK_INT(lr_cgroup_freeze(lr_cgroup_plan_ref(plan), true, &err), -ETIMEDOUT);
 	CHECK_STR(get(leaf, "cgroup.freeze"), "0");
+	CHECK_HAS(err.hint, "thawed again");
+	/* Who was paused before stays so, as far as can be. */
+	CHECK_INT(lr_cgroup_freeze_again(lr_cgroup_plan_ref(plan), &err), -ETIMEDOUT);
+	CHECK_STR(get(leaf, "cgroup.freeze"), "1");
+	CHECK(!strstr(err.hint, "thawed"));
 	put(leaf, "cgroup.events", "populated 1\nfrozen 1\n");
 	CHECK_INT(lr_cgroup_freeze(lr_cgroup_plan_ref(plan), true, &err), 0);
 	CHECK_INT(lr_cgroup_is_frozen(lr_cgroup_plan_ref(plan)), 1);
