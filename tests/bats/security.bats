@@ -20,6 +20,7 @@ overwrite_the_runtime() {
 	sh_cfg_attack
 	LR_TEST_TAG=$TAG ./victim --root "$ROOT" run -d -b "$BUNDLE" "$ID" </dev/null >out 2>&1 3>&-
 	attacked out env LR_TEST_TAG="$TAG" ./victim --root "$ROOT"
+	assert_hasnt "$(cat out)" WROTE
 	assert_eq "$(sha256sum <victim)" "$before"
 }
 

@@ -461,7 +461,7 @@ hierarchies() {
 	assert_eq "$(list_ids)" ""
 }
 
-@test "checkpoint and restore: too few descriptors, and standard ones that are closed" {
+@test "checkpoint and restore: too few descriptors are an error, and nothing is left" {
 	rt_bg run --detach --bundle "$BUNDLE" "$ID"
 	images
 	echo '["","",""]' >"$IMG/descriptors.json"

@@ -19,6 +19,7 @@ denied() {
 	RT=./victim
 	before=$(sha256sum <victim)
 	sh_cfg_attack
+	# A file without a name can be written to when nobody executes it any more; and nobody will again.
 	for error in ENOSYS EPERM; do
 		denied $error memfd_create run -d -b "$BUNDLE" "$ID" </dev/null >"out.$error" 2>&1
 		attacked "out.$error" denied $error memfd_create
