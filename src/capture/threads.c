@@ -154,13 +154,20 @@ static int take_pending(struct cap *c, pid_t tid, uint32_t flags, struct lr_seed
 #define NEW_PKRU 0x55555554U
 
 /* Keys that are allocated are not told, and none is in the child. Our calls need key 0. */
-static void refuse_keys(struct cap *c, const struct cap_process *p, const struct cap_thread *t)
+static void refuse_keys(struct cap *c, const struct cap_process *p, struct cap_thread *t)
 {
 	uint32_t pkru;
 
-	if (lr_vectors_pkru(t->xsave, t->xsave_size, &pkru) && pkru != NEW_PKRU)
-		cap_refuse(c, p, "thread %u has rights by protection keys (pkey_alloc(2))",
-			   t->seed.tid);
+	if (!lr_vectors_pkru(t->xsave, t->xsave_size, &pkru) || pkru == NEW_PKRU)
+		return;
+	/* So the kernel has it until a program that was just executed runs. Who has opened all keys has none that
+	 * a child would miss. */
+	if (pkru == 0)
+		lr_vectors_set_pkru(t->xsave, NEW_PKRU);
+	else
+		cap_refuse(c, p,
+			   "thread %u has rights by protection keys (pkey_alloc(2); PKRU is 0x%x)",
+			   t->seed.tid, pkru);
 }
 
 /* struct ptrace_sud_config of <linux/ptrace.h>. */

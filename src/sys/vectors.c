@@ -48,6 +48,14 @@ bool lr_vectors_pkru(const void *area, size_t size, uint32_t *ret)
 	return true;
 }
 
+void lr_vectors_set_pkru(void *area, uint32_t pkru)
+{
+	const uint64_t used = lr_vectors_used(area) | UINT64_C(1) << PKRU;
+
+	memcpy((uint8_t *)area + end_of(PKRU) - SIZE_OF_PKRU, &pkru, sizeof(pkru));
+	memcpy((uint8_t *)area + XSAVE_HEADER, &used, sizeof(used));
+}
+
 size_t lr_vectors_size(uint64_t components)
 {
 	size_t all = LR_VECTORS_HEAD;

@@ -27,6 +27,8 @@ uint64_t lr_vectors_used(const void *area);
 /* The rights by protection keys, if the processor has them and the area has room for them. Ptrace(2) tells them whether or
  * not they are in use by the header. */
 bool lr_vectors_pkru(const void *area, size_t size, uint32_t *ret);
+/* For an area that has them. */
+void lr_vectors_set_pkru(void *area, uint32_t pkru);
 /* Bytes of an area with these and no other components, as this processor lays it out. */
 size_t lr_vectors_size(uint64_t components);
 

@@ -50,7 +50,8 @@ pretend_rdma() {
 
 # The daemon of a host, at the socket $PWD/NAME; its note is in $started. PATIENCE: that of its children.
 daemon() { # HOST NAME OPTION...
-	ip netns exec "$1" env ${FABRIC:+FAKE_RDMA="$FABRIC" LD_LIBRARY_PATH="$LIBRARIES"} "$forkd" --control "$PWD/$2" serve ${PATIENCE:+--patience "$PATIENCE"} "${@:3}" >>"$2.log" 2>&1 3>&- &
+	# What its keeper holds for a minute is not the runtime's.
+	ip netns exec "$1" env -u LR_TEST_TAG ${FABRIC:+FAKE_RDMA="$FABRIC" LD_LIBRARY_PATH="$LIBRARIES"} "$forkd" --control "$PWD/$2" serve ${PATIENCE:+--patience "$PATIENCE"} "${@:3}" >>"$2.log" 2>&1 3>&- &
 	started=$(note_process $!)
 	echo "$started" >>daemons # also of a subshell
 	wait_until ask "$2" list
