@@ -625,7 +625,7 @@ while True:
 		killed_at "$call" "$n" checkpoint --engine fork --image-path "$IMG" "$ID"
 		moves
 	done 4<points.list
-	mostly_killed
+	often_killed
 	assert_eq "$(status_of)" running
 	wait_until seed "$ID"
 	rt delete --force "$ID"
@@ -846,7 +846,7 @@ limit_to() { # KIB
 		rt delete --force "$ID"
 		assert_eq "$(rt list -q)" ""
 	done 4<points.list
-	mostly_killed
+	often_killed
 }
 
 @test "fork: delete --force ends a process that hangs in the open of a file, when its runtime was killed" {

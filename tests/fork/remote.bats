@@ -428,7 +428,7 @@ work(7)
 		killed_at "$call" "$n" checkpoint --remote --forkd "$PWD/a" "$ID"
 		moves
 	done 4<points.list
-	mostly_killed
+	often_killed
 	assert_eq "$(status_of)" running
 	wait_until seed
 	other_host
@@ -450,7 +450,7 @@ work(7)
 		rt delete --force "$CHILD"
 		assert_eq "$(rt list -q)" "$ID"
 	done 4<points.list
-	mostly_killed
+	often_killed
 	wait_until eval '[ "$(metric children)" -eq 0 ]'
 	grow
 	came_there

@@ -153,17 +153,16 @@ traced() { # OPTION OPTION VERB ARGUMENT...
 	LR_TEST_TAG=$TAG timeout 60 strace "$1" "$2" "$LEAN_RUNTIME" --root "$ROOT" "${@:3}" </dev/null >/dev/null 2>&1 3>&-
 }
 
-# The runtime is killed as it makes a call of points.list: most of those are made again.
+# The runtime is killed as it makes a call of points.list. Not each of them is made again: how often it waits depends on the
+# machine.
 kills=0
 killed_at() { # CALL WHICH VERB ARGUMENT...
 	local code=0
 	traced -e "inject=$1:signal=KILL:when=$2" "${@:3}" || code=$?
 	[ "$code" != 137 ] || kills=$((kills + 1))
 }
-mostly_killed() {
-	local all
-	all=$(wc -l <points.list)
-	[ "$kills" -ge $((all / 2)) ] || fail "it was killed at $kills of $all calls"
+often_killed() {
+	[ "$kills" -ge 10 ] || fail "it was killed at $kills of $(wc -l <points.list) calls"
 }
 
 # A checkpoint that waits between the look and the hold, before the first of the calls by which it holds. It
