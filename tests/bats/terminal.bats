@@ -217,7 +217,7 @@ assert_all_numbers() {
 @test "terminal: 10 MB into a slow terminal arrive whole" {
 	write_much
 	local rc=0
-	on_pty --slow --timeout $((patience * 4)) -- "$LEAN_RUNTIME" "${BY[@]}" --root "$ROOT" run -b "$BUNDLE" "$ID" >out || rc=$?
+	on_pty --slow --timeout $((patience * 20)) -- "$LEAN_RUNTIME" "${BY[@]}" --root "$ROOT" run -b "$BUNDLE" "$ID" >out || rc=$?
 	assert_eq "$rc" 7
 	tr -d '\r' <out >lines
 	assert_all_numbers lines
@@ -233,7 +233,7 @@ while True:
     sys.stdout.buffer.write(chunk)
     time.sleep(0.0003)' <pipe >out 3>&- &
 	local reader=$! rc=0
-	timeout $((patience * 4)) "$LEAN_RUNTIME" "${BY[@]}" --root "$ROOT" run -b "$BUNDLE" "$ID" </dev/null >pipe 3>&- || rc=$?
+	timeout $((patience * 20)) "$LEAN_RUNTIME" "${BY[@]}" --root "$ROOT" run -b "$BUNDLE" "$ID" </dev/null >pipe 3>&- || rc=$?
 	wait "$reader"
 	assert_eq "$rc" 7
 	assert_all_numbers out
@@ -251,7 +251,7 @@ while True:
 	cfg '.process.terminal = false'
 	rt_sleeper
 	local rc=0
-	on_pty --slow --timeout $((patience * 4)) -- "$LEAN_RUNTIME" "${BY[@]}" --root "$ROOT" exec -t "$ID" \
+	on_pty --slow --timeout $((patience * 20)) -- "$LEAN_RUNTIME" "${BY[@]}" --root "$ROOT" exec -t "$ID" \
 		sh -c "stty -opost; seq 1 $NUMBERS; sleep 0.3; exit 7" >out || rc=$?
 	assert_eq "$rc" 7
 	tr -d '\r' <out >lines
@@ -267,7 +267,7 @@ while True:
 		seq 1 150000
 	} >in 3>&- &
 	local writer=$!
-	run -0 timeout $((patience * 4)) "$LEAN_RUNTIME" "${BY[@]}" --root "$ROOT" run -b "$BUNDLE" "$ID" <in 3>&-
+	run -0 timeout $((patience * 20)) "$LEAN_RUNTIME" "${BY[@]}" --root "$ROOT" run -b "$BUNDLE" "$ID" <in 3>&-
 	wait "$writer"
 	assert_has "$output" "$(seq 1 150000 | md5sum | cut -d' ' -f1)"
 }
