@@ -154,14 +154,14 @@ static int take_pending(struct cap *c, pid_t tid, uint32_t flags, struct lr_seed
 #define NEW_PKRU 0x55555554U
 
 /* Keys that are allocated are not told, and none is in the child. Our calls need key 0. */
-static void refuse_keys(struct cap *c, const struct cap_process *p, struct cap_thread *t)
+static void settle_keys(struct cap *c, const struct cap_process *p, struct cap_thread *t)
 {
 	uint32_t pkru;
 
 	if (!lr_vectors_pkru(t->xsave, t->xsave_size, &pkru) || pkru == NEW_PKRU)
 		return;
-	/* So the kernel has it until a program that was just executed runs. Who has opened all keys has none that
-	 * a child would miss. */
+	/* So the kernel tells it of a program that was just executed, until that runs. One that has opened all keys looks
+	 * the same. */
 	if (pkru == 0)
 		lr_vectors_set_pkru(t->xsave, NEW_PKRU);
 	else
@@ -253,7 +253,7 @@ static int take_thread(struct cap *c, struct cap_process *p, struct cap_thread *
 	t->seed.robust_list = (uintptr_t)head;
 	t->seed.robust_size = len;
 	refuse_traced(c, p, t);
-	refuse_keys(c, p, t);
+	settle_keys(c, p, t);
 	return take_scheduling(c, p, t, err);
 }
 

@@ -221,7 +221,7 @@ static unsigned how_to_clean(const struct lr_seed *s, uint32_t index)
 }
 
 /* Of those of the seed, all have it. */
-static int has_restorer(pid_t pid, const struct places *places)
+static bool has_restorer(pid_t pid, const struct places *places)
 {
 	struct seen seen;
 
