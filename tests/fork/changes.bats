@@ -504,7 +504,7 @@ for i in range(1, 101):
 @test "changes: by lean-forkd they come with the seed" {
 	image
 	needs_forkd "$SEEDTOOL_RUNTIME"
-	unshare --net sh -c 'ip link set lo up && exec "$@"' sh "$forkd" --control "$PWD/control" serve --listen 127.0.0.1:7411 </dev/null >forkd.out 2>&1 3>&- &
+	env -u LR_TEST_TAG unshare --net sh -c 'ip link set lo up && exec "$@"' sh "$forkd" --control "$PWD/control" serve --listen 127.0.0.1:7411 </dev/null >forkd.out 2>&1 3>&- &
 	DAEMON=$!
 	remember "$DAEMON"
 	wait_until "$forkd" --control "$PWD/control" list
