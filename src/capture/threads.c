@@ -153,8 +153,8 @@ static int take_pending(struct cap *c, pid_t tid, uint32_t flags, struct lr_seed
 /* What a new program has: key 0 is open, the others are not. */
 #define NEW_PKRU 0x55555554U
 
-/* Keys that are allocated are not told, and none is in the child. Our calls need key 0. */
-static void settle_keys(struct cap *c, const struct cap_process *p, struct cap_thread *t)
+/* Nothing tells which keys are allocated: a child has those that a thread has rights by. */
+static void settle_keys(struct cap *c, struct cap_process *p, struct cap_thread *t)
 {
 	uint32_t pkru;
 
@@ -164,10 +164,13 @@ static void settle_keys(struct cap *c, const struct cap_process *p, struct cap_t
 	 * the same. */
 	if (pkru == 0)
 		lr_vectors_set_pkru(t->xsave, NEW_PKRU);
-	else
+	else if (pkru & 3) /* our calls need it */
 		cap_refuse(c, p,
-			   "thread %u has rights by protection keys (pkey_alloc(2); PKRU is 0x%x)",
+			   "thread %u has closed ordinary memory to itself (protection key 0; "
+			   "PKRU is 0x%x)",
 			   t->seed.tid, pkru);
+	else
+		p->keys |= lr_vectors_keys(pkru);
 }
 
 /* struct ptrace_sud_config of <linux/ptrace.h>. */

@@ -147,8 +147,10 @@ static int plan(struct one *x, uint64_t *list, uint64_t *stack, struct lr_err *e
 	*stack = image_room(&x->image, LEADER_STACK, 16, NULL) + LEADER_STACK;
 	plan_root(x, &ops);
 	int r = plan_memory(x, &ops, err);
-	if (r >= 0)
+	if (r >= 0) {
+		plan_keys(x, &ops);
 		r = plan_threads(x, &ops, err);
+	}
 	*list = image_list(&ops, x->head, 0);
 	return r < 0 ? r : image_check(&x->image, err);
 }

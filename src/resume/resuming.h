@@ -185,6 +185,8 @@ const struct lr_seed_span *lazy_span(const struct one *x, const struct lr_seed_v
 void lazy_plan(struct one *x, struct lr_resume_ops *ops, const struct lr_seed_vma *v);
 /* memory.c, threads.c: the calls that make them. */
 int plan_memory(struct one *x, struct lr_resume_ops *ops, struct lr_err *err);
+/* keys.c: the protection keys that threads have rights by. Behind plan_memory: execute-only memory takes the first one. */
+void plan_keys(struct one *x, struct lr_resume_ops *ops);
 /* With the process's own rights and limits. */
 void plan_locks(struct one *x, struct lr_resume_ops *ops);
 int plan_threads(struct one *x, struct lr_resume_ops *ops, struct lr_err *err);

@@ -56,6 +56,17 @@ void lr_vectors_set_pkru(void *area, uint32_t pkru)
 	memcpy((uint8_t *)area + XSAVE_HEADER, &used, sizeof(used));
 }
 
+uint32_t lr_vectors_keys(uint32_t pkru)
+{
+	uint32_t keys = 0;
+
+	/* Two bits each: no access, no writing. */
+	for (unsigned k = 0; k < 16; k++)
+		if ((pkru >> (2 * k) & 3) != 1)
+			keys |= 1U << k;
+	return keys;
+}
+
 size_t lr_vectors_size(uint64_t components)
 {
 	size_t all = LR_VECTORS_HEAD;

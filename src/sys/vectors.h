@@ -29,6 +29,8 @@ uint64_t lr_vectors_used(const void *area);
 bool lr_vectors_pkru(const void *area, size_t size, uint32_t *ret);
 /* For an area that has them. */
 void lr_vectors_set_pkru(void *area, uint32_t pkru);
+/* Bit k: there are rights by key k, where key 0 is that of ordinary memory. A new program has none by the others. */
+uint32_t lr_vectors_keys(uint32_t pkru);
 /* Bytes of an area with these and no other components, as this processor lays it out. */
 size_t lr_vectors_size(uint64_t components);
 

@@ -305,17 +305,22 @@ static void with_breakpoint(void)
 	need((int)ptrace(PTRACE_DETACH, pid, 0, 0), "detach");
 }
 
-/* One that has opened a key, and one that has closed the first: it can't look at any memory any more. */
+/* One that has opened the key of what may be executed alone, and one that has closed that of ordinary memory: it can't
+ * look at any memory any more. */
 static void with_rights(void)
 {
-	const bool there = syscall(SYS_pkey_alloc, 0, 0) >= 0;
+	const int key = (int)syscall(SYS_pkey_alloc, 0, 1 /* PKEY_DISABLE_ACCESS */);
 
-	if (!there) {
+	if (key < 0) {
 		say("no-pkey");
 		return;
 	}
-	if (fork() == 0)
-		with_name((void *)(uintptr_t) "r-rights");
+	syscall(SYS_pkey_free, key);
+	if (fork() == 0) {
+		mmap(NULL, 4096, PROT_EXEC, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+		__asm__ volatile("wrpkru" : : "a"(0x55555550), "c"(0), "d"(0));
+		with_name((void *)(uintptr_t) "r-opened");
+	}
 	if (fork() == 0) {
 		be_a_child("r-denied");
 		__asm__ volatile("wrpkru\n1:\tpause\n\tjmp 1b" : : "a"(0x55555555), "c"(0), "d"(0));

@@ -51,8 +51,8 @@ static const struct {
 	{"advice", subject_advice},   {"settings", subject_settings},
 	{"places", subject_places},   {"jail", subject_jail},
 	{"kinds", subject_kinds},     {"tiles", subject_tiles},
-	{"notiles", subject_notiles}, {"brood", subject_brood},
-	{"heirs", subject_heirs},
+	{"notiles", subject_notiles}, {"keys", subject_keys},
+	{"brood", subject_brood},     {"heirs", subject_heirs},
 };
 
 int main(int argc, char **argv)

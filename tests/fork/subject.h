@@ -51,5 +51,6 @@ void subject_places(void);
 void subject_jail(void);
 void subject_tiles(void);
 void subject_notiles(void);
+void subject_keys(void);
 
 #endif

@@ -131,3 +131,66 @@ void subject_notiles(void)
 	load_tile(in);
 	check_tile(in);
 }
+
+/* ---- protection keys ------------------------------------------------------------------------- */
+
+static uint32_t rights(void)
+{
+	uint32_t pkru, unused;
+
+	__asm__ volatile("rdpkru" : "=a"(pkru), "=d"(unused) : "c"(0));
+	return pkru;
+}
+
+static void set_rights(uint32_t pkru)
+{
+	__asm__ volatile("wrpkru" : : "a"(pkru), "c"(0), "d"(0) : "memory");
+}
+
+static bool may_be_given(void *page, long key)
+{
+	const bool may = syscall(SYS_pkey_mprotect, page, PAGE, PROT_READ | PROT_WRITE, key) == 0;
+
+	EXPECT(may || errno == EINVAL);
+	EXPECT(syscall(SYS_pkey_mprotect, page, PAGE, PROT_READ | PROT_WRITE, 0) == 0);
+	return may;
+}
+
+static void *other_rights(void *arg)
+{
+	pthread_barrier_t *both = arg;
+	const uint32_t mine = 0x55555454;
+
+	set_rights(mine);
+	pthread_barrier_wait(both);
+	pthread_barrier_wait(both);
+	EXPECT(rights() == mine);
+	return NULL;
+}
+
+/* What may only be executed has the first key; by the second a thread may read; the third was given back; by the fourth
+ * another thread may do all. */
+void subject_keys(void)
+{
+	pthread_barrier_t both;
+	pthread_t other;
+	const uint32_t mine = 0x55555564;
+
+	EXPECT(mmap(NULL, PAGE, PROT_EXEC, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0) != MAP_FAILED);
+	for (long key = 2; key <= 4; key++)
+		EXPECT(syscall(SYS_pkey_alloc, 0, 1) == key);
+	EXPECT(syscall(SYS_pkey_free, 3) == 0);
+	set_rights(mine);
+	void *page = mmap(NULL, PAGE, PROT_READ, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+	EXPECT(page != MAP_FAILED);
+	EXPECT(pthread_barrier_init(&both, NULL, 2) == 0);
+	EXPECT(pthread_create(&other, NULL, other_rights, &both) == 0);
+	pthread_barrier_wait(&both);
+	subject_ready();
+	EXPECT(rights() == mine);
+	EXPECT(may_be_given(page, 2) && may_be_given(page, 4));
+	EXPECT(!may_be_given(page, 1) && !may_be_given(page, 3) && !may_be_given(page, 5));
+	EXPECT(syscall(SYS_pkey_alloc, 0, 1) == 3);
+	pthread_barrier_wait(&both);
+	EXPECT(pthread_join(other, NULL) == 0);
+}
