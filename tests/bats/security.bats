@@ -568,7 +568,7 @@ sh /tmp/e.sh'
 	done
 }
 
-# keeper SECONDS [forge]: a container whose process takes what the runtime, called $TAG, talks to its
+# keeper [forge]: a container whose process takes what the runtime, called $TAG, talks to its
 # children by. In the host's pid namespace, where it meets those of other containers, too.
 keeper() {
 	lean_only "its own rendezvous"
@@ -578,19 +578,19 @@ keeper() {
 	cp "$LEAN_RUNTIME" "$TAG"
 	without_ns pid
 	new_id KEEPER
-	cfg --arg s "keeps-sync $TAG $*" '.process.args = ($s | split(" ")) | .linux.cgroupsPath += "-keeper"'
+	cfg --arg s "keeps-sync $TAG${1:+ $1}" '.process.args = ($s | split(" ")) | .linux.cgroupsPath += "-keeper"'
 	with_caps CAP_SYS_PTRACE
 	rt_bg run -d -b "$BUNDLE" "$KEEPER"
 	wait_until grep -q ready "$OUT"
 }
 
 as_tag() {
-	LR_TEST_TAG=$TAG timeout -k 2 20 "./$TAG" --root "$ROOT" "$@" </dev/null 3>&-
+	timeout -k 2 "$patience" "./$TAG" --root "$ROOT" "$@" </dev/null 3>&-
 }
 
 @test "a process that may trace and keeps the rendezvous open does not hang exec and start" {
 	local i
-	keeper 8
+	keeper
 	for i in $(seq 10); do
 		run -0 as_tag exec "$KEEPER" true
 	done
@@ -598,12 +598,13 @@ as_tag() {
 	as_tag create -b "$BUNDLE" "$ID" >out 2>&1
 	run -0 as_tag start "$ID"
 	assert_eq "$(status_of)" running
+	rt kill "$KEEPER" TERM
 	wait_until grep -q '^[1-9]' "$OUT"
 }
 
 @test "nor does it choose their exit status: an error is none of 0" {
 	local i
-	keeper 20 forge
+	keeper forge
 	for i in $(seq 50); do
 		run as_tag exec "$KEEPER" true
 		[[ $output != *forged* ]] || break

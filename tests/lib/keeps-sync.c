@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * keeps-sync NAME SECONDS [forge]: takes, for as long, the sockets and fifos of every process that
- * it meets whose program was called by that name, with CAP_SYS_PTRACE. It keeps them open; or sends
+ * keeps-sync NAME [forge]: takes, until SIGTERM, the sockets and fifos of every process that it
+ * meets whose program was called by that name, with CAP_SYS_PTRACE. It keeps them open; or sends
  * an error into each that asks for an exit status of 256, which exit(3) makes 0. The last line it
  * prints: how many.
  */
@@ -17,7 +17,6 @@
 #include <sys/socket.h>
 #include <sys/stat.h>
 #include <sys/syscall.h>
-#include <time.h>
 #include <unistd.h>
 
 #define KEEP_MAX 500
@@ -77,15 +76,22 @@ static int take_all(const char *pid, bool forge, int had)
 	return n;
 }
 
+static volatile sig_atomic_t told;
+
+static void tell(int sig)
+{
+	told = sig;
+}
+
 int main(int argc, char **argv)
 {
-	time_t end = time(NULL) + (argc > 2 ? atoi(argv[2]) : 0);
-	bool forge = argc > 3;
+	bool forge = argc > 2;
 	int n = 0;
 
+	signal(SIGTERM, tell);
 	puts("ready");
 	fflush(stdout);
-	while (time(NULL) < end) {
+	while (!told) {
 		DIR *d = opendir("/proc");
 		struct dirent *e;
 		while (d && (e = readdir(d)))
