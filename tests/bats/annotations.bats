@@ -129,13 +129,13 @@ print(base64.b64encode(b"".join(struct.pack("HBBI", *i) for i in p)).decode())')
 
 @test "annotation run.oci.keep_original_groups: the caller's groups stay" {
 	cfg '.process.args = ["grep", "^Groups:", "/proc/self/status"]'
-	run -0 setpriv --groups 0,4321 env LR_TEST_TAG="$TAG" "$LEAN_RUNTIME" "${BY[@]}" --root "$ROOT" run -b "$BUNDLE" "$ID"
+	run -0 setpriv --groups 0,4321 "$LEAN_RUNTIME" "${BY[@]}" --root "$ROOT" run -b "$BUNDLE" "$ID"
 	assert_hasnt "$output" 4321
 	annotate run.oci.keep_original_groups 1
-	run -0 setpriv --groups 0,4321 env LR_TEST_TAG="$TAG" "$LEAN_RUNTIME" "${BY[@]}" --root "$ROOT" run -b "$BUNDLE" "$ID"
+	run -0 setpriv --groups 0,4321 "$LEAN_RUNTIME" "${BY[@]}" --root "$ROOT" run -b "$BUNDLE" "$ID"
 	assert_has "$output" 4321
 	annotate run.oci.keep_original_groups 0
-	run -0 setpriv --groups 0,4321 env LR_TEST_TAG="$TAG" "$LEAN_RUNTIME" "${BY[@]}" --root "$ROOT" run -b "$BUNDLE" "$ID"
+	run -0 setpriv --groups 0,4321 "$LEAN_RUNTIME" "${BY[@]}" --root "$ROOT" run -b "$BUNDLE" "$ID"
 	assert_hasnt "$output" 4321
 	annotate run.oci.keep_original_groups 1
 	cfg '.process.user.additionalGids = [7]'

@@ -69,7 +69,7 @@ order() { # TRACE
 }
 
 traced() { # ARGUMENT...
-	LR_TEST_TAG=$TAG timeout 60 strace -f -q -o trace \
+	timeout 60 strace -f -q -o trace \
 		-e trace=setns,prctl,pivot_root,setsid,setgroups,setresuid,setresgid,setuid,setgid,capset,seccomp,umount2,close_range,execveat,execve,clone,clone3,vfork,mount,move_mount,mount_setattr \
 		"$LEAN_RUNTIME" --root "$ROOT" "$@" </dev/null >out 2>&1 3>&- || fail "$(cat out)"
 }

@@ -283,7 +283,7 @@ frozen_below() {
 	cfg '.process.args = ["cat", "/proc/self/cgroup"]'
 	for verb in create run; do
 		# shellcheck disable=SC2016 # for the shell in there
-		LR_TEST_TAG=$TAG unshare -m --propagation private sh -c 'd=/sys/fs/cgroup/systemd
+		unshare -m --propagation private sh -c 'd=/sys/fs/cgroup/systemd
 			mount --bind $d $d && mount -o remount,bind,ro $d && exec "$@"' \
 			sh "$LEAN_RUNTIME" --root "$ROOT" "$verb" -b "$BUNDLE" "$ID" </dev/null >out 2>err 3>&- || fail "$verb: $(cat err)"
 		[ "$verb" = run ] || rt start "$ID"

@@ -15,7 +15,7 @@ teardown() { common_teardown; }
 
 # As go-runc calls: everything in front, the log in the bundle.
 shim() {
-	LR_TEST_TAG=$TAG timeout -k 2 30 "$LEAN_RUNTIME" --root "$ROOT" --log "$BUNDLE/log.json" --log-format json "$@" 3>&-
+	timeout -k 2 30 "$LEAN_RUNTIME" --root "$ROOT" --log "$BUNDLE/log.json" --log-format json "$@" 3>&-
 }
 
 shim_bg() {
@@ -271,7 +271,7 @@ last_error() {
 	cfg '.process.args = ["sleep", "100"] | .hooks.createRuntime = [{path: "/bin/sleep", args: ["sleep", "0.2"]}]'
 	local t
 	for t in 0.01 0.05 0.15 0.3; do
-		LR_TEST_TAG=$TAG python3 shim.py "$t" "$LEAN_RUNTIME" "${BY[@]}" --root "$ROOT" create -b "$BUNDLE" "$ID" 3>&-
+		python3 shim.py "$t" "$LEAN_RUNTIME" "${BY[@]}" --root "$ROOT" create -b "$BUNDLE" "$ID" 3>&-
 		run -0 rt delete --force "$ID"
 		assert_nothing_left
 	done
@@ -308,7 +308,7 @@ last_error() {
 
 @test "Podman: conmon's create" {
 	cfg '.process.args = ["sleep", "100"]'
-	LR_TEST_TAG=$TAG "$LEAN_RUNTIME" --root "$ROOT" --log-format=json --log="$PWD/oci-log" create --bundle "$BUNDLE" \
+	"$LEAN_RUNTIME" --root "$ROOT" --log-format=json --log="$PWD/oci-log" create --bundle "$BUNDLE" \
 		--pid-file "$PWD/pidfile" --no-pivot --no-new-keyring "$ID" </dev/null >out.txt 2>&1 3>&-
 	assert_eq "$(cat pidfile)" "$(pid_of)"
 	[ ! -s oci-log ]

@@ -50,7 +50,7 @@ crash() { # VERB ROUNDS
 	lean_only "leaves a process behind"
 	command -v strace >/dev/null || skip "strace is not installed"
 	cfg '.process.args = ["/bin/sleep", "300"]'
-	LR_TEST_TAG=$TAG strace -o /dev/null -e trace=pwrite64 -e inject=pwrite64:delay_enter=2000000 \
+	strace -o /dev/null -e trace=pwrite64 -e inject=pwrite64:delay_enter=2000000 \
 		"$LEAN_RUNTIME" "${BY[@]}" --root "$ROOT" create -b "$BUNDLE" "$ID" </dev/null >/dev/null 2>&1 3>&- &
 	local tracer=$! runtime
 	wait_until eval '[ -n "$(cat "$(cgroup_file pids cgroup.procs cgroup.procs)")" ]'
@@ -67,7 +67,7 @@ crash() { # VERB ROUNDS
 
 @test "crash: run in the foreground killed, delete --force" {
 	cfg '.process.args = ["/bin/sleep", "300"]'
-	LR_TEST_TAG=$TAG "$LEAN_RUNTIME" "${BY[@]}" --root "$ROOT" run -b "$BUNDLE" "$ID" </dev/null >/dev/null 2>&1 3>&- &
+	"$LEAN_RUNTIME" "${BY[@]}" --root "$ROOT" run -b "$BUNDLE" "$ID" </dev/null >/dev/null 2>&1 3>&- &
 	local pid=$!
 	wait_for_status running "$ID"
 	kill -KILL "$pid"
@@ -83,7 +83,7 @@ crash() { # VERB ROUNDS
 	full=$(duration_of rt delete --force "$ID")
 	for n in 1 2 3 4 5 6 7 8 9 10; do
 		rt_bg run -d -b "$BUNDLE" "$ID"
-		kill_at $((full * n / 10)) env LR_TEST_TAG="$TAG" "$LEAN_RUNTIME" "${BY[@]}" --root "$ROOT" delete --force "$ID" 3>&-
+		kill_at $((full * n / 10)) "$LEAN_RUNTIME" "${BY[@]}" --root "$ROOT" delete --force "$ID" 3>&-
 		rt delete --force "$ID"
 		run ! rt state "$ID"
 	done
@@ -140,7 +140,7 @@ crash() { # VERB ROUNDS
 	full=$(duration_of rt pause "$ID")
 	rt resume "$ID"
 	for n in 1 2 3 4 5 6; do
-		kill_at $((full * n / 6)) env LR_TEST_TAG="$TAG" "$LEAN_RUNTIME" "${BY[@]}" --root "$ROOT" pause "$ID" 3>&-
+		kill_at $((full * n / 6)) "$LEAN_RUNTIME" "${BY[@]}" --root "$ROOT" pause "$ID" 3>&-
 		run rt resume "$ID"
 		assert_eq "$(status_of)" running
 	done
@@ -153,7 +153,7 @@ crash() { # VERB ROUNDS
 	rt_sleeper
 	full=$(duration_of rt exec "$ID" true)
 	for n in 1 2 3 4 5 6 7 8; do
-		kill_at $((full * n / 8)) env LR_TEST_TAG="$TAG" "$LEAN_RUNTIME" "${BY[@]}" --root "$ROOT" exec "$ID" true 3>&-
+		kill_at $((full * n / 8)) "$LEAN_RUNTIME" "${BY[@]}" --root "$ROOT" exec "$ID" true 3>&-
 	done
 	assert_eq "$(status_of)" running
 	run -0 rt exec "$ID" echo fine
@@ -186,7 +186,7 @@ crash() { # VERB ROUNDS
 	local n
 	for n in 4 5 6 8 10 12 14 16; do
 		status=0
-		timeout 20 bash -c 'ulimit -n '$n'; LR_TEST_TAG=$TAG exec "$LEAN_RUNTIME" --root "$ROOT" run -b "$BUNDLE" "$ID"' </dev/null >o 2>&1 3>&- || status=$?
+		timeout 20 bash -c 'ulimit -n '$n'; exec "$LEAN_RUNTIME" --root "$ROOT" run -b "$BUNDLE" "$ID"' </dev/null >o 2>&1 3>&- || status=$?
 		[ "$status" -ne 124 ] || fail "hangs with $n descriptors"
 		is_lean || { rt delete --force "$ID" || true; continue; }
 		# Without descriptors it may not be able to clean up (a cgroup that is not empty at once takes

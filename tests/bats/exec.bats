@@ -207,7 +207,7 @@ teardown() { common_teardown; }
 		sys.exit(os.WEXITSTATUS(status))
 	END
 	local rc=0
-	LR_TEST_TAG=$TAG python3 shim.py pid "$LEAN_RUNTIME" --root "$ROOT" exec -d --pid-file pid "$ID" sh -c 'exit 33' 3>&- || rc=$?
+	python3 shim.py pid "$LEAN_RUNTIME" --root "$ROOT" exec -d --pid-file pid "$ID" sh -c 'exit 33' 3>&- || rc=$?
 	assert_eq "$rc" 33
 }
 
@@ -308,7 +308,7 @@ teardown() { common_teardown; }
 }
 
 rt_fds() {
-	LR_TEST_TAG=$TAG "$LEAN_RUNTIME" --root "$ROOT" "$@" 3<three 4</dev/null
+	"$LEAN_RUNTIME" --root "$ROOT" "$@" 3<three 4</dev/null
 }
 
 @test "exec: --preserve-fds beyond what is open passes what there is, as crun's" {
@@ -325,12 +325,12 @@ rt_fds() {
 }
 
 rt_fds3() {
-	LR_TEST_TAG=$TAG "$LEAN_RUNTIME" --root "$ROOT" "$@" 3</etc/passwd 4<&- 5</etc/group 6<&-
+	"$LEAN_RUNTIME" --root "$ROOT" "$@" 3</etc/passwd 4<&- 5</etc/group 6<&-
 }
 
 # Not through peer, which closes 3.
 crun_fds3() {
-	LR_TEST_TAG=$TAG unshare -m sh -c 'umount /sys/fs/cgroup/unified 2>/dev/null; exec "$@"' sh \
+	unshare -m sh -c 'umount /sys/fs/cgroup/unified 2>/dev/null; exec "$@"' sh \
 		crun --root "$BATS_TEST_TMPDIR/crun-root" "$@" </dev/null 3</etc/passwd 4<&- 5</etc/group 6<&-
 }
 
@@ -341,7 +341,7 @@ crun_fds3() {
 }
 
 rt_fds2() {
-	LR_TEST_TAG=$TAG "$LEAN_RUNTIME" --root "$ROOT" "$@" 3</dev/null 7</ 9</etc/passwd || true
+	"$LEAN_RUNTIME" --root "$ROOT" "$@" 3</dev/null 7</ 9</etc/passwd || true
 }
 
 @test "exec: -t with a console socket" {
@@ -381,7 +381,7 @@ rt_fds2() {
 @test "exec: --ignore-paused starts a process that runs after resume" {
 	rt_sleeper
 	rt pause "$ID"
-	LR_TEST_TAG=$TAG "$LEAN_RUNTIME" --root "$ROOT" exec --ignore-paused "$ID" echo late >late 2>&1 </dev/null 3>&- &
+	"$LEAN_RUNTIME" --root "$ROOT" exec --ignore-paused "$ID" echo late >late 2>&1 </dev/null 3>&- &
 	local pid=$!
 	sleep 0.3
 	rt resume "$ID"

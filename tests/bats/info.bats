@@ -211,7 +211,7 @@ $second"
 
 @test "events: repeats by --interval until the container is gone" {
 	rt_sleeper
-	LR_TEST_TAG=$TAG timeout 20 "$LEAN_RUNTIME" --root "$ROOT" events --interval 1s "$ID" >ev 2>&1 </dev/null 3>&- &
+	timeout 20 "$LEAN_RUNTIME" --root "$ROOT" events --interval 1s "$ID" >ev 2>&1 </dev/null 3>&- &
 	local pid=$! rc=0
 	wait_until eval '[ "$(grep -c stats ev)" -ge 2 ]'
 	rt delete --force "$ID"

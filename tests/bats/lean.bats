@@ -277,7 +277,7 @@ ro"
 	mkdir -p "$BUNDLE/rootfs/sub" vol
 	sh_cfg 'touch /sub/file 2>/dev/null && echo writable; grep -c " /sub " /proc/mounts'
 	run -0 unshare -m --propagation private sh -c "mount --bind '$dir/vol' '$BUNDLE/rootfs/sub' &&
-		LR_TEST_TAG=$TAG '$LEAN_RUNTIME' --root '$dir/root2' --lean run -b '$BUNDLE' '$ID'
+		'$LEAN_RUNTIME' --root '$dir/root2' --lean run -b '$BUNDLE' '$ID'
 		'$LEAN_RUNTIME' --root '$dir/root2' pool drain && ls -A '$dir/root2'" 3>&-
 	assert_eq "$output" 1
 }
@@ -602,7 +602,7 @@ $(jq -r .hostname "$BUNDLE/config.json")"
 		mv "$file" kept
 		mkfifo "$file"
 		# 1: refused; 124: timeout has ended it.
-		LR_TEST_TAG=$TAG timeout -k 2 20 "$LEAN_RUNTIME" --root "$ROOT" --lean run -b "$BUNDLE" "$ID" </dev/null >out 2>&1 3>&- ||
+		timeout -k 2 20 "$LEAN_RUNTIME" --root "$ROOT" --lean run -b "$BUNDLE" "$ID" </dev/null >out 2>&1 3>&- ||
 			[ $? = 1 ] || fail "$what: $(cat out)"
 		run -0 timeout -k 2 20 "$LEAN_RUNTIME" --root "$ROOT" pool status
 		rm "$file"
@@ -693,7 +693,7 @@ tree_of() { # PARTS
 	cp "$LEAN_RUNTIME" victim-lean
 	before=$(sha256sum <victim-lean)
 	sh_cfg_attack
-	LR_TEST_TAG=$TAG ./victim-lean --root "$ROOT" run -d -b "$BUNDLE" "$ID" </dev/null >out 2>&1 3>&-
+	./victim-lean --root "$ROOT" run -d -b "$BUNDLE" "$ID" </dev/null >out 2>&1 3>&-
 	attacked out ./victim-lean --root "$ROOT"
 	assert_hasnt "$(cat out)" WROTE
 	assert_eq "$(sha256sum <victim-lean)" "$before"
@@ -1088,7 +1088,7 @@ paused_and_killed() {
 		for i in $(seq 30); do
 			(
 				rc=0
-				LR_TEST_TAG=$TAG "$LEAN_RUNTIME" --root "$ROOT" --lean=mounts,cgroup,rootfs,network=pool \
+				"$LEAN_RUNTIME" --root "$ROOT" --lean=mounts,cgroup,rootfs,network=pool \
 					run -b "$BUNDLE" "p$i" >"out.$i" 2>&1 </dev/null 3>&- || rc=$?
 				echo $rc >"status.$i"
 			) &

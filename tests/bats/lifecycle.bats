@@ -150,7 +150,7 @@ teardown() { common_teardown; }
 	lean_only "takes it for started"
 	command -v strace >/dev/null || skip "strace is not installed"
 	# Init is a child of who does not wait for it: waited for, it could as well have been a program that ended.
-	LR_TEST_TAG=$TAG python3 -c 'import ctypes, subprocess, sys, time
+	python3 -c 'import ctypes, subprocess, sys, time
 ctypes.CDLL(None).prctl(36, 1, 0, 0, 0) # PR_SET_CHILD_SUBREAPER
 subprocess.check_call(sys.argv[1:], stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL)
 print("created", flush=True)

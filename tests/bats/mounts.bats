@@ -135,7 +135,7 @@ flags_of_source() { # RUNTIME
 }
 
 by_us() {
-	LR_TEST_TAG=$TAG "$LEAN_RUNTIME" --root "$ROOT" run -b "$BUNDLE" "$ID" 3>&-
+	"$LEAN_RUNTIME" --root "$ROOT" run -b "$BUNDLE" "$ID" 3>&-
 }
 
 @test "mounts: bind: once a flag is named, those of the source that are not named go" {
@@ -358,7 +358,7 @@ as_peers() {
 	sh_cfg 'touch /mnt/a/x 2>/dev/null && echo a; touch /mnt/a/sub/x && echo a/sub; touch /mnt/b/x 2>/dev/null && echo b; touch /mnt/b/sub/x 2>/dev/null && echo b/sub; true'
 	export TAG ROOT ID BUNDLE BATS_TEST_TMPDIR
 	run -0 unshare -m --propagation private bash -c 'mkdir src/sub && mount -t tmpfs tmpfs src/sub &&
-		LR_TEST_TAG=$TAG "$LEAN_RUNTIME" --root "$ROOT" run -b "$BUNDLE" "$ID"'
+		"$LEAN_RUNTIME" --root "$ROOT" run -b "$BUNDLE" "$ID"'
 	assert_eq "$output" a/sub
 }
 
@@ -368,7 +368,7 @@ as_peers() {
 	cfg '.process.args = ["grep", "/mnt/a", "/proc/self/mountinfo"]'
 	export TAG ROOT ID BUNDLE BATS_TEST_TMPDIR
 	run -0 unshare -m --propagation private bash -c 'mkdir src/sub && mount -t tmpfs tmpfs src/sub &&
-		LR_TEST_TAG=$TAG "$LEAN_RUNTIME" --root "$ROOT" run -b "$BUNDLE" "$ID"'
+		"$LEAN_RUNTIME" --root "$ROOT" run -b "$BUNDLE" "$ID"'
 	assert_match "$output" '/mnt/a rw,nosuid,nodev,noexec'
 	assert_match "$output" '/mnt/a/sub rw,nosuid,nodev,noexec'
 }

@@ -18,7 +18,7 @@ teardown() { common_teardown; }
 
 @test "user: the caller's groups are dropped" {
 	sh_cfg 'grep Groups /proc/self/status'
-	run -0 setpriv --groups 4,20,24 env LR_TEST_TAG="$TAG" "$LEAN_RUNTIME" "${BY[@]}" --root "$ROOT" run -b "$BUNDLE" "$ID"
+	run -0 setpriv --groups 4,20,24 "$LEAN_RUNTIME" "${BY[@]}" --root "$ROOT" run -b "$BUNDLE" "$ID"
 	assert_match "$output" '^Groups:[[:space:]]*0?[[:space:]]*$'
 }
 
@@ -197,7 +197,7 @@ caps_cfg() {
 }
 
 rt_fds() {
-	LR_TEST_TAG=$TAG "$LEAN_RUNTIME" --root "$ROOT" "$@" </dev/null
+	"$LEAN_RUNTIME" --root "$ROOT" "$@" </dev/null
 }
 
 @test "descriptors: only the standard three" {
@@ -248,7 +248,7 @@ rt_fds() {
 # Not through peer, which closes 3.
 crun_fds() {
 	cfg '.ociVersion = "1.0.2"'
-	LR_TEST_TAG=$TAG unshare -m sh -c 'umount /sys/fs/cgroup/unified 2>/dev/null; exec "$@"' sh \
+	unshare -m sh -c 'umount /sys/fs/cgroup/unified 2>/dev/null; exec "$@"' sh \
 		crun --root "$BATS_TEST_TMPDIR/crun" run "$@" -b "$BUNDLE" "$ID" </dev/null 3</etc/passwd 4<&- 5</etc/group
 }
 
@@ -396,7 +396,7 @@ s = socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM); s.connect(sys.argv[1]); s.
 	lean_only "inherits it"
 	[ "$(nproc)" -gt 1 ] || skip "one CPU only"
 	sh_cfg 'grep Cpus_allowed_list /proc/self/status'
-	run -0 taskset -c 0 env LR_TEST_TAG="$TAG" "$LEAN_RUNTIME" "${BY[@]}" --root "$ROOT" run -b "$BUNDLE" "$ID"
+	run -0 taskset -c 0 "$LEAN_RUNTIME" "${BY[@]}" --root "$ROOT" run -b "$BUNDLE" "$ID"
 	assert_match "$output" "0-$(($(nproc) - 1))"
 }
 
@@ -412,15 +412,15 @@ s = socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM); s.connect(sys.argv[1]); s.
 @test "the caller's blocked signals are not inherited by create, run and exec" {
 	is_lean || skip "stand-in runtime: inherits them"
 	cfg '.process.args = ["grep", "SigBlk", "/proc/self/status"]'
-	LR_TEST_TAG=$TAG env --block-signal=TERM,USR2 "$LEAN_RUNTIME" "${BY[@]}" --root "$ROOT" run -b "$BUNDLE" "$ID" </dev/null >o 2>&1 3>&-
+	env --block-signal=TERM,USR2 "$LEAN_RUNTIME" "${BY[@]}" --root "$ROOT" run -b "$BUNDLE" "$ID" </dev/null >o 2>&1 3>&-
 	assert_match "$(cat o)" '^SigBlk:.0000000000000000$'
-	LR_TEST_TAG=$TAG env --block-signal=TERM,USR2 "$LEAN_RUNTIME" "${BY[@]}" --root "$ROOT" create -b "$BUNDLE" "$ID" </dev/null >o 2>&1 3>&-
+	env --block-signal=TERM,USR2 "$LEAN_RUNTIME" "${BY[@]}" --root "$ROOT" create -b "$BUNDLE" "$ID" </dev/null >o 2>&1 3>&-
 	rt start "$ID"
 	wait_for_status stopped "$ID"
 	assert_match "$(cat o)" '^SigBlk:.0000000000000000$'
 	rt delete "$ID"
 	rt_sleeper
-	LR_TEST_TAG=$TAG env --block-signal=TERM,USR2 "$LEAN_RUNTIME" "${BY[@]}" --root "$ROOT" exec "$ID" grep SigBlk /proc/self/status </dev/null >o 2>&1 3>&-
+	env --block-signal=TERM,USR2 "$LEAN_RUNTIME" "${BY[@]}" --root "$ROOT" exec "$ID" grep SigBlk /proc/self/status </dev/null >o 2>&1 3>&-
 	assert_match "$(cat o)" '^SigBlk:.0000000000000000$'
 }
 
@@ -433,7 +433,6 @@ s = socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM); s.connect(sys.argv[1]); s.
 	gcc -D_GNU_SOURCE -static -o inherited "$LR_LIB/inherited.c"
 	cp inherited "$BUNDLE/rootfs/bin/inherited"
 	cfg '.process.args = ["inherited", "show"] | del(.process.rlimits, .process.oomScoreAdj)'
-	export LR_TEST_TAG=$TAG
 	./inherited set ./inherited show >caller
 	rt run -b "$BUNDLE" "$ID" </dev/null >plain
 	./inherited set "$LEAN_RUNTIME" "${BY[@]}" --root "$ROOT" run -b "$BUNDLE" "$ID" </dev/null >mine 3>&-

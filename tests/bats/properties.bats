@@ -175,7 +175,7 @@ v1_file() {
 	cfg '.linux.memoryPolicy = {mode: "MPOL_BIND", nodes: "0"}'
 	local verb
 	for verb in run create; do
-		LR_TEST_TAG=$TAG run timeout 60 strace -f -q -o calls -e trace=set_mempolicy -e inject=set_mempolicy:error=ENOSYS \
+		run timeout 60 strace -f -q -o calls -e trace=set_mempolicy -e inject=set_mempolicy:error=ENOSYS \
 			"$LEAN_RUNTIME" --root "$ROOT" $verb -b "$BUNDLE" "$ID" </dev/null
 		assert_one_error
 		assert_has "$output" "linux.memoryPolicy"

@@ -279,7 +279,7 @@ start_one() {
 # with_fault CALLS:FAULT VERB...: the runtime with that system call failing.
 with_fault() {
 	command -v strace >/dev/null || skip "strace is not installed"
-	LR_TEST_TAG=$TAG timeout -k 2 30 strace -o /dev/null -e "trace=${1%%:*}" -e "inject=$1" \
+	timeout -k 2 30 strace -o /dev/null -e "trace=${1%%:*}" -e "inject=$1" \
 		"$LEAN_RUNTIME" --root "$ROOT" "${@:2}" 3>&-
 }
 
@@ -346,7 +346,7 @@ with_fault() {
 	cfg '.process.args = ["/bin/sleep", "300"]'
 	command -v strace >/dev/null || skip "strace is not installed"
 	mkdir "$ROOT"
-	LR_TEST_TAG=$TAG strace -o calls -e trace=mkdirat,openat -e "inject=mkdirat:signal=STOP:when=1" \
+	strace -o calls -e trace=mkdirat,openat -e "inject=mkdirat:signal=STOP:when=1" \
 		"$LEAN_RUNTIME" --root "$ROOT" create -b "$BUNDLE" "$ID" </dev/null >said 2>&1 3>&- &
 	local slow=$! status=0
 	wait_until grep -q 'stopped by SIGSTOP' calls
@@ -379,7 +379,7 @@ with_fault() {
 # stays_locked ID: nobody deletes it; what is said about that is in ID.err.
 stays_locked() {
 	local rc=0
-	LR_TEST_TAG=$TAG timeout -k 2 90 "$LEAN_RUNTIME" --root "$ROOT" delete --force "$1" >"$1.err" 2>&1 3>&- || rc=$?
+	timeout -k 2 90 "$LEAN_RUNTIME" --root "$ROOT" delete --force "$1" >"$1.err" 2>&1 3>&- || rc=$?
 	echo "$rc" >"$1.rc"
 }
 

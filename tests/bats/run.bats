@@ -68,7 +68,7 @@ holds() { # PID WHAT
 		'.hooks.createRuntime = [{"path": "/bin/true"}]'; do
 		cfg "$change"
 		# Python passes no descriptors on but these.
-		LR_TEST_TAG=$TAG python3 -c 'import subprocess, sys
+		python3 -c 'import subprocess, sys
 null = subprocess.DEVNULL
 print(subprocess.Popen(sys.argv[1:], stdin=null, stdout=null, stderr=null).pid)' \
 			"$LEAN_RUNTIME" "${BY[@]}" --root "$ROOT" run -b "$BUNDLE" "$ID" >pid
@@ -92,7 +92,7 @@ anon_inode:[signalfd]" || fail "$(open_of "$pid")"
 	local pid left
 	cfg --arg f "$PWD/left" '.process.args = ["/bin/sleep", "300"] | .hooks = {"poststart": [{
 		"path": "/bin/sh", "args": ["sh", "-c", "sleep 300 >/dev/null 2>&1 & echo $! >\($f)"]}]}'
-	LR_TEST_TAG=$TAG "$LEAN_RUNTIME" "${BY[@]}" --root "$ROOT" run -b "$BUNDLE" "$ID" </dev/null >/dev/null 2>&1 3>&- &
+	"$LEAN_RUNTIME" "${BY[@]}" --root "$ROOT" run -b "$BUNDLE" "$ID" </dev/null >/dev/null 2>&1 3>&- &
 	pid=$!
 	wait_until test -s left
 	left=$(cat left)
@@ -154,7 +154,7 @@ anon_inode:[signalfd]" || fail "$(open_of "$pid")"
 @test "run: signals are forwarded to the program" {
 	sh_cfg 'trap "echo got TERM; exit 7" TERM; trap "echo got HUP" HUP; echo ready; while :; do sleep 0.05; done'
 	# The suite may run under nohup, and what the caller ignores is not forwarded.
-	LR_TEST_TAG=$TAG env --default-signal=HUP "$LEAN_RUNTIME" "${BY[@]}" --root "$ROOT" run -b "$BUNDLE" "$ID" </dev/null >out 2>&1 3>&- &
+	env --default-signal=HUP "$LEAN_RUNTIME" "${BY[@]}" --root "$ROOT" run -b "$BUNDLE" "$ID" </dev/null >out 2>&1 3>&- &
 	local pid=$! rc=0
 	wait_until grep -q ready out
 	kill -HUP "$pid"

@@ -361,7 +361,7 @@ create_and_start() {
 				rt_create
 				set -- start "$ID"
 			fi
-			LR_TEST_TAG=$TAG "$LEAN_RUNTIME" --root "$ROOT" "$@" </dev/null >said 2>&1 3>&- &
+			"$LEAN_RUNTIME" --root "$ROOT" "$@" </dev/null >said 2>&1 3>&- &
 			runtime=$!
 			wait_until test -e asked
 			kill -$signal $runtime

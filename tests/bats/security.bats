@@ -18,7 +18,7 @@ overwrite_the_runtime() {
 	cp "$LEAN_RUNTIME" victim
 	before=$(sha256sum <victim)
 	sh_cfg_attack
-	LR_TEST_TAG=$TAG ./victim --root "$ROOT" run -d -b "$BUNDLE" "$ID" </dev/null >out 2>&1 3>&-
+	./victim --root "$ROOT" run -d -b "$BUNDLE" "$ID" </dev/null >out 2>&1 3>&-
 	attacked out ./victim --root "$ROOT"
 	assert_hasnt "$(cat out)" WROTE
 	assert_eq "$(sha256sum <victim)" "$before"
@@ -559,7 +559,7 @@ sh /tmp/e.sh'
 	cfg '.process.args = ["/bin/sleep", "300"]'
 	local closed fd
 	for closed in 0 1 2 012; do
-		LR_TEST_TAG=$TAG bash -c 'for fd in $(fold -w 1 <<<"$1"); do eval "exec $fd>&-"; done; shift; exec "$@"' bash "$closed" \
+		bash -c 'for fd in $(fold -w 1 <<<"$1"); do eval "exec $fd>&-"; done; shift; exec "$@"' bash "$closed" \
 			"$LEAN_RUNTIME" --root "$ROOT" run -d -b "$BUNDLE" "$ID" </dev/null >out 2>&1 3>&-
 		for fd in $(fold -w 1 <<<"$closed"); do
 			assert_eq "$closed: $(readlink "/proc/$(pid_of)/fd/$fd")" "$closed: /dev/null"

@@ -28,7 +28,7 @@ received() {
 }
 
 on_pty() {
-	LR_TEST_TAG=$TAG "$LR_LIB/on-pty" "$@" 3>&-
+	"$LR_LIB/on-pty" "$@" 3>&-
 }
 
 @test "terminal: the master arrives over the console socket" {
@@ -65,7 +65,6 @@ ends() {
    a  \n   b  \r  \n   c  \n
    d  \r  \n   e  \r  \n
    d  \n   e  \n'
-	export LR_TEST_TAG=$TAG
 	run -0 ends "$LEAN_RUNTIME" --root "$ROOT"
 	assert_eq "$output" "$expected"
 	cfg '.process.terminal = true'
@@ -296,7 +295,7 @@ ticks() {
 	mkfifo pipe
 	python3 -c 'import time; held = open("pipe"); time.sleep(60)' 3>&- &
 	local reader=$!
-	LR_TEST_TAG=$TAG "$LEAN_RUNTIME" "${BY[@]}" --root "$ROOT" run -b "$BUNDLE" "$ID" </dev/null >pipe 3>&- &
+	"$LEAN_RUNTIME" "${BY[@]}" --root "$ROOT" run -b "$BUNDLE" "$ID" </dev/null >pipe 3>&- &
 	local runtime=$!
 	wait_for_status running "$ID"
 	sleep 0.5

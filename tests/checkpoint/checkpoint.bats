@@ -119,7 +119,7 @@ needs_dirty_tracking() {
 	# In a mount namespace where all is shared, as systemd has it.
 	cat >script <<-'END'
 		set -eu
-		rt() { LR_TEST_TAG=$TAG "$LEAN_RUNTIME" --root "$ROOT" "$@"; }
+		rt() { "$LEAN_RUNTIME" --root "$ROOT" "$@"; }
 		kinds() {
 			sed -nE 's,^[^ ]+ [^ ]+ [^ ]+ [^ ]+ (/|/vol|/own) [^ ]+ (.*)- .*,\1 \2,p' "/proc/$(rt state "$ID" | jq .pid)/mountinfo" |
 				sed -E 's/:[0-9]+//g' | sort
@@ -368,7 +368,7 @@ hello"
 	sh_cfg 'while read -r line; do echo "got $line"; echo "err $line" >&2; done'
 	# A shell of its own, whose descriptors are none of bats'.
 	cat >script <<-'END'
-		rt() { LR_TEST_TAG=$TAG "$LEAN_RUNTIME" --root "$ROOT" "$@"; }
+		rt() { "$LEAN_RUNTIME" --root "$ROOT" "$@"; }
 		set -eu
 		mkfifo i o e i2 o2 e2
 		exec 21<>i 22<>o 23<>e 24<>i2 25<>o2 26<>e2
@@ -715,7 +715,7 @@ hello"
 	start_counter
 	checkpoint "$ID"
 	for ms in 5 20 40 60 80 100 120 150 200 250 300 400; do
-		kill_at ${ms}000 env LR_TEST_TAG="$TAG" "$LEAN_RUNTIME" --root "$ROOT" restore --detach --image-path "$IMG" --bundle "$BUNDLE" "$ID" 3>&-
+		kill_at ${ms}000 "$LEAN_RUNTIME" --root "$ROOT" restore --detach --image-path "$IMG" --bundle "$BUNDLE" "$ID" 3>&-
 		rt delete --force "$ID"
 		assert_nothing_left
 	done
@@ -730,7 +730,7 @@ hello"
 @test "checkpoint: killed at any moment, the container goes on" {
 	start_counter
 	for ms in 20 60 100 150 200 300; do
-		kill_at ${ms}000 env LR_TEST_TAG="$TAG" "$LEAN_RUNTIME" --root "$ROOT" checkpoint --leave-running --image-path "$IMG" "$ID" 3>&-
+		kill_at ${ms}000 "$LEAN_RUNTIME" --root "$ROOT" checkpoint --leave-running --image-path "$IMG" "$ID" 3>&-
 		counts_on "$(count)"
 	done
 	[ "$KILLED" -gt 2 ]

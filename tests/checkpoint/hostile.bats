@@ -373,7 +373,7 @@ who_is_aside() {
 	assert_has "$before" "_ses.$ID "
 	checkpoint "$ID"
 	at=$(count)
-	LR_TEST_TAG=$TAG python3 caller.py "$LEAN_RUNTIME" --root "$ROOT" restore --detach --image-path "$IMG" --bundle "$BUNDLE" "$ID" </dev/null >out 2>&1 3>&-
+	python3 caller.py "$LEAN_RUNTIME" --root "$ROOT" restore --detach --image-path "$IMG" --bundle "$BUNDLE" "$ID" </dev/null >out 2>&1 3>&-
 	counts_on "$at"
 	assert_eq "$(cat "$BUNDLE/rootfs/tmp/seen")" "$before"
 }

@@ -80,7 +80,7 @@ pages_in() { # DIR: bytes
 	PORT=$(free_port)
 	mkfifo told
 	# It serves until all is fetched, as with runc, so it is in the background.
-	LR_TEST_TAG=$TAG "$LEAN_RUNTIME" --root "$ROOT" checkpoint --image-path "$IMG" --lazy-pages --page-server "127.0.0.1:$PORT" \
+	"$LEAN_RUNTIME" --root "$ROOT" checkpoint --image-path "$IMG" --lazy-pages --page-server "127.0.0.1:$PORT" \
 		--status-fd 7 "$ID" </dev/null 7>told >dump.log 2>&1 3>&- &
 	dump=$!
 	remember "$dump"

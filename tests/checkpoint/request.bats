@@ -333,7 +333,7 @@ written() { stat -c %s "$BUNDLE/rootfs/runs"; }
 # late NAME=SHELL: what `fake checkpoint` comes to when criu does that at its end, and has taken its time before.
 late() {
 	rt_bg run --detach --bundle "$BUNDLE" "$ID"
-	run env LR_TEST_TAG="$TAG" FAKE_DOES='sleep 11' "${1//PID/$(pid_of)}" timeout 90 \
+	run env FAKE_DOES='sleep 11' "${1//PID/$(pid_of)}" timeout 90 \
 		"$LEAN_RUNTIME" --root "$ROOT" --criu "$LR_HERE/fake-criu" checkpoint --image-path "$IMG" "$ID" 3>&-
 }
 
@@ -389,7 +389,7 @@ late() {
 			mount --make-rprivate /
 			mount -t cgroup2 none /sys/fs/cgroup
 		fi
-		rt() { LR_TEST_TAG=$TAG timeout 60 "$LEAN_RUNTIME" --root "$ROOT" "\$@"; }
+		rt() { timeout 60 "$LEAN_RUNTIME" --root "$ROOT" "\$@"; }
 		rt run --detach --bundle "$BUNDLE" "$ID" </dev/null >/dev/null 2>&1
 		rt pause "$ID"
 		export FAKE_DOES='cat /sys/fs/cgroup/$ID/cgroup.freeze >seen; kill -KILL \$PPID'

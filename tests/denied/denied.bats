@@ -9,7 +9,7 @@ teardown() { common_teardown; }
 
 # denied ERROR CALLS ARGUMENT...: the runtime under a filter.
 denied() {
-	LR_TEST_TAG=$TAG timeout 60 "$LR_DENY" "$1" "$2" "${RT:-$LEAN_RUNTIME}" --root "$ROOT" "${@:3}" 3>&-
+	timeout 60 "$LR_DENY" "$1" "$2" "${RT:-$LEAN_RUNTIME}" --root "$ROOT" "${@:3}" 3>&-
 }
 
 @test "without memfd_create the runtime's file can't be written through /proc/self/exe either" {

@@ -89,7 +89,7 @@ have_seed() {
 # It stops when a seed's process has said that it is in place, and waits for the word to go on.
 stops_late() { # VERB ARGUMENT...
 	rm -f late
-	LR_TEST_TAG=$TAG strace -o late -e inject=recvfrom:signal=STOP:when=1 \
+	strace -o late -e inject=recvfrom:signal=STOP:when=1 \
 		"$LEAN_RUNTIME" --root "$ROOT" --seed-dir "$PWD/seeds" "$@" </dev/null >late.out 2>&1 3>&- &
 	late=$!
 	wait_until grep -q 'stopped by SIGSTOP' late
@@ -107,7 +107,7 @@ goes_on() {
 	make
 	rt pause "$ID"
 	# Whoever gets in hangs, with all that is open.
-	LR_TEST_TAG=$TAG timeout -s KILL 5 "$LEAN_RUNTIME" --root "$ROOT" exec --ignore-paused "$ID" /bin/echo in there </dev/null >said 2>&1 3>&- || true
+	timeout -s KILL 5 "$LEAN_RUNTIME" --root "$ROOT" exec --ignore-paused "$ID" /bin/echo in there </dev/null >said 2>&1 3>&- || true
 	rt resume "$ID"
 	assert_has "$(cat said)" "cannot exec in a container that waits to continue its seed"
 	stops_late start "$ID"

@@ -35,7 +35,7 @@ done_so() {
 # program does what it waits for. What is said is in said.
 seed_meanwhile() {
 	rm -f calls
-	LR_TEST_TAG=$TAG timeout 60 strace -o calls "$@" -e inject=ptrace:signal=STOP:when=1 "$LEAN_RUNTIME" --root "$ROOT" \
+	timeout 60 strace -o calls "$@" -e inject=ptrace:signal=STOP:when=1 "$LEAN_RUNTIME" --root "$ROOT" \
 		checkpoint --engine fork --image-path "$IMG" "$ID" </dev/null >said 2>&1 3>&- &
 	wait_until eval 'grep -q "stopped by SIGSTOP" calls'
 	touch "$R/go"

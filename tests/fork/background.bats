@@ -10,7 +10,7 @@ load hosts.bash
 slow_seed() { # MS
 	command -v strace >/dev/null || skip "strace is not installed"
 	rm -f "$TICKET" strace.out
-	(umask 077 && LR_TEST_TAG=$TAG exec strace -f -o strace.out -e trace=pwrite64,setsid,fcntl -e inject=pwrite64:delay_enter="$1"000 \
+	(umask 077 && exec strace -f -o strace.out -e trace=pwrite64,setsid,fcntl -e inject=pwrite64:delay_enter="$1"000 \
 		"$LEAN_RUNTIME" --root "$ROOT" checkpoint --remote --background --forkd "$PWD/a" "$ID" </dev/null >"$TICKET" 2>slow.err 3>&-) &
 	slow=$!
 	waits_long_until grep -q lean-seed: "$TICKET"

@@ -202,7 +202,7 @@ while True:
 	: >data/log
 	cfg --arg d "$PWD/data" '.mounts += [{destination: "/data", type: "bind", source: $d, options: ["bind"]}]'
 	rm -f "$N"
-	LR_TEST_TAG=$TAG "$LEAN_RUNTIME" --root "$ROOT" run --detach --bundle "$BUNDLE" "$ID" </dev/null >data/log 2>refused 3>&-
+	"$LEAN_RUNTIME" --root "$ROOT" run --detach --bundle "$BUNDLE" "$ID" </dev/null >data/log 2>refused 3>&-
 	wait_until test -s "$N" || fail "it says: $(cat "$R/err")"
 	run ! rt checkpoint --engine fork --image-path "$IMG" "$ID"
 	assert_has "$output" "larger than what is carried of those (/data/log (deleted))"
@@ -232,7 +232,7 @@ while os.getppid() == parent:
 	start
 	for i in $(seq 20); do
 		rm -rf "$IMG"
-		LR_TEST_TAG=$TAG timeout 60 strace -o calls -P "/proc/$(pid_of)/fd/4" -e trace=open,openat -e inject=open,openat:delay_enter=50000 \
+		timeout 60 strace -o calls -P "/proc/$(pid_of)/fd/4" -e trace=open,openat -e inject=open,openat:delay_enter=50000 \
 			"$LEAN_RUNTIME" --root "$ROOT" checkpoint --engine fork --image-path "$IMG" "$ID" </dev/null >said 2>&1 3>&- || continue
 		sizes=$("$SEEDTOOL" dump "$IMG" | jq -r ".objects[].size")
 		[ $((sizes)) -le $((64 << 20)) ] || break

@@ -281,7 +281,7 @@ while True:
 	begin_anew
 	rm "$BUNDLE/rootfs/seen"
 	: >>"$BUNDLE/rootfs/seen.new" # if it was just writing
-	LR_TEST_TAG=$TAG python3 caller.py "$LEAN_RUNTIME" --root "$ROOT" restore --engine fork --detach --image-path "$IMG" --bundle "$BUNDLE" "$ID" </dev/null >out 2>&1 3>&- ||
+	python3 caller.py "$LEAN_RUNTIME" --root "$ROOT" restore --engine fork --detach --image-path "$IMG" --bundle "$BUNDLE" "$ID" </dev/null >out 2>&1 3>&- ||
 		fail "$(cat out)"
 	came_back
 	assert_eq "$(cat "$BUNDLE/rootfs/seen")" "$before"
@@ -305,7 +305,7 @@ while True:
 	mkfifo "$BUNDLE/rootfs/lines"
 	# Whatever comes of it: it comes.
 	code=0
-	LR_TEST_TAG=$TAG timeout -s KILL 20 "$LEAN_RUNTIME" --root "$ROOT" restore --engine fork --detach --image-path "$IMG" --bundle "$BUNDLE" "$ID" </dev/null >fifo.out 2>&1 3>&- || code=$?
+	timeout -s KILL 20 "$LEAN_RUNTIME" --root "$ROOT" restore --engine fork --detach --image-path "$IMG" --bundle "$BUNDLE" "$ID" </dev/null >fifo.out 2>&1 3>&- || code=$?
 	if [ "$code" = 137 ]; then
 		kill -9 $(pgrep -f -- "--bundle $BUNDLE $ID") # the newborn that waits
 		fail "a FIFO keeps the birth waiting"
@@ -562,7 +562,7 @@ while True:
 		fi
 		rm -f calls
 		# shellcheck disable=SC2086 # no word, or one
-		LR_TEST_TAG=$TAG timeout 60 strace -o calls -e trace=ptrace -e inject=ptrace:signal=STOP:when=10 "$LEAN_RUNTIME" --root "$ROOT" \
+		timeout 60 strace -o calls -e trace=ptrace -e inject=ptrace:signal=STOP:when=10 "$LEAN_RUNTIME" --root "$ROOT" \
 			checkpoint --engine fork --image-path "$IMG" $left_out "$ID" </dev/null >out 2>&1 3>&- &
 		wait_until eval 'grep -q "stopped by SIGSTOP" calls'
 		assert_hasnt "$(cat "/proc/$(pid_of)/status")" "TracerPid:	0"
@@ -854,7 +854,7 @@ limit_to() { # KIB
 	start_counter
 	seed "$ID"
 	rt delete --force "$ID"
-	LR_TEST_TAG=$TAG strace -f -o hangs -P /bin/counter -e inject=openat2:signal=STOP:when=1 \
+	strace -f -o hangs -P /bin/counter -e inject=openat2:signal=STOP:when=1 \
 		"$LEAN_RUNTIME" --root "$ROOT" restore --engine fork --detach --image-path "$IMG" --bundle "$BUNDLE" "$ID" </dev/null >hangs.out 2>&1 3>&- &
 	tracer=$!
 	wait_until grep -q 'stopped by SIGSTOP' hangs

@@ -247,7 +247,7 @@ deep() { # DIR
 	privileged
 	begin true
 	local what=0
-	LR_TEST_TAG=$TAG timeout 60 strace -o calls -P "$(realpath "$R")" -e trace=statx -e inject=statx:error=EIO "$LEAN_RUNTIME" --root "$ROOT" \
+	timeout 60 strace -o calls -P "$(realpath "$R")" -e trace=statx -e inject=statx:error=EIO "$LEAN_RUNTIME" --root "$ROOT" \
 		checkpoint --engine fork --image-path "$IMG" "$ID" </dev/null >said 2>&1 3>&- || what=$?
 	assert_eq "$what" 1
 	assert_has "$(cat said)" "a root that can't be compared with config.json's"

@@ -477,7 +477,7 @@ FILTER='{"defaultAction": "SCMP_ACT_ALLOW", "syscalls": [{"names": ["mkdir"], "a
 	command -v strace >/dev/null || skip "strace is not installed"
 	start flight
 	code=0
-	LR_TEST_TAG=$TAG timeout 60 strace -o calls -e trace=recvmsg "$LEAN_RUNTIME" --root "$ROOT" checkpoint --engine fork --image-path "$IMG" "$ID" </dev/null 2>refused 3>&- || code=$?
+	timeout 60 strace -o calls -e trace=recvmsg "$LEAN_RUNTIME" --root "$ROOT" checkpoint --engine fork --image-path "$IMG" "$ID" </dev/null 2>refused 3>&- || code=$?
 	assert_eq "$code" 1
 	assert_has "$(cat refused)" "descriptors that wait in a pair of sockets"
 	assert_has "$(cat calls)" MSG_CTRUNC
@@ -609,7 +609,7 @@ serves_itself() { # VERB [HOW]
 	command -v strace >/dev/null || skip "strace is not installed"
 	rm -f "$R/left"
 	start leaves
-	LR_TEST_TAG=$TAG timeout 60 strace -f -o calls -e trace=pwrite64 -e inject=pwrite64:delay_enter=5000 "$LEAN_RUNTIME" --root "$ROOT" \
+	timeout 60 strace -f -o calls -e trace=pwrite64 -e inject=pwrite64:delay_enter=5000 "$LEAN_RUNTIME" --root "$ROOT" \
 		checkpoint --engine fork --image-path "$IMG" "$ID" </dev/null 3>&-
 	[ -e "$R/left" ] || fail "it has not executed anything meanwhile"
 	assert_eq "$(out)" /

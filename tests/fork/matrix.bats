@@ -327,7 +327,7 @@ born_or_refused() { # TRANSPORT STRATEGY
 # is its third message, behind the seed itself. Who copies is in $copying.
 held_seed() {
 	command -v strace >/dev/null || skip "strace is not installed"
-	(umask 077 && LR_TEST_TAG=$TAG exec strace -f -o strace.out -e trace=sendmsg,setsid -e inject=sendmsg:signal=STOP:when=3 \
+	(umask 077 && exec strace -f -o strace.out -e trace=sendmsg,setsid -e inject=sendmsg:signal=STOP:when=3 \
 		"$LEAN_RUNTIME" --root "$ROOT" checkpoint --remote --background --forkd "$PWD/a" "$ID" </dev/null >"$TICKET" 2>held.err 3>&-) &
 	seeding=$!
 	waits_long_until grep -q 'stopped by SIGSTOP' strace.out || fail "$(cat held.err strace.out)"

@@ -150,7 +150,7 @@ points() { # STEP VERB ARGUMENT...
 }
 
 traced() { # OPTION OPTION VERB ARGUMENT...
-	LR_TEST_TAG=$TAG timeout 60 strace "$1" "$2" "$LEAN_RUNTIME" --root "$ROOT" "${@:3}" </dev/null >/dev/null 2>&1 3>&-
+	timeout 60 strace "$1" "$2" "$LEAN_RUNTIME" --root "$ROOT" "${@:3}" </dev/null >/dev/null 2>&1 3>&-
 }
 
 # The runtime is killed as it makes a call of points.list. Not each of them is made again: how often it waits depends on the
@@ -169,7 +169,7 @@ often_killed() {
 # ends in late_end, which has its status in $what; what it says is in said. (To stop it by a signal would be after that call,
 # and whoever gets a signal then, as a shell from its child, stands still.)
 late_begin() {
-	LR_TEST_TAG=$TAG timeout 60 strace -o calls -e trace=ptrace -e inject=ptrace:delay_enter=2000000:when=1 "$LEAN_RUNTIME" --root "$ROOT" \
+	timeout 60 strace -o calls -e trace=ptrace -e inject=ptrace:delay_enter=2000000:when=1 "$LEAN_RUNTIME" --root "$ROOT" \
 		checkpoint --engine fork --image-path "$IMG" "$ID" </dev/null >said 2>&1 3>&- &
 	late=$!
 	wait_until grep -q ptrace calls || fail "$(cat said)"

@@ -212,7 +212,7 @@ descriptors() { # PID
 }
 
 on_pty() {
-	LR_TEST_TAG=$TAG "$LR_LIB/on-pty" "$@" 3>&-
+	"$LR_LIB/on-pty" "$@" 3>&-
 }
 
 # What a program hears when its terminal gets another size, and how lines end there.

@@ -188,7 +188,7 @@ while True:
 	rt delete --force "$ID"
 	rm "$R/srv/s"
 	echo secret >"$R/srv/secret"
-	LR_TEST_TAG=$TAG timeout 60 strace -f -o calls -e trace=fchownat -e inject=fchownat:delay_enter=2000000 "$LEAN_RUNTIME" --root "$ROOT" restore --engine fork --detach --image-path "$IMG" --bundle "$BUNDLE" "$ID" </dev/null >/dev/null 2>&1 3>&- &
+	timeout 60 strace -f -o calls -e trace=fchownat -e inject=fchownat:delay_enter=2000000 "$LEAN_RUNTIME" --root "$ROOT" restore --engine fork --detach --image-path "$IMG" --bundle "$BUNDLE" "$ID" </dev/null >/dev/null 2>&1 3>&- &
 	local tracer=$!
 	wait_until test -e "$R/srv/s"
 	wait_until grep -q fchownat calls
@@ -343,7 +343,7 @@ asyncio.run(main())'
 # As systemd hands one to a service.
 @test "unix: a Unix socket that comes from outside is refused by name" {
 	cfg '.process.args = ["/bin/sleep", "1000"] | .linux.namespaces |= map(select(.type != "network"))'
-	LR_TEST_TAG=$TAG python3 -c 'import os, socket, sys
+	python3 -c 'import os, socket, sys
 s = socket.socket(socket.AF_UNIX)
 s.bind("outside")
 s.listen()

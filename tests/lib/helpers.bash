@@ -202,7 +202,7 @@ peer() {
 	[ "$1" != crun ] || cfg '.ociVersion = "1.0.2"'
 	[ "$1" != crun ] || args=(unshare -m sh -c 'umount /sys/fs/cgroup/unified 2>/dev/null; exec "$@"' sh "${args[@]}")
 	# A pipe: crun makes the container's user the owner of standard input, also of the host's /dev/null.
-	LR_TEST_TAG=$TAG "${args[@]}" < <(:) 3>&-
+	"${args[@]}" < <(:) 3>&-
 }
 
 # bats' descriptor 3 must not reach a container that outlives the call. What never waits for a
@@ -210,8 +210,8 @@ peer() {
 rt() {
 	case $1 in
 	state | list | delete | kill | pause | resume | update | features | spec)
-		LR_TEST_TAG=$TAG timeout -k 2 30 "$LEAN_RUNTIME" "${BY[@]}" --root "$ROOT" "$@" 3>&- ;;
-	*) LR_TEST_TAG=$TAG "$LEAN_RUNTIME" "${BY[@]}" --root "$ROOT" "$@" 3>&- ;;
+		timeout -k 2 30 "$LEAN_RUNTIME" "${BY[@]}" --root "$ROOT" "$@" 3>&- ;;
+	*) "$LEAN_RUNTIME" "${BY[@]}" --root "$ROOT" "$@" 3>&- ;;
 	esac
 }
 
@@ -222,7 +222,7 @@ for_peers() {
 
 # peer_run runc|crun: what that one makes of the same bundle; see tests/lib/peer.
 peer_run() {
-	LR_TEST_TAG=$TAG "$LR_LIB/peer" "$1" "$BUNDLE" "$ID" 3>&-
+	"$LR_LIB/peer" "$1" "$BUNDLE" "$ID" 3>&-
 }
 
 # For what stays behind (create, run -d, exec -d): stdio are files, so that nobody waits for them.
@@ -257,7 +257,7 @@ kill_at() {
 # dies_at_execve COMMAND...: the runtime, whose child is killed as it executes the container's
 # program, as the kernel does it for want of memory.
 dies_at_execve() {
-	LR_TEST_TAG=$TAG timeout -k 2 30 strace -f -o /dev/null -e trace=execve -e inject=execve:signal=KILL:when=1 \
+	timeout -k 2 30 strace -f -o /dev/null -e trace=execve -e inject=execve:signal=KILL:when=1 \
 		"$LEAN_RUNTIME" --root "$ROOT" "$@" </dev/null 3>&-
 }
 
