@@ -80,9 +80,9 @@ static size_t answer(struct asking *q, struct lr_trace_call *call, unsigned arg,
 }
 
 /* All that a thread is asked by; and membarrier(2), if the thread itself may call it. */
-static const int asked_by[] = {SYS_arch_prctl,   SYS_brk,         SYS_getitimer,
-			       SYS_madvise,      SYS_mincore,     SYS_prctl,
-			       SYS_rt_sigaction, SYS_sigaltstack, SYS_timer_gettime};
+static const int asked_by[] = {SYS_arch_prctl,  SYS_brk,           SYS_getitimer, SYS_madvise,
+			       SYS_mincore,     SYS_pkey_mprotect, SYS_prctl,     SYS_rt_sigaction,
+			       SYS_sigaltstack, SYS_timer_gettime};
 
 static bool allows(const struct cap *c, const struct lr_capture_filter *f, const int *by, size_t n)
 {
@@ -244,6 +244,7 @@ struct of_process {
 	struct lr_trace_call *thp, *merge, *mdwe, *tiles, *map; /* map: NULL: nothing is locked */
 	struct lr_trace_call *registered;                       /* NULL: `barrier` has what tells */
 	struct lr_trace_call *barrier[LR_SEED_BARRIERS];
+	struct lr_trace_call *key[16]; /* NULL: there are none here */
 	size_t subreaper_at, tiles_at, itimer_at[3], timer_at[16], action_at[65], core_at;
 };
 
@@ -299,6 +300,24 @@ static uint32_t read_barriers(const struct of_process *a)
 	return flags;
 }
 
+/* Which are the program's: of others the kernel says that they are none, before it says that no memory is there. */
+static void ask_keys(struct asking *q, struct of_process *a)
+{
+	const uint64_t nowhere = LR_SEED_TOP - LR_SEED_PAGE;
+
+	for (uint64_t k = 1; k < LR_ARRAY_SIZE(a->key); k++)
+		a->key[k] = ask(q, SYS_pkey_mprotect, nowhere, LR_SEED_PAGE, PROT_NONE, k);
+}
+
+static uint32_t read_keys(const struct of_process *a)
+{
+	uint32_t keys = 0;
+
+	for (unsigned k = 1; k < LR_ARRAY_SIZE(a->key); k++)
+		keys |= a->key[k] && a->key[k]->ret == -ENOMEM ? 1U << k : 0;
+	return keys;
+}
+
 static void read_memory(const struct asking *q, const struct of_process *a, struct cap_process *p)
 {
 	const int64_t mdwe = a->mdwe->ret < 0 ? 0 : a->mdwe->ret;
@@ -309,6 +328,7 @@ static void read_memory(const struct asking *q, const struct of_process *a, stru
 	/* EAGAIN: it would have been locked, and RLIMIT_MEMLOCK has no room for another page. */
 	if (a->map && (a->map->ret == -EAGAIN || q->buffer[a->core_at] & 1))
 		p->mm.flags |= LR_SEED_LOCKS;
+	p->mm.keys = read_keys(a);
 }
 
 static void ask_process(struct asking *q, const struct cap_process *p, bool barriers,
@@ -327,6 +347,8 @@ static void ask_process(struct asking *q, const struct cap_process *p, bool barr
 		ask_barriers(q, a);
 	if (p->locks)
 		ask_locks(q, p, a);
+	if (lr_vectors_has_keys())
+		ask_keys(q, a);
 	for (unsigned i = 0; i < 3; i++)
 		a->itimer_at[i] =
 			answer(q, ask(q, SYS_getitimer, i, 0, 0, 0), 1, sizeof(struct itimerval));

@@ -51,13 +51,13 @@ static void apply_flags(struct cap_vma *v, const char *text)
 	}
 }
 
-/* The kernel gives one to what may be executed and no more: in a new process it is the first. If the program had that
- * one, it may open it. */
+/* The kernel chooses the key of execute-only memory: in a child it is 1, the first that is free. With another number here,
+ * key 1 may be the program's own; with 0 it may be read. */
 static void apply_key(struct cap_vma *v, const char *text)
 {
 	const unsigned long key = strtoul(text, NULL, 10);
 
-	v->keyed = key && !(key == 1 && v->prot == PROT_EXEC);
+	v->keyed = key != (v->prot == PROT_EXEC ? 1 : 0);
 }
 
 /* "start-end perms offset major:minor inode   name" */
@@ -154,7 +154,9 @@ const char *cap_maps_flagged(const struct cap_vma *v)
 	if (v->keyed)
 		return "memory with a protection key (pkey_mprotect(2))";
 	if (is_special(v))
-		return NULL;
+		return v->prot == (PROT_READ | (lr_streq(v->name, "[vdso]") ? PROT_EXEC : 0))
+			       ? NULL
+			       : "pages of the kernel's with another protection";
 	return v->refused ? v->refused : v->flags & LR_SEED_SEALED ? "sealed memory" : NULL;
 }
 

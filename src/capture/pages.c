@@ -7,7 +7,6 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/ioctl.h>
-#include <sys/mman.h>
 #include <unistd.h>
 
 #include "src/base/fd.h"
@@ -245,9 +244,6 @@ static int match(struct cap *c, struct cap_process *p, struct lr_err *err)
 		}
 		/* It still ran when its own flags were read. */
 		const char *why = cap_maps_flagged(&twin.v[k]);
-		/* The kernel gives it key 1 in a child, which cannot be the program's then. */
-		if (!why && twin.v[k].prot == PROT_EXEC && p->keys & 1U << 1)
-			why = "execute-only memory that a thread has opened by its protection key";
 		if (why)
 			return lr_refuse(err, ENOTSUP, "process %d has %s at %llx", p->pid, why,
 					 (unsigned long long)twin.v[k].start);

@@ -171,7 +171,6 @@ struct cap_process {
 	uint64_t written; /* bytes: of its private memory, what it has written to */
 	struct lr_seed_run *runs;
 	size_t n_runs;
-	uint32_t keys;     /* bit k: a thread has rights by protection key k */
 	bool shares_table; /* of descriptors, which is another's, too, and looked at there; refused */
 	struct lr_treap_node order[CAP_SHARED];
 };

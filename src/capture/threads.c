@@ -150,27 +150,22 @@ static int take_pending(struct cap *c, pid_t tid, uint32_t flags, struct lr_seed
 
 /* ---- the rest -------------------------------------------------------------------------------- */
 
-/* What a new program has: key 0 is open, the others are not. */
-#define NEW_PKRU 0x55555554U
-
-/* Nothing tells which keys are allocated: a child has those that a thread has rights by. */
-static void settle_keys(struct cap *c, struct cap_process *p, struct cap_thread *t)
+static void settle_keys(struct cap *c, const struct cap_process *p, struct cap_thread *t)
 {
 	uint32_t pkru;
 
-	if (!lr_vectors_pkru(t->xsave, t->xsave_size, &pkru) || pkru == NEW_PKRU)
+	if (!lr_vectors_pkru(t->xsave, t->xsave_size, &pkru))
 		return;
-	/* So the kernel tells it of a program that was just executed, until that runs. One that has opened all keys looks
-	 * the same. */
-	if (pkru == 0)
-		lr_vectors_set_pkru(t->xsave, NEW_PKRU);
-	else if (pkru & 3) /* our calls need it */
+	/* It was just executed, and gets them when it runs: the kernel tells 0, which is all rights. */
+	if (!lr_vectors_used(t->xsave))
+		pkru = LR_VECTORS_NEW_PKRU;
+	/* Older kernels, as 5.15, tell them, and do not say so in the header. */
+	lr_vectors_set_pkru(t->xsave, pkru);
+	if (pkru & 3) /* our calls need it */
 		cap_refuse(c, p,
 			   "thread %u has closed ordinary memory to itself (protection key 0; "
 			   "PKRU is 0x%x)",
 			   t->seed.tid, pkru);
-	else
-		p->keys |= lr_vectors_keys(pkru);
 }
 
 /* struct ptrace_sud_config of <linux/ptrace.h>. */

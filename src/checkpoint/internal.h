@@ -209,6 +209,7 @@ int lr_yard_bind(const struct lr_yard *y, const char *at, struct lr_err *err) LR
 struct lr_thaw {
 	pid_t guard; /* 0: it was not paused */
 	int lives;   /* open for as long as the runtime lives */
+	int init;    /* the container's pidfd; below 0: there are none here */
 };
 
 /* When criu is there, and nothing is asked of it yet. lr_thaw_end() in any case. */

@@ -36,12 +36,22 @@ static void stand_apart(const struct lr_criu_session *criu)
 	close(criu->sock);
 }
 
+/* If the container has ended, its cgroup may be another one's by now. */
+static int pause_again(const struct lr_checkpoint_job *job, const struct lr_thaw *t,
+		       struct lr_err *err)
+{
+	struct pollfd dies = {.fd = t->init, .events = POLLIN};
+
+	if (t->init >= 0 ? poll(&dies, 1, 0) > 0 : lr_proc_dies(job->pid))
+		return 0;
+	return lr_cgroup_freeze_again(job->cgroup, err);
+}
+
 /* Says that it is there. The runtime says nothing: the socket ends with it, and it ends us if all went well. */
 static _Noreturn void guard(const struct lr_checkpoint_job *job, const struct lr_criu_session *criu,
-			    int runtime)
+			    const struct lr_thaw *t, int runtime)
 {
 	struct pollfd ends = {.fd = lr_pidfd_open(criu->pid, 0), .events = POLLIN};
-	struct pollfd dies = {.fd = lr_pidfd_open(job->pid, 0), .events = POLLIN};
 	char word = 0;
 
 	stand_apart(criu);
@@ -51,9 +61,7 @@ static _Noreturn void guard(const struct lr_checkpoint_job *job, const struct lr
 	while (read(runtime, &word, 1) < 0 && errno == EINTR)
 		;
 	(void)poll(&ends, 1, CRIU_ENDS_MS);
-	/* Its cgroup may be another container's by now. */
-	if (poll(&dies, 1, 0) == 0)
-		(void)!lr_cgroup_freeze_again(job->cgroup, NULL);
+	(void)!pause_again(job, t, NULL);
 	_exit(0);
 }
 
@@ -81,7 +89,7 @@ static int start_guard(const struct lr_checkpoint_job *job, const struct lr_criu
 	t->guard = fork();
 	if (t->guard == 0) {
 		close(pair[1]);
-		guard(job, criu, pair[0]);
+		guard(job, criu, t, pair[0]);
 	}
 	const int why = errno;
 	close(pair[0]);
@@ -101,9 +109,12 @@ static int start_guard(const struct lr_checkpoint_job *job, const struct lr_criu
 int lr_thaw_begin(const struct lr_checkpoint_job *job, const struct lr_criu_session *criu,
 		  struct lr_thaw *t, struct lr_err *err)
 {
-	*t = (struct lr_thaw){.lives = LR_NOFD};
+	*t = (struct lr_thaw){.lives = LR_NOFD, .init = LR_NOFD};
 	if (!job->paused)
 		return 0;
+	t->init = lr_pidfd_open(job->pid, 0);
+	if (t->init == -ESRCH)
+		return lr_refuse(err, ESRCH, "the container has ended");
 	int r = start_guard(job, criu, t, err);
 	return r < 0 ? r : lr_cgroup_freeze(job->cgroup, false, err);
 }
@@ -121,20 +132,22 @@ int lr_thaw_end(const struct lr_checkpoint_job *job, struct lr_thaw *t, int r, s
 {
 	int frozen = 0;
 
+	if (t->guard && (r < 0 || lr_checkpoint_lives_on(&lr_checkpoint_criu, job->opts)))
+		frozen = pause_again(job, t, NULL);
+	t->init = lr_close(t->init);
 	if (!t->guard)
 		return r;
-	if (r < 0 || lr_checkpoint_lives_on(&lr_checkpoint_criu, job->opts))
-		frozen = lr_cgroup_freeze_again(job->cgroup, r < 0 ? NULL : err);
-	if (frozen >= 0 || lr_proc_dies(job->pid)) {
+	if (frozen >= 0) {
 		end_guard(t);
-		return r < 0 ? r : frozen;
+		return r;
 	}
 	/* It tries once more, with the container's lock, and we need not wait for that. */
 	t->lives = lr_close(t->lives);
-	if (r < 0)
+	if (r < 0) {
 		lr_warn("the container was paused, and some of it may run now: it does not stop "
 			"again");
-	else
-		lr_err_hint(err, "it is saved; it was paused, and some of it may run now");
-	return r < 0 ? r : frozen;
+		return r;
+	}
+	lr_fail(err, -frozen, "the container is saved, and cannot be paused again");
+	return lr_err_hint(err, "some of it may run now: a process does not stop (see its wchan)");
 }

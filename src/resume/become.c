@@ -136,6 +136,13 @@ static int lay_out(struct one *x, struct lr_err *err)
 	return 0;
 }
 
+_Static_assert(sizeof(blob) >= RESUME_BLOB_HEAD, "it has a head");
+
+bool resume_is_blob(const void *head)
+{
+	return memcmp(head, blob, RESUME_BLOB_HEAD) == 0;
+}
+
 static int plan(struct one *x, uint64_t *list, uint64_t *stack, struct lr_err *err)
 {
 	struct lr_resume_ops ops = {.image = &x->image};

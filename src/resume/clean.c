@@ -1,30 +1,29 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* resume: what is left of the restorer is taken out of the processes, once they run. */
+/* resume: what is left of the restorer is taken out of a process that runs. */
 #define LR_ROOM "resume"
 #include <dirent.h>
+#include <elf.h>
 #include <errno.h>
+#include <fcntl.h>
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/prctl.h>
+#include <sys/ptrace.h>
 #include <sys/syscall.h>
+#include <sys/uio.h>
 #include <time.h>
 #include <unistd.h>
 
+#include "src/base/clock.h"
 #include "src/base/fd.h"
 #include "src/base/str.h"
 #include "src/resume/resume.h"
 #include "src/resume/resuming.h"
 #include "src/sys/proc.h"
+#include "src/sys/vectors.h"
 #include "src/trace/trace.h"
-
-/* Where the restorer may be in a process: in each of the seed's it has its place, and who was borne since has that of
- * the one that bore it, which nobody knows any more if that has ended. */
-struct places {
-	const struct lr_resume_left *v;
-	size_t n, likely;
-};
 
 /* What has to be known of a process's memory. */
 struct seen {
@@ -32,28 +31,39 @@ struct seen {
 	const struct lr_resume_left *restorer; /* NULL: it is not there */
 };
 
-static bool is_at(const struct lr_resume_left *l, uint64_t from, uint64_t to)
+bool resume_left_at(const struct lr_resume_left *l, uint64_t from, uint64_t to)
 {
 	return l->size && from == l->start && to == l->start + l->size;
 }
 
-static const struct lr_resume_left *place_of(const struct places *p, uint64_t from, uint64_t to)
+/* Memory of its own may be where another process has the restorer. */
+static bool has_blob(pid_t tid, uint64_t at)
 {
-	if (is_at(&p->v[p->likely], from, to))
-		return &p->v[p->likely];
-	for (size_t i = 0; i < p->n; i++)
-		if (is_at(&p->v[i], from, to))
-			return &p->v[i];
-	return NULL;
+	char path[32], head[RESUME_BLOB_HEAD];
+
+	snprintf(path, sizeof(path), "/proc/%d/mem", tid);
+	LR_CLEANUP_FD int fd = lr_open(path, O_RDONLY | O_CLOEXEC);
+	return fd >= 0 && pread(fd, head, sizeof(head), (off_t)at) == (ssize_t)sizeof(head) &&
+	       resume_is_blob(head);
 }
 
-static int look(pid_t pid, const struct places *places, struct seen *ret, struct lr_err *err)
+static void look_at(pid_t tid, const struct resume_places *p, uint64_t from, uint64_t to,
+		    struct seen *seen)
+{
+	if (resume_left_at(&p->v[p->likely], from, to))
+		seen->restorer = &p->v[p->likely];
+	for (size_t i = 0; i < p->n && !seen->restorer; i++)
+		if (resume_left_at(&p->v[i], from, to) && has_blob(tid, from))
+			seen->restorer = &p->v[i];
+}
+
+static int look(pid_t tid, const struct resume_places *places, struct seen *ret, struct lr_err *err)
 {
 	char path[32], line[4400], perms[5];
 	unsigned long long from, to;
 	int name;
 
-	snprintf(path, sizeof(path), "/proc/%d/maps", pid);
+	snprintf(path, sizeof(path), "/proc/%d/maps", tid);
 	FILE *f = fopen(path, "re");
 	if (!f)
 		return lr_fail(err, errno, "open %s", path);
@@ -67,8 +77,8 @@ static int look(pid_t pid, const struct places *places, struct seen *ret, struct
 			ret->vdso = from;
 			ret->vdso_end = to;
 		}
-		if (!ret->restorer && lr_streq(perms, "rwxp"))
-			ret->restorer = place_of(places, from, to);
+		if (lr_streq(perms, "rwxp"))
+			look_at(tid, places, from, to, ret);
 	}
 	bool failed = ferror(f);
 	fclose(f);
@@ -82,6 +92,20 @@ static int is_inside(pid_t tid, const struct lr_resume_left *r, struct lr_err *e
 	int rc = lr_trace_get_regs(tid, &regs, err);
 
 	return rc < 0 ? rc : regs.rip - r->start < r->size;
+}
+
+/* 1 if it has closed ordinary memory to itself, by protection key 0: calls could not be made in it. */
+static int is_closed(pid_t tid, struct lr_err *err)
+{
+	uint8_t area[LR_SEED_XSAVE];
+	struct iovec iov = {area, sizeof(area)};
+	uint32_t pkru = 0;
+
+	if (!lr_vectors_has_keys())
+		return 0;
+	if (ptrace(PTRACE_GETREGSET, tid, NT_X86_XSTATE, &iov) < 0)
+		return lr_fail(err, errno, "read the registers of thread %d", tid);
+	return lr_vectors_pkru(area, iov.iov_len, &pkru) && pkru & 3;
 }
 
 /* Each thread has to have left. */
@@ -133,7 +157,8 @@ static int unmap(pid_t pid, const struct seen *seen, bool dumpable, struct lr_er
 	return rc;
 }
 
-static int clean_held(pid_t pid, const struct places *places, unsigned how, struct lr_err *err)
+static int clean_held(pid_t pid, const struct resume_places *places, unsigned how,
+		      struct lr_err *err)
 {
 	struct seen seen;
 	int rc = look(pid, places, &seen, err);
@@ -143,6 +168,8 @@ static int clean_held(pid_t pid, const struct places *places, unsigned how, stru
 		return rc;
 	rc = is_inside(pid, seen.restorer, err);
 	if (rc == 0)
+		rc = is_closed(pid, err);
+	if (rc == 0)
 		rc = all_outside(pid, seen.restorer, err);
 	/* It can't be another while it is held; and a call that it waits in ends by this. */
 	if (rc == 0 && how & LR_RESUME_RESIZED)
@@ -150,8 +177,9 @@ static int clean_held(pid_t pid, const struct places *places, unsigned how, stru
 	return rc == 0 ? unmap(pid, &seen, how & LR_RESUME_DUMPABLE, err) : rc;
 }
 
-/* One attempt. 1: some thread has not left it. */
-static int clean_once(pid_t pid, const struct places *places, unsigned how, struct lr_err *err)
+/* One attempt. 1: some thread has not left it, or no call can be made. */
+static int clean_once(pid_t pid, const struct resume_places *places, unsigned how,
+		      struct lr_err *err)
 {
 	int rc = lr_trace_hold(pid, err);
 
@@ -177,19 +205,54 @@ static bool waits(pid_t pid)
 	return lr_proc_stat(pid, &st) < 0 || st.state == 'S';
 }
 
-static int clean(pid_t pid, const struct places *places, unsigned how, struct lr_err *err)
+bool resume_is_deaf(pid_t pid)
+{
+	struct lr_proc_stat st;
+
+	return lr_proc_stat(pid, &st) == 0 && st.state == 'D';
+}
+
+/* The process, or, if its leader has ended, a thread that lives; 0: none does. */
+static pid_t living(pid_t pid)
+{
+	char path[32];
+	pid_t tid = 0;
+
+	if (!lr_proc_dies(pid))
+		return pid;
+	snprintf(path, sizeof(path), "/proc/%d/task", pid);
+	LR_CLEANUP_DIR DIR *d = opendir(path);
+	for (struct dirent *e; d && !tid && (e = readdir(d));) {
+		pid_t other = (pid_t)atoi(e->d_name);
+		if (other > 0 && other != pid && !lr_proc_dies(other))
+			tid = other;
+	}
+	return tid;
+}
+
+int resume_clean(pid_t pid, const struct resume_places *places, unsigned how, int64_t until,
+		 struct lr_err *err)
 {
 	const struct timespec pause = {.tv_nsec = 100000};
 	struct lr_err why = {0};
 	unsigned failed = 0, looks = how & LR_RESUME_RESIZED ? LOOKS : 0;
+	pid_t tid = pid;
 	int rc;
 
 	for (unsigned i = 0; i < 1000; i++) {
-		for (; looks && !waits(pid); looks--)
+		if (lr_now_ms() > until && (i || resume_is_deaf(tid)))
+			break;
+		for (; looks && !waits(tid); looks--)
 			nanosleep(&pause, NULL);
-		rc = clean_once(pid, places, how, &why);
-		if (rc == 0 || (rc == -ESRCH && lr_proc_dies(pid)))
+		rc = clean_once(tid, places, how, &why);
+		if (rc == 0)
 			return 0;
+		if (rc == -ESRCH && lr_proc_dies(tid)) {
+			tid = living(pid);
+			if (!tid)
+				return 0;
+			continue;
+		}
 		if (rc < 0 && ++failed == TRIES) {
 			if (err)
 				*err = why;
@@ -200,65 +263,19 @@ static int clean(pid_t pid, const struct places *places, unsigned how, struct lr
 	return lr_refuse(err, EBUSY, "process %d does not leave the restorer", pid);
 }
 
+int resume_find_left(pid_t pid, const struct resume_places *places,
+		     const struct lr_resume_left **ret, struct lr_err *err)
+{
+	struct seen seen = {0};
+	const pid_t tid = living(pid);
+	int r = tid ? look(tid, places, &seen, err) : 0;
+
+	*ret = seen.restorer;
+	return r < 0 && lr_proc_dies(tid) ? 0 : r;
+}
+
 int lr_resume_clean(pid_t pid, const struct lr_resume_left *left, unsigned how, struct lr_err *err)
 {
-	return clean(pid, &(struct places){left, 1, 0}, how, err);
-}
-
-/* ---- all of them ----------------------------------------------------------------------------- */
-
-/* Who is in the foreground may have been given a terminal of another size, at an instant when it had
- * not come back to the call that it waits in: then it would not look before that one ends. */
-static unsigned how_to_clean(const struct lr_seed *s, uint32_t index)
-{
-	const struct lr_seed_process *p = lr_seed_process(s, index);
-	const struct lr_seed_terminal *t =
-		lr_seed_count(s, LR_SEED_TERMINAL) ? lr_seed_terminal(s, 0) : NULL;
-	const uint32_t front = !t ? 0 : t->foreground ? t->foreground : t->session;
-
-	return (p->dumpable == 1 ? LR_RESUME_DUMPABLE : 0) |
-	       (front && p->pgid == front ? LR_RESUME_RESIZED : 0);
-}
-
-/* Of those of the seed, all have it. */
-static bool has_restorer(pid_t pid, const struct places *places)
-{
-	struct seen seen;
-
-	return look(pid, places, &seen, NULL) >= 0 && seen.restorer;
-}
-
-static int clean_one(const struct lr_seed *s, const struct resume_process *one,
-		     struct places *places, bool *had, struct lr_err *err)
-{
-	unsigned how = how_to_clean(s, one->index);
-
-	places->likely = one->index;
-	if (one->seeds && !places->v[one->index].size)
-		return 0; /* it has ended before */
-	if (!one->seeds) {
-		if (!has_restorer(one->pid, places))
-			return 0;
-		how &= LR_RESUME_DUMPABLE;
-	}
-	*had = true;
-	return clean(one->pid, places, how, err);
-}
-
-/* Who is borne by one that has it, has it, too: until nobody new has. */
-int lr_resume_clean_all(const struct lr_seed *seed, pid_t root, const struct lr_resume_left *left,
-			struct lr_err *err)
-{
-	struct places places = {.v = left, .n = lr_seed_count(seed, LR_SEED_PROCESS)};
-	CLEANUP_LIST struct resume_list l = {0};
-	bool had = true;
-
-	int r = resume_list_begin(&l, seed, root, err);
-	for (size_t i = 0; r >= 0 && had;) {
-		had = false;
-		r = resume_list_more(&l, err);
-		for (; r >= 0 && i < l.n; i++)
-			r = clean_one(seed, &l.v[i], &places, &had, err);
-	}
-	return r;
+	return resume_clean(pid, &(struct resume_places){left, 1, 0}, how,
+			    lr_now_ms() + RESUME_CLEAN_MS, err);
 }

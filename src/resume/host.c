@@ -7,6 +7,7 @@
 
 #include "src/base/str.h"
 #include "src/resume/resuming.h"
+#include "src/sys/vectors.h"
 
 static uint64_t xcr0(void)
 {
@@ -14,6 +15,13 @@ static uint64_t xcr0(void)
 
 	__asm__ volatile("xgetbv" : "=a"(low), "=d"(high) : "c"(0));
 	return (uint64_t)high << 32 | low;
+}
+
+/* Vendors lay registers out in different ways. Which way it was is not told, but the size is. */
+static bool is_laid_out_as_here(const struct lr_seed_host *h)
+{
+	return h->xsave == lr_vectors_size(h->xfeatures) ||
+	       h->xsave == lr_vectors_size(h->xfeatures & ~LR_VECTORS_TILE_DATA);
 }
 
 int resume_check_host(const struct lr_seed *s, struct lr_err *err)
@@ -29,6 +37,13 @@ int resume_check_host(const struct lr_seed *s, struct lr_err *err)
 				 "the seed uses features of the processor that are not here: XCR0 "
 				 "%llx, here %llx",
 				 (unsigned long long)h->xfeatures, (unsigned long long)xcr0());
+	if (!is_laid_out_as_here(h)) {
+		lr_refuse(err, ENOTSUP,
+			  "the processor of the seed lays its registers out in another way (%u "
+			  "bytes)",
+			  h->xsave);
+		return lr_err_hint(err, "resume it on a processor of the same vendor");
+	}
 	if (!h->vdso)
 		return 0;
 	if (!vdso || lr_hash(LR_HASH, vdso, LR_SEED_PAGE) != h->vdso_sum) {

@@ -5,7 +5,6 @@
 #include <sys/syscall.h>
 
 #include "src/resume/resuming.h"
-#include "src/sys/vectors.h"
 
 #ifndef PKEY_DISABLE_ACCESS
 #define PKEY_DISABLE_ACCESS 1
@@ -13,30 +12,19 @@
 
 static bool has_execute_only(const struct one *x)
 {
-	for (uint32_t i = 0; i < x->mm->vmas.count; i++)
-		if (lr_seed_vma(x->seed, x->mm->vmas.first + i)->prot == PROT_EXEC)
+	for (uint32_t i = 0; i < x->mm->vmas.count; i++) {
+		const struct lr_seed_vma *v = lr_seed_vma(x->seed, x->mm->vmas.first + i);
+		if (v->prot == PROT_EXEC && v->kind != LR_SEED_VDSO && v->kind != LR_SEED_VVAR)
 			return true;
+	}
 	return false;
 }
 
-/* Bit k: a thread has rights by key k. */
-static uint32_t wanted(const struct one *x)
-{
-	uint32_t keys = 0, pkru;
-
-	for (uint32_t i = 0; i < x->p->threads.count; i++) {
-		const struct lr_seed_thread *t = lr_seed_thread(x->seed, x->p->threads.first + i);
-		if (lr_vectors_pkru(lr_seed_data(x->seed, &t->xsave), t->xsave.length, &pkru))
-			keys |= lr_vectors_keys(pkru);
-	}
-	return keys;
-}
-
-/* The kernel gives the lowest that is free: so those between are allocated, too, and freed again. The rights that
- * come with them go with the registers (leave). */
+/* The kernel gives the lowest that is free, and has given the first to execute-only memory, as in the parent. So those
+ * between are allocated, too, and freed again. Rights by them come with the registers (leave). */
 void plan_keys(struct one *x, struct lr_resume_ops *ops)
 {
-	const uint32_t keys = wanted(x), first = has_execute_only(x) ? 2 : 1;
+	const uint32_t keys = x->mm->keys, first = has_execute_only(x) ? 2 : 1;
 
 	for (uint32_t k = first; keys >> k; k++)
 		image_op(ops, SYS_pkey_alloc, BLOB_IS_FIFTH, 0, PKEY_DISABLE_ACCESS, 0, 0, k, 0);

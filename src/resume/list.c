@@ -8,42 +8,55 @@
 #include <string.h>
 #include <sys/stat.h>
 
+#include "src/base/clock.h"
 #include "src/base/fd.h"
 #include "src/base/str.h"
 #include "src/resume/resuming.h"
 #include "src/sys/children.h"
 #include "src/sys/proc.h"
 
-#define TRIES  5
-#define LOOKS  100
-#define PASSES 10
-#define MOST   4096 /* beside those of the seed */
+#define TRIES 5
+#define MOST  4096 /* beside those of the seed */
 
-/* As it is in its own pid namespace; 0: not known. */
-static uint32_t inner_pid(pid_t pid)
+/* So long those are listed that programs bear meanwhile. */
+#define LIST_MS 1000
+
+/* Its id in its own pid namespace, and in how many it has one. *inner is 0 if that is not known. */
+static void find_inner(pid_t pid, uint32_t *inner, unsigned *depth)
 {
 	char path[32], text[4096];
 
+	*inner = *depth = 0;
 	snprintf(path, sizeof(path), "/proc/%d/status", pid);
 	if (lr_read_file_at(AT_FDCWD, path, text, sizeof(text)) < 0)
-		return 0;
+		return;
 	const char *line = strstr(text, "NSpid:");
-	const char *last = line ? line + strcspn(line, "\n") : NULL;
-	while (last && last > line && last[-1] != '\t')
-		last--;
-	return last ? (uint32_t)strtoul(last, NULL, 10) : 0;
+	for (; line && *line && *line != '\n'; line++)
+		if (*line == '\t') {
+			*inner = (uint32_t)strtoul(line + 1, NULL, 10);
+			++*depth;
+		}
 }
 
-/* Which of the seed's it is; LR_SEED_NONE: none, but somebody's whom one of them bore. */
-static uint32_t index_of(const struct lr_seed *s, pid_t pid)
+/*
+ * Which of the seed's it is; LR_SEED_NONE: none, but somebody's whom one of them bore. Before the first one is found it can
+ * only be that. A pid namespace that a program has made is deeper than the seed's, and numbers are the same there.
+ */
+static uint32_t index_of(struct resume_list *l, pid_t pid)
 {
+	const uint32_t n = l->depth ? lr_seed_count(l->seed, LR_SEED_PROCESS) : 1;
 	uint32_t inner = 0;
+	unsigned depth = 0;
 
 	for (unsigned i = 0; !inner && i < TRIES && (!i || !lr_proc_dies(pid)); i++)
-		inner = inner_pid(pid);
-	for (uint32_t i = 0; inner && i < lr_seed_count(s, LR_SEED_PROCESS); i++)
-		if (lr_seed_process(s, i)->pid == inner)
+		find_inner(pid, &inner, &depth);
+	if (!inner || (l->depth && depth != l->depth))
+		return LR_SEED_NONE;
+	for (uint32_t i = 0; i < n; i++)
+		if (lr_seed_process(l->seed, i)->pid == inner) {
+			l->depth = depth;
 			return i;
+		}
 	return LR_SEED_NONE;
 }
 
@@ -55,20 +68,13 @@ static bool is_listed(const struct resume_list *l, pid_t pid)
 	return false;
 }
 
-/* Also what has been another's: in a pid namespace of its own a process may have any number. */
-static bool is_taken(const struct resume_list *l, uint32_t index)
-{
-	for (size_t i = 0; i < l->n; i++)
-		if (l->v[i].seeds && l->v[i].index == index)
-			return true;
-	return false;
-}
-
 static int add(struct resume_list *l, size_t parent, pid_t pid)
 {
-	uint32_t index = index_of(l->seed, pid);
-	const bool seeds = index != LR_SEED_NONE && !is_taken(l, index);
+	const uint32_t index = index_of(l, pid);
+	const bool of_seed = index != LR_SEED_NONE;
 
+	if (l->n == (size_t)lr_seed_count(l->seed, LR_SEED_PROCESS) + MOST)
+		return -E2BIG;
 	if (l->n == l->room) {
 		struct resume_process *v = realloc(l->v, 2 * l->room * sizeof(*v));
 		if (!v)
@@ -77,20 +83,19 @@ static int add(struct resume_list *l, size_t parent, pid_t pid)
 		l->room *= 2;
 	}
 	l->v[l->n++] = (struct resume_process){
-		.pid = pid, .index = seeds ? index : l->v[parent].index, .seeds = seeds};
+		.pid = pid, .index = of_seed ? index : l->v[parent].index, .of_seed = of_seed};
 	return 0;
 }
 
 /* *seen: grows by a sum of all that are listed. A negative errno. */
 static int add_of_thread(struct resume_list *l, size_t parent, pid_t tid, uint64_t *seen)
 {
-	const size_t most = (size_t)lr_seed_count(l->seed, LR_SEED_PROCESS) + MOST;
 	LR_CLEANUP_CHILDREN struct lr_children c;
 	pid_t child = 0;
 	int r = 0;
 
 	lr_children_open(&c, l->v[parent].pid, tid);
-	while (r >= 0 && l->n < most && (child = lr_children_next(&c)) > 0) {
+	while (r >= 0 && (child = lr_children_next(&c)) > 0) {
 		*seen += (uint64_t)child * (uint64_t)child;
 		if (!is_listed(l, child))
 			r = add(l, parent, child);
@@ -115,12 +120,17 @@ static int add_of_all(struct resume_list *l, size_t parent, uint64_t *seen)
 	LR_CLEANUP_DIR DIR *d = opendir(path);
 	if (!d)
 		return errno == ENOENT ? 0 : -errno;
-	for (struct dirent *e; r >= 0 && (e = readdir(d));) {
+	for (struct dirent *e; errno = 0, r >= 0 && (e = readdir(d));) {
 		pid_t tid = (pid_t)atoi(e->d_name);
 		if (tid > 0 && tid != pid)
 			r = add_of_thread(l, parent, tid, seen);
 	}
-	return r;
+	return r < 0 || errno == ENOENT ? r : -errno;
+}
+
+static bool has_time(const struct resume_list *l)
+{
+	return lr_now_ms() < l->until;
 }
 
 /*
@@ -133,7 +143,9 @@ static int add_children(struct resume_list *l, size_t parent, struct lr_err *err
 	unsigned failed = 0;
 	int r = -EAGAIN;
 
-	for (unsigned i = 0; i < LOOKS && failed < TRIES && (r < 0 || seen != before); i++) {
+	while (r != -E2BIG && failed < TRIES && (r < 0 || seen != before)) {
+		if (r >= 0 && !has_time(l))
+			break;
 		before = seen;
 		seen = 0;
 		r = add_of_all(l, parent, &seen);
@@ -145,11 +157,13 @@ static int add_children(struct resume_list *l, size_t parent, struct lr_err *err
 int resume_list_begin(struct resume_list *l, const struct lr_seed *s, pid_t root,
 		      struct lr_err *err)
 {
-	*l = (struct resume_list){.seed = s, .room = (size_t)lr_seed_count(s, LR_SEED_PROCESS) + 1};
+	*l = (struct resume_list){.seed = s,
+				  .room = (size_t)lr_seed_count(s, LR_SEED_PROCESS) + 1,
+				  .until = lr_now_ms() + LIST_MS};
 	l->v = calloc(l->room, sizeof(*l->v));
 	if (!l->v)
 		return lr_fail(err, ENOMEM, "list the processes");
-	l->v[l->n++] = (struct resume_process){.pid = root, .seeds = index_of(s, root) == 0};
+	l->v[l->n++] = (struct resume_process){.pid = root, .of_seed = index_of(l, root) == 0};
 	return 0;
 }
 
@@ -160,7 +174,7 @@ int resume_list_more(struct resume_list *l, struct lr_err *err)
 	size_t before = 0;
 	int r = 0;
 
-	for (unsigned i = 0; r >= 0 && i < PASSES && l->n != before; i++) {
+	while (r >= 0 && l->n != before && (!before || has_time(l))) {
 		before = l->n;
 		for (size_t k = 0; r >= 0 && k < l->n; k++)
 			r = add_children(l, k, err);

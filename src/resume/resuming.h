@@ -162,21 +162,45 @@ uint64_t layout_hole(const struct own_memory *own, const struct lr_seed *s,
 struct resume_process {
 	pid_t pid;
 	uint32_t index; /* in the seed */
-	bool seeds; /* or else: borne by a process with that index, or by one of its children, since it runs */
+	bool later;     /* clean_all.c */
+	bool of_seed; /* or else: it was listed under a process with that index, and was borne since the seed runs */
 };
 /* Zombies among them. */
 struct resume_list {
 	const struct lr_seed *seed;
 	struct resume_process *v;
 	size_t n, room;
+	unsigned depth; /* of the seed's pid namespace, as /proc counts them; 0: not known yet */
+	int64_t until;  /* ms; later ones need not be listed */
 };
 /* root: the first, or who has borne it. */
 int resume_list_begin(struct resume_list *l, const struct lr_seed *s, pid_t root,
 		      struct lr_err *err) LR_MUST_CHECK;
-/* Adds those that are there and are not in it, parents first. */
+/* Adds those that are there and are not in it. -E2BIG: they are too many to be of use. */
 int resume_list_more(struct resume_list *l, struct lr_err *err) LR_MUST_CHECK;
 void resume_list_end(struct resume_list *l);
 #define CLEANUP_LIST __attribute__((cleanup(resume_list_end)))
+/* clean.c */
+/* Each process of the seed has the restorer at a place of its own. Who was borne since has it where its parent had it, and
+ * the parent may have ended. */
+struct resume_places {
+	const struct lr_resume_left *v;
+	size_t n, likely;
+};
+bool resume_left_at(const struct lr_resume_left *l, uint64_t from, uint64_t to);
+/* Where it is in a process; NULL: it is not there, or the process ends. */
+int resume_find_left(pid_t pid, const struct resume_places *places,
+		     const struct lr_resume_left **ret, struct lr_err *err) LR_MUST_CHECK;
+/* One that waits for its child of vfork(2), as a rule: to hold it may take seconds, and fail. */
+bool resume_is_deaf(pid_t pid);
+/* How long it is worth to wait for them. */
+#define RESUME_CLEAN_MS 5000
+/* lr_resume_clean; until: in ms. After that it is tried once more, but for who is deaf. */
+int resume_clean(pid_t pid, const struct resume_places *places, unsigned how, int64_t until,
+		 struct lr_err *err) LR_MUST_CHECK;
+/* become.c: how many bytes the restorer begins with, and whether it is these. */
+#define RESUME_BLOB_HEAD 256
+bool resume_is_blob(const void *head);
 /* lazy.c */
 int lazy_begin(struct one *x, struct lr_err *err);
 bool lazy_is(const struct one *x, const struct lr_seed_vma *v);
@@ -185,7 +209,7 @@ const struct lr_seed_span *lazy_span(const struct one *x, const struct lr_seed_v
 void lazy_plan(struct one *x, struct lr_resume_ops *ops, const struct lr_seed_vma *v);
 /* memory.c, threads.c: the calls that make them. */
 int plan_memory(struct one *x, struct lr_resume_ops *ops, struct lr_err *err);
-/* keys.c: the protection keys that threads have rights by. Behind plan_memory: execute-only memory takes the first one. */
+/* keys.c: the program's protection keys. Behind plan_memory: execute-only memory takes the first one. */
 void plan_keys(struct one *x, struct lr_resume_ops *ops);
 /* With the process's own rights and limits. */
 void plan_locks(struct one *x, struct lr_resume_ops *ops);

@@ -71,10 +71,11 @@ static bool has_tiles(const struct one *x, const struct lr_seed_thread *t)
 
 static uint64_t put_xsave(const struct one *x, const struct lr_seed_thread *t)
 {
-	const uint64_t all = lr_seed_host(x->seed, 0)->xfeatures;
+	const uint64_t told = lr_seed_host(x->seed, 0)->xfeatures;
+	const uint64_t all = told | (lr_vectors_has_keys() ? LR_VECTORS_KEYS : 0);
 	const uint64_t features = has_tiles(x, t) ? all : all & ~LR_VECTORS_TILE_DATA;
-	const uint64_t room = lr_vectors_size(features), length = t->xsave.length;
-	const uint32_t size = (uint32_t)(length < room ? length : room), magic2 = FX_MAGIC2;
+	const uint32_t size = (uint32_t)lr_vectors_size(features), magic2 = FX_MAGIC2;
+	const size_t length = t->xsave.length < size ? t->xsave.length : size;
 	const struct frame_fx fx = {.magic = FX_MAGIC,
 				    .extended_size = size + sizeof(magic2),
 				    .features = features,
@@ -85,7 +86,10 @@ static uint64_t put_xsave(const struct one *x, const struct lr_seed_thread *t)
 
 	if (x->image.failed)
 		return at;
-	memcpy(area, lr_seed_data(x->seed, &t->xsave), size);
+	memset(area, 0, size);
+	memcpy(area, lr_seed_data(x->seed, &t->xsave), length);
+	if (all != told) /* keys are not known where the seed is from */
+		lr_vectors_set_pkru(area, LR_VECTORS_NEW_PKRU);
 	memcpy(area + FX_AT, &fx, sizeof(fx));
 	memcpy(area + size, &magic2, sizeof(magic2));
 	return at;

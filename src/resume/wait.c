@@ -63,7 +63,7 @@ static int check_living(const struct lr_seed *s, pid_t root, const struct lr_res
 	if (!lives || resume_list_begin(&l, s, root, NULL) < 0 || resume_list_more(&l, NULL) < 0)
 		return 0; /* the next time */
 	for (size_t i = 0; i < l.n; i++)
-		if (l.v[i].seeds && !lr_proc_dies(l.v[i].pid))
+		if (l.v[i].of_seed && !lr_proc_dies(l.v[i].pid))
 			lives[l.v[i].index] = true;
 	for (uint32_t i = 1; i < n; i++) {
 		const struct lr_seed_process *p = lr_seed_process(s, i);

@@ -185,7 +185,7 @@ static int check_mm(const struct lr_seed *s, uint32_t i, uint64_t *at, struct lr
 	/* Without one, it would be the resuming program's. */
 	if (!m->auxv.length || m->auxv.length % 16 || m->auxv.length > 8 * LR_SEED_PAGE)
 		return BAD("mms", i, "has no auxiliary vector");
-	if (m->flags & ~LR_SEED_MM_FLAGS)
+	if (m->flags & ~LR_SEED_MM_FLAGS || m->keys & ~LR_SEED_KEYS)
 		return BAD("mms", i, "has unknown flags");
 	for (uint64_t k = v; k < last; k++) {
 		int r = check_vma(s, k, end, err);

@@ -85,7 +85,7 @@ static const struct seed_field mm[] = {
 	X64(mm, start_brk),  X64(mm, brk),         X64(mm, start_stack), X64(mm, arg_start),
 	X64(mm, arg_end),    X64(mm, env_start),   X64(mm, env_end),     BYTES(mm, auxv),
 	TEXT(mm, exe),       U32(mm, thp_disable), RANGE(mm, vmas, VMA), RANGE(mm, runs, RUN),
-	X32(mm, flags),
+	X32(mm, flags),      X32(mm, keys),
 };
 
 static const struct seed_field vma[] = {

@@ -176,7 +176,8 @@ struct lr_seed_mm {
 	struct lr_seed_bytes auxv;
 	uint32_t exe, thp_disable; /* thp_disable: what PR_GET_THP_DISABLE says */
 	struct lr_seed_range vmas, runs;
-	uint32_t flags, zero;
+	uint32_t flags;
+	uint32_t keys; /* bit k, 1 to 15: protection key k is allocated (pkey_alloc(2)) */
 };
 
 #define LR_SEED_MERGES          1U /* all of it: PR_SET_MEMORY_MERGE */
@@ -190,6 +191,7 @@ struct lr_seed_mm {
 #define LR_SEED_BARRIER_REGISTER(k) (4U << 2 * (k))
 #define LR_SEED_BARRIER_ASK(k)      (2U << 2 * (k))
 #define LR_SEED_MM_FLAGS            255U
+#define LR_SEED_KEYS                0xfffeU
 
 /* What a range of addresses is backed by. */
 enum lr_seed_vma_kind {

@@ -35,14 +35,26 @@ static uint32_t end_of(unsigned component)
 	return end;
 }
 
+/* Kept for the same reason. */
+bool lr_vectors_has_keys(void)
+{
+	static char known; /* 0: not yet */
+	char has = __atomic_load_n(&known, __ATOMIC_RELAXED);
+	unsigned a, b, c = 0, d;
+
+	if (!has) {
+		has = __get_cpuid_count(7, 0, &a, &b, &c, &d) && c & OSPKE ? 'y' : 'n';
+		__atomic_store_n(&known, has, __ATOMIC_RELAXED);
+	}
+	return has == 'y';
+}
+
 bool lr_vectors_pkru(const void *area, size_t size, uint32_t *ret)
 {
-	unsigned a, b, c, d;
-
-	if (!__get_cpuid_count(7, 0, &a, &b, &c, &d) || !(c & OSPKE))
+	if (!lr_vectors_has_keys())
 		return false;
 	const uint32_t end = end_of(PKRU);
-	if (end > size)
+	if (end < LR_VECTORS_HEAD + SIZE_OF_PKRU || end > size)
 		return false;
 	memcpy(ret, (const uint8_t *)area + end - SIZE_OF_PKRU, sizeof(*ret));
 	return true;
@@ -50,21 +62,10 @@ bool lr_vectors_pkru(const void *area, size_t size, uint32_t *ret)
 
 void lr_vectors_set_pkru(void *area, uint32_t pkru)
 {
-	const uint64_t used = lr_vectors_used(area) | UINT64_C(1) << PKRU;
+	const uint64_t used = lr_vectors_used(area) | LR_VECTORS_KEYS;
 
 	memcpy((uint8_t *)area + end_of(PKRU) - SIZE_OF_PKRU, &pkru, sizeof(pkru));
 	memcpy((uint8_t *)area + XSAVE_HEADER, &used, sizeof(used));
-}
-
-uint32_t lr_vectors_keys(uint32_t pkru)
-{
-	uint32_t keys = 0;
-
-	/* Two bits each: no access, no writing. */
-	for (unsigned k = 0; k < 16; k++)
-		if ((pkru >> (2 * k) & 3) != 1)
-			keys |= 1U << k;
-	return keys;
 }
 
 size_t lr_vectors_size(uint64_t components)

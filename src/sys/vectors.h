@@ -14,6 +14,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#define LR_VECTORS_KEYS             (UINT64_C(1) << 9)
 #define LR_VECTORS_TILE_CONFIG      (UINT64_C(1) << 17)
 #define LR_VECTORS_TILE_DATA_NUMBER 18 /* as ARCH_REQ_XCOMP_PERM has it */
 #define LR_VECTORS_TILE_DATA        (UINT64_C(1) << LR_VECTORS_TILE_DATA_NUMBER)
@@ -24,13 +25,15 @@
 
 /* Those that are in use, by the header of an area of at least LR_VECTORS_HEAD bytes. */
 uint64_t lr_vectors_used(const void *area);
-/* The rights by protection keys, if the processor has them and the area has room for them. Ptrace(2) tells them whether or
- * not they are in use by the header. */
+/* Whether there are protection keys here: the processor has them, and the kernel has switched them on. */
+bool lr_vectors_has_keys(void);
+/* What a new program's PKRU is: key 0, that of ordinary memory, is open, and the others are not. */
+#define LR_VECTORS_NEW_PKRU 0x55555554U
+/* The rights by protection keys (PKRU), where there are keys, and the area has room for them. They are read whether or not
+ * the header says that they are in use: kernels differ in what they write there. */
 bool lr_vectors_pkru(const void *area, size_t size, uint32_t *ret);
-/* For an area that has them. */
+/* Of an area that has room for them. They are in use from then on: what is not is open. */
 void lr_vectors_set_pkru(void *area, uint32_t pkru);
-/* Bit k: there are rights by key k, where key 0 is that of ordinary memory. A new program has none by the others. */
-uint32_t lr_vectors_keys(uint32_t pkru);
 /* Bytes of an area with these and no other components, as this processor lays it out. */
 size_t lr_vectors_size(uint64_t components);
 

@@ -61,7 +61,7 @@ struct lr_trace_call {
 	uint8_t relative;
 	int64_t ret;
 };
-#define LR_TRACE_CALLS  112
+#define LR_TRACE_CALLS  124
 #define LR_TRACE_BUFFER 8192U
 
 struct lr_trace_process {

@@ -113,7 +113,15 @@ static void files(void)
 	need(fcntl(owned[0], F_SETOWN, getppid()), "F_SETOWN");
 }
 
-/* A key; and what may be executed alone, for which the kernel takes another one than in a new process, then. */
+/* Execute-only memory that has key 0, which the kernel gives where none is left, and can be read. */
+static void with_key_0(void)
+{
+	void *p = mmap(NULL, 4096, PROT_READ, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
+
+	need((int)syscall(SYS_pkey_mprotect, p, 4096, PROT_EXEC, 0), "key 0");
+}
+
+/* A key; and execute-only memory, for which the kernel takes another one than in a new process, then. */
 static void keys(void)
 {
 	const int key = (int)syscall(SYS_pkey_alloc, 0, 1 /* PKEY_DISABLE_ACCESS */);
@@ -134,8 +142,9 @@ static void keys(void)
 	need(r, "vdso");
 	int fd = open("/proc/self/exe", O_RDONLY | O_CLOEXEC);
 	need(mprotect(mmap(NULL, 4096, PROT_READ, MAP_PRIVATE, fd, 0), 4096, PROT_EXEC),
-	     "what is only executed");
+	     "execute-only memory");
 	close(fd);
+	with_key_0();
 }
 
 static void memory(void)
@@ -305,8 +314,7 @@ static void with_breakpoint(void)
 	need((int)ptrace(PTRACE_DETACH, pid, 0, 0), "detach");
 }
 
-/* One that has opened the key of what may be executed alone, and one that has closed that of ordinary memory: it can't
- * look at any memory any more. */
+/* One that has closed the key of ordinary memory: it can't look at any memory any more. */
 static void with_rights(void)
 {
 	const int key = (int)syscall(SYS_pkey_alloc, 0, 1 /* PKEY_DISABLE_ACCESS */);
@@ -314,12 +322,6 @@ static void with_rights(void)
 	if (key < 0) {
 		say("no-pkey");
 		return;
-	}
-	syscall(SYS_pkey_free, key);
-	if (fork() == 0) {
-		mmap(NULL, 4096, PROT_EXEC, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
-		__asm__ volatile("wrpkru" : : "a"(0x55555550), "c"(0), "d"(0));
-		with_name((void *)(uintptr_t) "r-opened");
 	}
 	if (fork() == 0) {
 		be_a_child("r-denied");

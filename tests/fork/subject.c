@@ -41,18 +41,19 @@ static const struct {
 	const char *name;
 	void (*run)(void);
 } modes[] = {
-	{"threads", subject_threads}, {"files", subject_files},
-	{"signals", subject_signals}, {"restart", subject_restart},
-	{"memory", subject_memory},   {"shared", subject_shared},
-	{"tree", subject_tree},       {"vectors", subject_vectors},
-	{"timers", subject_timers},   {"sections", subject_sections},
-	{"sealed", subject_sealed},   {"owners", subject_owners},
-	{"locked", subject_locked},   {"lockedall", subject_lockedall},
-	{"advice", subject_advice},   {"settings", subject_settings},
-	{"places", subject_places},   {"jail", subject_jail},
-	{"kinds", subject_kinds},     {"tiles", subject_tiles},
-	{"notiles", subject_notiles}, {"keys", subject_keys},
-	{"brood", subject_brood},     {"heirs", subject_heirs},
+	{"threads", subject_threads},   {"files", subject_files},
+	{"signals", subject_signals},   {"restart", subject_restart},
+	{"memory", subject_memory},     {"shared", subject_shared},
+	{"tree", subject_tree},         {"vectors", subject_vectors},
+	{"timers", subject_timers},     {"sections", subject_sections},
+	{"sealed", subject_sealed},     {"owners", subject_owners},
+	{"locked", subject_locked},     {"lockedall", subject_lockedall},
+	{"advice", subject_advice},     {"settings", subject_settings},
+	{"places", subject_places},     {"jail", subject_jail},
+	{"kinds", subject_kinds},       {"tiles", subject_tiles},
+	{"notiles", subject_notiles},   {"keys", subject_keys},
+	{"firstkey", subject_firstkey}, {"brood", subject_brood},
+	{"heirs", subject_heirs},
 };
 
 int main(int argc, char **argv)

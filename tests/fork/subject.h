@@ -52,5 +52,6 @@ void subject_jail(void);
 void subject_tiles(void);
 void subject_notiles(void);
 void subject_keys(void);
+void subject_firstkey(void);
 
 #endif

@@ -71,8 +71,36 @@ static void bears_firsts(void)
 		heir();
 	until_it_goes_on();
 	for (int i = 0; i < 6; i++)
-		if (syscall(SYS_clone, CLONE_NEWPID | SIGCHLD, 0, 0, 0, 0) == 0)
+		if (syscall(SYS_clone, CLONE_NEWPID | SIGCHLD, 0, 0, 0, 0) == 0) {
+			prctl(PR_SET_PDEATHSIG, SIGKILL);
 			waits(NULL);
+		}
+	waits(NULL);
+}
+
+static void *heir_of_a_thread(void *arg)
+{
+	if (!arg)
+		heir();
+	return arg;
+}
+
+/* It goes on without its leader. */
+static void ends_but_for_a_thread(void)
+{
+	pthread_t t;
+
+	EXPECT(pthread_create(&t, NULL, heir_of_a_thread, NULL) == 0);
+	until_it_goes_on();
+	syscall(SYS_exit, 0);
+}
+
+/* Nobody can hold it meanwhile. */
+static void waits_for_its_child(void)
+{
+	until_it_goes_on();
+	if (vfork() == 0)
+		heir();
 	waits(NULL);
 }
 
@@ -87,16 +115,18 @@ static void leaves_its_child(void)
 
 void subject_heirs(void)
 {
-	static void (*const families[])(void) = {leader_ends, bears_at_once, bears_firsts,
-						 leaves_its_child};
+	static void (*const families[])(void) = {leader_ends,           bears_at_once,
+						 bears_firsts,          waits_for_its_child,
+						 ends_but_for_a_thread, leaves_its_child};
 	const size_t n = sizeof(families) / sizeof(families[0]);
+	pid_t family[sizeof(families) / sizeof(families[0])];
 	char word = 0;
 
 	EXPECT(pipe(told) == 0 && pipe(tells) == 0 && signal(SIGCHLD, SIG_IGN) != SIG_ERR);
 	for (size_t i = 0; i < n; i++) {
-		pid_t pid = fork();
-		EXPECT(pid >= 0);
-		if (pid == 0) {
+		family[i] = fork();
+		EXPECT(family[i] >= 0);
+		if (family[i] == 0) {
 			families[i]();
 			_exit(1);
 		}
@@ -110,4 +140,6 @@ void subject_heirs(void)
 		EXPECT(word != 'r');
 		EXPECT(word != 'd');
 	}
+	for (size_t i = 0; i < n; i++)
+		kill(family[i], SIGKILL);
 }

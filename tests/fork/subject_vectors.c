@@ -168,8 +168,10 @@ static void *other_rights(void *arg)
 	return NULL;
 }
 
-/* What may only be executed has the first key; by the second a thread may read; the third was given back; by the fourth
- * another thread may do all. */
+/*
+ * Execute-only memory has the first key. By the second a thread may read, by the fourth another one may do all, by the
+ * fifth nobody may do anything. The third was given back.
+ */
 void subject_keys(void)
 {
 	pthread_barrier_t both;
@@ -177,7 +179,7 @@ void subject_keys(void)
 	const uint32_t mine = 0x55555564;
 
 	EXPECT(mmap(NULL, PAGE, PROT_EXEC, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0) != MAP_FAILED);
-	for (long key = 2; key <= 4; key++)
+	for (long key = 2; key <= 5; key++)
 		EXPECT(syscall(SYS_pkey_alloc, 0, 1) == key);
 	EXPECT(syscall(SYS_pkey_free, 3) == 0);
 	set_rights(mine);
@@ -188,9 +190,18 @@ void subject_keys(void)
 	pthread_barrier_wait(&both);
 	subject_ready();
 	EXPECT(rights() == mine);
-	EXPECT(may_be_given(page, 2) && may_be_given(page, 4));
-	EXPECT(!may_be_given(page, 1) && !may_be_given(page, 3) && !may_be_given(page, 5));
+	EXPECT(may_be_given(page, 2) && may_be_given(page, 4) && may_be_given(page, 5));
+	EXPECT(!may_be_given(page, 1) && !may_be_given(page, 3) && !may_be_given(page, 6));
 	EXPECT(syscall(SYS_pkey_alloc, 0, 1) == 3);
 	pthread_barrier_wait(&both);
 	EXPECT(pthread_join(other, NULL) == 0);
+}
+
+/* The program has the first key, and nobody any rights by it: execute-only memory gets another one. */
+void subject_firstkey(void)
+{
+	EXPECT(syscall(SYS_pkey_alloc, 0, 1) == 1);
+	subject_ready();
+	EXPECT(syscall(SYS_pkey_alloc, 0, 1) == 2 && syscall(SYS_pkey_free, 2) == 0);
+	EXPECT(syscall(SYS_pkey_free, 1) == 0);
 }

@@ -689,7 +689,11 @@ TEST(some_machines_continue_none)
 	h->xfeatures = UINT64_C(1) << 62;
 	CHECK_INT(resume_check_host(&s, &err), -ENOTSUP);
 	CHECK_HAS(err.msg, "features of the processor");
-	h->xfeatures = 1;
+	h->xfeatures = 7;
+	h->xsave += 64;
+	CHECK_INT(resume_check_host(&s, &err), -ENOTSUP);
+	CHECK_HAS(err.msg, "lays its registers out in another way");
+	h->xsave -= 64;
 	h->vdso = 8192;
 	CHECK_INT(resume_check_host(&s, &err), -ENOTSUP);
 	CHECK_HAS(err.msg, "another vDSO");

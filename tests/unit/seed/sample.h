@@ -238,6 +238,7 @@ static struct lr_seed_writer *sample_writer(struct lr_arena *a)
 	lr_seed_add(w, LR_SEED_HOST,
 		    &(struct lr_seed_host){.machine = LR_SEED_X86_64,
 					   .page = LR_SEED_PAGE,
+					   .xfeatures = 7, /* with AVX, as large */
 					   .xsave = sizeof(xsave),
 					   .release = lr_seed_add_text(w, "6.18")});
 	lr_seed_add(w, LR_SEED_PROCESS,

@@ -40,3 +40,22 @@ TEST(what_is_in_use_is_in_the_header)
 	memcpy(area + 512, &used, sizeof(used));
 	CHECK_INT(lr_vectors_used(area), used);
 }
+
+TEST(rights_are_where_the_processor_has_them)
+{
+	static uint8_t area[16384];
+	uint32_t pkru = 1;
+
+	if (!lr_vectors_has_keys()) {
+		CHECK(!lr_vectors_pkru(area, sizeof(area), &pkru));
+		SKIP("no protection keys");
+	}
+	const size_t size = lr_vectors_size(LR_VECTORS_KEYS);
+	CHECK(!lr_vectors_pkru(area, size - 1, &pkru));
+	CHECK(lr_vectors_pkru(area, size, &pkru));
+	CHECK_INT(pkru, 0);
+	lr_vectors_set_pkru(area, LR_VECTORS_NEW_PKRU);
+	CHECK_INT(lr_vectors_used(area), LR_VECTORS_KEYS);
+	CHECK(lr_vectors_pkru(area, size, &pkru));
+	CHECK_INT(pkru, LR_VECTORS_NEW_PKRU);
+}
