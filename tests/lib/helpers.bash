@@ -412,7 +412,7 @@ left_units() {
 	local units
 	by_systemd || return 0
 	units=$(systemctl list-units --all --plain --no-legend "*$TAG*") || units="? systemctl does not list the units"
-	[ -z "$units" ] || awk '{print "unit", $1}' <<<"$units"
+	[ -z "$units" ] || awk '{print "unit", $1, $3, $4}' <<<"$units"
 }
 
 remove_empty_cgroups() {
