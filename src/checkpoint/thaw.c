@@ -37,14 +37,13 @@ static void stand_apart(const struct lr_criu_session *criu)
 }
 
 /* If the container has ended, its cgroup may be another one's by now. */
-static int pause_again(const struct lr_checkpoint_job *job, const struct lr_thaw *t,
-		       struct lr_err *err)
+static int pause_again(const struct lr_checkpoint_job *job, const struct lr_thaw *t)
 {
 	struct pollfd dies = {.fd = t->init, .events = POLLIN};
 
 	if (t->init >= 0 ? poll(&dies, 1, 0) > 0 : lr_proc_dies(job->pid))
 		return 0;
-	return lr_cgroup_freeze_again(job->cgroup, err);
+	return lr_cgroup_freeze_again(job->cgroup, NULL);
 }
 
 /* Says that it is there. The runtime says nothing: the socket ends with it, and it ends us if all went well. */
@@ -61,7 +60,7 @@ static _Noreturn void guard(const struct lr_checkpoint_job *job, const struct lr
 	while (read(runtime, &word, 1) < 0 && errno == EINTR)
 		;
 	(void)poll(&ends, 1, CRIU_ENDS_MS);
-	(void)!pause_again(job, t, NULL);
+	(void)!pause_again(job, t);
 	_exit(0);
 }
 
@@ -133,7 +132,7 @@ int lr_thaw_end(const struct lr_checkpoint_job *job, struct lr_thaw *t, int r, s
 	int frozen = 0;
 
 	if (t->guard && (r < 0 || lr_checkpoint_lives_on(&lr_checkpoint_criu, job->opts)))
-		frozen = pause_again(job, t, NULL);
+		frozen = pause_again(job, t);
 	t->init = lr_close(t->init);
 	if (!t->guard)
 		return r;
@@ -149,5 +148,5 @@ int lr_thaw_end(const struct lr_checkpoint_job *job, struct lr_thaw *t, int r, s
 		return r;
 	}
 	lr_fail(err, -frozen, "the container is saved, and cannot be paused again");
-	return lr_err_hint(err, "some of it may run now: a process does not stop (see its wchan)");
+	return lr_err_hint(err, "some of it may run now");
 }

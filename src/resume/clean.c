@@ -260,7 +260,8 @@ int resume_clean(pid_t pid, const struct resume_places *places, unsigned how, in
 		}
 		nanosleep(&pause, NULL);
 	}
-	return lr_refuse(err, EBUSY, "process %d does not leave the restorer", pid);
+	return lr_refuse(err, EBUSY,
+			 "process %d does not leave the restorer, or cannot be made to call", pid);
 }
 
 int resume_find_left(pid_t pid, const struct resume_places *places,

@@ -135,7 +135,8 @@ void lr_resume_let_leave(int report);
 #define LR_RESUME_DUMPABLE 1U /* others may look at the process from now on */
 #define LR_RESUME_RESIZED  2U /* its terminal may have another size: it gets SIGWINCH */
 int lr_resume_clean(pid_t pid, const struct lr_resume_left *left, unsigned how, struct lr_err *err);
-/* The same for all of them: root is the seed's first, or who has borne it, as the caller sees it. */
+/* The same for all of them, and for those that they have borne since. root: the seed's first, or who has borne it, as the
+ * caller sees it. */
 int lr_resume_clean_all(const struct lr_seed *seed, pid_t root, const struct lr_resume_left *left,
 			struct lr_err *err);
 

@@ -162,7 +162,7 @@ uint64_t layout_hole(const struct own_memory *own, const struct lr_seed *s,
 struct resume_process {
 	pid_t pid;
 	uint32_t index; /* in the seed */
-	bool later;     /* clean_all.c */
+	bool later;     /* it was deaf, and is cleaned behind the others */
 	bool of_seed; /* or else: it was listed under a process with that index, and was borne since the seed runs */
 };
 /* Zombies among them. */

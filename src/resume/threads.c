@@ -86,8 +86,8 @@ static uint64_t put_xsave(const struct one *x, const struct lr_seed_thread *t)
 
 	if (x->image.failed)
 		return at;
-	memset(area, 0, size);
 	memcpy(area, lr_seed_data(x->seed, &t->xsave), length);
+	memset(area + length, 0, size - length);
 	if (all != told) /* keys are not known where the seed is from */
 		lr_vectors_set_pkru(area, LR_VECTORS_NEW_PKRU);
 	memcpy(area + FX_AT, &fx, sizeof(fx));

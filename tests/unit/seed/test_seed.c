@@ -217,6 +217,8 @@ TEST(memory_that_cannot_be)
 	LIE(mm, MM, 0, auxv.length, 8, "no auxiliary vector");
 	LIE(object, OBJECT, 0, size, LR_SEED_TOP + 1, "unknown kind or size");
 	LIE(mm, MM, 0, flags, 256, "unknown flags");
+	LIE(mm, MM, 0, keys, 1, "unknown flags"); /* that of ordinary memory */
+	LIE(mm, MM, 0, keys, 1U << 16, "unknown flags");
 	LIE(object, OBJECT, 0, kind, 3, "unknown kind or size");
 	LIE(object, OBJECT, 0, seals, 64, "unknown seals");
 	LIE(run, RUN, 2, at, LR_SEED_PAGE, "not in the file of pages");
