@@ -31,7 +31,10 @@ int lr_cgroup_create(struct lr_cgroup_plan *plan, struct lr_err *err)
 	if (r < 0 || !plan->delegate)
 		return r;
 	r = lr_cgroup_make_delegate(plan, err);
-	if (r < 0 && lr_cgroup_destroy(&plan->ref, false, NULL) < 0)
+	if (r == 0)
+		return 0;
+	lr_cgroup_unhold(plan);
+	if (lr_cgroup_destroy(&plan->ref, false, NULL) < 0)
 		lr_debug("cgroup: what was made for %s is left", plan->delegate);
 	return r;
 }

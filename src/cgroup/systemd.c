@@ -227,20 +227,18 @@ int lr_cgroup_systemd_update(const struct lr_cgroup_ref *ref, const struct oci_r
 	return r < 0 ? r : lr_cgroup_write_update(&g);
 }
 
-#define SYSTEMD_WAIT_MS 1000
-
 /*
- * systemd, whom we cannot tell, ends the unit when the kernel says that the cgroup is empty. The
+ * systemd, which is not told, ends the unit when the kernel says that the cgroup is empty. The
  * kernel says so some time after the last process, and not at all if the directory was removed by
  * then: so systemd has to remove it. It may also be gone itself.
  */
-static void leave_to_systemd(const struct lr_cgroup_ref *ref)
+static void leave_to_systemd(const struct lr_cgroup_ref *ref, bool kill)
 {
 	int i = lr_cgroup_find_v2(ref);
-	int64_t end = lr_now_ms() + SYSTEMD_WAIT_MS;
+	int64_t end = lr_now_ms() + LR_CGROUP_WAIT_MS;
 
 	while (i >= 0 && access(ref->v[i].path, F_OK) == 0 && lr_now_ms() < end) {
-		if (lr_cgroup_signal_all(ref, SIGKILL, NULL) < 0)
+		if (kill && lr_cgroup_signal_all(ref, SIGKILL, NULL) < 0)
 			lr_debug("cgroup: cannot kill all in %s yet", ref->relative);
 		lr_sleep_us(10000);
 	}
@@ -251,14 +249,16 @@ int lr_cgroup_systemd_destroy(const struct lr_cgroup_ref *ref, bool kill, struct
 	struct lr_err why = {0};
 	char line[600], dir[PATH_MAX];
 
-	/* What may be somebody else's is not stopped. If it was ours after all, it went with the
+	/* What may be somebody else's is not stopped. If it was ours after all, it goes with the
 	 * holder. */
-	if (!kill)
+	if (!kill) {
+		leave_to_systemd(ref, false);
 		return lr_cgroup_fs_destroy(ref, false, err);
+	}
 	LR_CLEANUP_DBUS struct lr_dbus c;
 	int reached = lr_systemd_open(ref->user, &c, &why);
 	if (reached < 0)
-		leave_to_systemd(ref);
+		leave_to_systemd(ref, true);
 	int r = lr_cgroup_fs_destroy(ref, true, err);
 	if (r < 0)
 		return r;

@@ -34,6 +34,12 @@ pages_in() { # DIR: bytes
 	cat "$1"/pages-*.img 2>/dev/null | wc -c
 }
 
+# Without those of its children, of whom a dump may find one more than the other. The number of its file is in its pagemap,
+# behind two words of magic, a length and a tag.
+pages_of_first() { # DIR: bytes
+	wc -c <"$1/pages-$(od -An -tu1 -j13 -N1 "$1/pagemap-1.img" | tr -d ' ').img"
+}
+
 @test "checkpoint: --page-server: the pages are with the server, and not in the image directory" {
 	start_counter
 	page_server "$PWD/served"
@@ -52,7 +58,7 @@ pages_in() { # DIR: bytes
 	start_counter
 	page_server "$PWD/p1"
 	rt_bg checkpoint --pre-dump --image-path "$PWD/p1" --page-server "127.0.0.1:$PORT" "$ID"
-	[ "$(pages_in p1)" -gt 0 ]
+	[ "$(pages_of_first p1)" -gt 0 ]
 	counts_on "$(count)"
 	# The server has to know the parent, too.
 	mkdir img
@@ -60,7 +66,7 @@ pages_in() { # DIR: bytes
 	page_server "$PWD/img"
 	checkpoint "$ID" --parent-path ../p1 --page-server "127.0.0.1:$PORT"
 	at=$(count)
-	[ "$(pages_in img)" -lt "$(pages_in p1)" ]
+	[ "$(pages_of_first img)" -lt "$(pages_of_first p1)" ]
 	restore "$ID"
 	counts_on "$at"
 }

@@ -308,6 +308,29 @@ TEST(a_unit_is_stopped)
 	over();
 }
 
+/* A unit whose directory somebody else removes does not end: systemd is told by the directory's events. */
+TEST(the_directory_is_systemds_to_remove)
+{
+	char dir[] = "/tmp/lr-unit.XXXXXX";
+	struct lr_cgroup_place place = {.hierarchy = "", .path = dir};
+	struct lr_cgroup_ref mine = ref;
+	int status;
+	pid_t pid;
+
+	REQUIRE(mkdtemp(dir));
+	mine.v = &place;
+	mine.n = 1;
+	pid = fork();
+	REQUIRE(pid >= 0);
+	if (pid == 0) {
+		lr_sleep_us(300000);
+		_exit(rmdir(dir) == 0 ? 0 : 1);
+	}
+	CHECK_INT(lr_cgroup_systemd_destroy(&mine, false, &err), 0);
+	REQUIRE(waitpid(pid, &status, 0) == pid);
+	CHECK_INT(status, 0);
+}
+
 /* ---- plan ------------------------------------------------------------------------------------ */
 
 TEST(limits_are_told)
