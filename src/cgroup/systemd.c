@@ -232,16 +232,52 @@ int lr_cgroup_systemd_update(const struct lr_cgroup_ref *ref, const struct oci_r
  * kernel says so some time after the last process, and not at all if the directory was removed by
  * then: so systemd has to remove it. It may also be gone itself.
  */
-static void leave_to_systemd(const struct lr_cgroup_ref *ref, bool kill)
+static void leave_to_systemd(const struct lr_cgroup_ref *ref)
 {
 	int i = lr_cgroup_find_v2(ref);
 	int64_t end = lr_now_ms() + LR_CGROUP_WAIT_MS;
 
 	while (i >= 0 && access(ref->v[i].path, F_OK) == 0 && lr_now_ms() < end) {
-		if (kill && lr_cgroup_signal_all(ref, SIGKILL, NULL) < 0)
+		if (lr_cgroup_signal_all(ref, SIGKILL, NULL) < 0)
 			lr_debug("cgroup: cannot kill all in %s yet", ref->relative);
 		lr_sleep_us(10000);
 	}
+}
+
+/* How long a unit has to be empty. Another container's may be so while it is started. */
+#define FORGOTTEN_MS 1000
+
+/*
+ * Whether a unit that may be somebody else's is nobody's. If it was ours, it goes with the holder;
+ * but not if that died just before systemd attached it: to systemd it looks attached, and the kernel
+ * has nothing to say of a cgroup that was always empty.
+ */
+static bool is_forgotten(const struct lr_cgroup_ref *ref)
+{
+	int i = lr_cgroup_find_v2(ref);
+	int64_t now = lr_now_ms(), end = now + LR_CGROUP_WAIT_MS, empty = now + FORGOTTEN_MS;
+
+	for (; i >= 0 && access(ref->v[i].path, F_OK) == 0 && now < end; now = lr_now_ms()) {
+		if (lr_cgroup_populated(ref->v[i].path) != 0)
+			empty = now + FORGOTTEN_MS;
+		else if (now >= empty)
+			return true;
+		lr_sleep_us(10000);
+	}
+	return false;
+}
+
+static void stop_forgotten(const struct lr_cgroup_ref *ref)
+{
+	LR_CLEANUP_DBUS struct lr_dbus c;
+	struct lr_err why = {0};
+	char line[600];
+	int r = lr_systemd_open(ref->user, &c, &why);
+
+	if (r == 0)
+		r = lr_systemd_stop(&c, ref->unit, &why);
+	if (r < 0)
+		lr_debug("cgroup: %s", lr_err_format(&why, line, sizeof(line)));
 }
 
 int lr_cgroup_systemd_destroy(const struct lr_cgroup_ref *ref, bool kill, struct lr_err *err)
@@ -249,16 +285,15 @@ int lr_cgroup_systemd_destroy(const struct lr_cgroup_ref *ref, bool kill, struct
 	struct lr_err why = {0};
 	char line[600], dir[PATH_MAX];
 
-	/* What may be somebody else's is not stopped. If it was ours after all, it goes with the
-	 * holder. */
 	if (!kill) {
-		leave_to_systemd(ref, false);
+		if (is_forgotten(ref))
+			stop_forgotten(ref);
 		return lr_cgroup_fs_destroy(ref, false, err);
 	}
 	LR_CLEANUP_DBUS struct lr_dbus c;
 	int reached = lr_systemd_open(ref->user, &c, &why);
 	if (reached < 0)
-		leave_to_systemd(ref, true);
+		leave_to_systemd(ref);
 	int r = lr_cgroup_fs_destroy(ref, true, err);
 	if (r < 0)
 		return r;

@@ -308,27 +308,51 @@ TEST(a_unit_is_stopped)
 	over();
 }
 
-/* A unit whose directory somebody else removes does not end: systemd is told by the directory's events. */
+static char empty[] = "/tmp/lr-unit.XXXXXX";
+static struct lr_cgroup_ref mine;
+
+static void make_empty(void)
+{
+	static struct lr_cgroup_place place = {.hierarchy = "", .path = empty};
+
+	strcpy(strrchr(empty, '.'), ".XXXXXX");
+	REQUIRE(mkdtemp(empty));
+	mine = ref;
+	mine.v = &place;
+	mine.n = 1;
+}
+
+/* A unit whose directory somebody else removes does not end: systemd is told by the directory's
+ * events. */
 TEST(the_directory_is_systemds_to_remove)
 {
-	char dir[] = "/tmp/lr-unit.XXXXXX";
-	struct lr_cgroup_place place = {.hierarchy = "", .path = dir};
-	struct lr_cgroup_ref mine = ref;
 	int status;
 	pid_t pid;
 
-	REQUIRE(mkdtemp(dir));
-	mine.v = &place;
-	mine.n = 1;
+	make_empty();
 	pid = fork();
 	REQUIRE(pid >= 0);
 	if (pid == 0) {
 		lr_sleep_us(300000);
-		_exit(rmdir(dir) == 0 ? 0 : 1);
+		_exit(rmdir(empty) == 0 ? 0 : 1);
 	}
 	CHECK_INT(lr_cgroup_systemd_destroy(&mine, false, &err), 0);
 	REQUIRE(waitpid(pid, &status, 0) == pid);
 	CHECK_INT(status, 0);
+}
+
+static void removing_and_stopping(void)
+{
+	require(rmdir(empty) == 0);
+	stopping();
+}
+
+TEST(an_empty_unit_that_systemd_does_not_end_is_stopped)
+{
+	make_empty();
+	play(removing_and_stopping, 1);
+	CHECK_INT(lr_cgroup_systemd_destroy(&mine, false, &err), 0);
+	CHECK_INT(over(), 0);
 }
 
 /* ---- plan ------------------------------------------------------------------------------------ */
