@@ -61,3 +61,9 @@ becomes_a_seed() {
 @test "programs: Python, with threads and processes of its own" {
 	becomes_a_seed /usr/bin/python3 /programs/counts.py
 }
+
+@test "programs: C, with memory that can only be executed, and a protection key" {
+	grep -qw ospke /proc/cpuinfo || skip "the processor has no protection keys"
+	cc -static -o "$R/programs/keys" "$R/programs/keys.c"
+	becomes_a_seed /programs/keys
+}
