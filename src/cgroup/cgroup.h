@@ -250,9 +250,9 @@ uint64_t lr_cgroup_count_below(const struct lr_cgroup_ref *ref, const char *dele
 
 /*
  * Removes the trees, sub-cgroups included. Processes still there are killed when `kill` says so,
- * else they make it -EBUSY after a bounded wait (5 s, or 10 s of a unit), in which nothing of
- * theirs is touched: for records of containers that never got a process, whose cgroup may be
- * somebody else's. Success when nothing is there.
+ * else they make it -EBUSY after a bounded wait (about 5 s), in which nothing of theirs is
+ * touched: for records of containers that never got a process, whose cgroup may be somebody else's.
+ * Success when nothing is there.
  */
 int lr_cgroup_destroy(const struct lr_cgroup_ref *ref, bool kill, struct lr_err *err) LR_MUST_CHECK;
 

@@ -227,6 +227,8 @@ int lr_cgroup_systemd_update(const struct lr_cgroup_ref *ref, const struct oci_r
 	return r < 0 ? r : lr_cgroup_write_update(&g);
 }
 
+#define SYSTEMD_WAIT_MS 1000
+
 /*
  * systemd, which is not told, ends the unit when the kernel says that the cgroup is empty. The
  * kernel says so some time after the last process, and not at all if the directory was removed by
@@ -235,7 +237,7 @@ int lr_cgroup_systemd_update(const struct lr_cgroup_ref *ref, const struct oci_r
 static void leave_to_systemd(const struct lr_cgroup_ref *ref)
 {
 	int i = lr_cgroup_find_v2(ref);
-	int64_t end = lr_now_ms() + LR_CGROUP_WAIT_MS;
+	int64_t end = lr_now_ms() + SYSTEMD_WAIT_MS;
 
 	while (i >= 0 && access(ref->v[i].path, F_OK) == 0 && lr_now_ms() < end) {
 		if (lr_cgroup_signal_all(ref, SIGKILL, NULL) < 0)
@@ -244,40 +246,53 @@ static void leave_to_systemd(const struct lr_cgroup_ref *ref)
 	}
 }
 
-/* How long a unit has to be empty. Another container's may be so while it is started. */
-#define FORGOTTEN_MS 1000
+/* Of a unit that is empty for so long, systemd has not heard that it is. */
+#define UNHEARD_MS 200
 
 /*
- * Whether a unit that may be somebody else's is nobody's. If it was ours, it goes with the holder;
- * but not if that died just before systemd attached it: to systemd it looks attached, and the kernel
- * has nothing to say of a cgroup that was always empty.
+ * To systemd a process that died just before looks attached, and of a cgroup that was always empty
+ * the kernel says nothing. A process that comes and goes has it say so, and disturbs nobody if the
+ * unit is another container's by now.
  */
-static bool is_forgotten(const struct lr_cgroup_ref *ref)
+static int pass_through(const struct lr_cgroup_ref *ref, struct lr_err *err)
 {
-	int i = lr_cgroup_find_v2(ref);
-	int64_t now = lr_now_ms(), end = now + LR_CGROUP_WAIT_MS, empty = now + FORGOTTEN_MS;
+	int hold = LR_NOFD, r;
+	pid_t pid = 0;
 
-	for (; i >= 0 && access(ref->v[i].path, F_OK) == 0 && now < end; now = lr_now_ms()) {
-		if (lr_cgroup_populated(ref->v[i].path) != 0)
-			empty = now + FORGOTTEN_MS;
-		else if (now >= empty)
-			return true;
-		lr_sleep_us(10000);
-	}
-	return false;
+	r = lr_systemd_hold(&pid, &hold, err);
+	if (r == 0)
+		r = lr_systemd_attach(ref->user, ref->unit, "", pid, err);
+	lr_close(hold);
+	lr_systemd_release(&pid);
+	return r;
 }
 
-static void stop_forgotten(const struct lr_cgroup_ref *ref)
+/* The unit may be somebody else's: nothing of it is stopped, and no process killed. If it is ours,
+ * it went with the holder, or has nobody in it. Slices are not systemd's to end. */
+static int let_it_end(const struct lr_cgroup_ref *ref, struct lr_err *err)
 {
-	LR_CLEANUP_DBUS struct lr_dbus c;
+	int64_t now = lr_now_ms(), end = now + LR_CGROUP_WAIT_MS, unheard = now + UNHEARD_MS;
+	int i = lr_has_suffix(ref->unit, ".slice") ? -1 : lr_cgroup_find_v2(ref), populated = 0;
 	struct lr_err why = {0};
-	char line[600];
-	int r = lr_systemd_open(ref->user, &c, &why);
+	char dir[PATH_MAX], line[600];
 
-	if (r == 0)
-		r = lr_systemd_stop(&c, ref->unit, &why);
-	if (r < 0)
-		lr_debug("cgroup: %s", lr_err_format(&why, line, sizeof(line)));
+	if (i < 0)
+		return 0;
+	snprintf(dir, sizeof(dir), "%.*s", (int)unit_len(ref, ref->v[i].path), ref->v[i].path);
+	for (; access(dir, F_OK) == 0 && now < end; now = lr_now_ms()) {
+		populated = lr_cgroup_populated(dir);
+		if (populated != 0) {
+			unheard = now + UNHEARD_MS;
+		} else if (now >= unheard) {
+			if (pass_through(ref, &why) < 0)
+				lr_debug("cgroup: %s", lr_err_format(&why, line, sizeof(line)));
+			unheard = end;
+		}
+		lr_sleep_us(10000);
+	}
+	return now >= end && populated > 0
+		       ? lr_refuse(err, EBUSY, "the systemd unit %s is in use", ref->unit)
+		       : 0;
 }
 
 int lr_cgroup_systemd_destroy(const struct lr_cgroup_ref *ref, bool kill, struct lr_err *err)
@@ -286,9 +301,8 @@ int lr_cgroup_systemd_destroy(const struct lr_cgroup_ref *ref, bool kill, struct
 	char line[600], dir[PATH_MAX];
 
 	if (!kill) {
-		if (is_forgotten(ref))
-			stop_forgotten(ref);
-		return lr_cgroup_fs_destroy(ref, false, err);
+		int ends = let_it_end(ref, err);
+		return ends < 0 ? ends : lr_cgroup_fs_destroy(ref, false, err);
 	}
 	LR_CLEANUP_DBUS struct lr_dbus c;
 	int reached = lr_systemd_open(ref->user, &c, &why);

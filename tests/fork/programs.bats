@@ -62,7 +62,7 @@ becomes_a_seed() {
 	becomes_a_seed /usr/bin/python3 /programs/counts.py
 }
 
-@test "programs: C, with memory that can only be executed, and a protection key" {
+@test "programs: C, with a protection key, beside memory that can only be executed" {
 	grep -qw ospke /proc/cpuinfo || skip "the processor has no protection keys"
 	cc -static -o "$R/programs/keys" "$R/programs/keys.c"
 	becomes_a_seed /programs/keys

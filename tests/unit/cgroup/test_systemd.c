@@ -281,14 +281,6 @@ static void forgotten(void)
 		    "Unit x not loaded.");
 }
 
-static int asked[2];
-
-static void unwanted(void)
-{
-	(void)!write(asked[1], "!", 1);
-	stopping();
-}
-
 TEST(a_unit_is_stopped)
 {
 	play(stopping, 1);
@@ -299,60 +291,111 @@ TEST(a_unit_is_stopped)
 	CHECK_INT(over(), 0);
 	/* Nobody there: what is left to do, systemd does by itself. */
 	CHECK_INT(lr_cgroup_systemd_destroy(&ref, true, &err), 0);
-	/* What may be another container's is not stopped: nobody is asked. */
-	REQUIRE(pipe2(asked, O_NONBLOCK) == 0);
-	play(unwanted, 1);
-	CHECK_INT(lr_cgroup_systemd_destroy(&ref, false, &err), 0);
-	CHECK_INT(read(asked[0], &(char){0}, 1), -1);
-	kill(systemd, SIGKILL);
-	over();
 }
 
-static char empty[] = "/tmp/lr-unit.XXXXXX";
+static char unit_dir[] = "/tmp/lr-unit.XXXXXX", events[sizeof(unit_dir) + 20];
 static struct lr_cgroup_ref mine;
 
-static void make_empty(void)
+static void make_unit_dir(void)
 {
-	static struct lr_cgroup_place place = {.hierarchy = "", .path = empty};
+	static struct lr_cgroup_place place = {.hierarchy = "", .path = unit_dir};
 
-	strcpy(strrchr(empty, '.'), ".XXXXXX");
-	REQUIRE(mkdtemp(empty));
+	strcpy(strrchr(unit_dir, '.'), ".XXXXXX");
+	REQUIRE(mkdtemp(unit_dir));
+	snprintf(events, sizeof(events), "%s/cgroup.events", unit_dir);
 	mine = ref;
 	mine.v = &place;
 	mine.n = 1;
 }
 
-/* A unit whose directory somebody else removes does not end: systemd is told by the directory's
- * events. */
-TEST(the_directory_is_systemds_to_remove)
+static void populate(void)
 {
-	int status;
+	FILE *f = fopen(events, "we");
+
+	REQUIRE(f && fputs("populated 1\n", f) >= 0 && fclose(f) == 0);
+}
+
+static void attaching(void)
+{
+	peer_authenticate();
+	peer_answer(LR_DBUS_RETURN, peer_take("Hello"), NULL, ":1.7");
+	peer_answer(LR_DBUS_RETURN, peer_take("AttachProcessesToUnit"), NULL, "");
+	require(rmdir(unit_dir) == 0);
+}
+
+/* Or it would not hear that the unit has ended: by the directory's events it does. */
+TEST(an_empty_unit_is_systemds_to_remove_when_somebody_has_passed_through)
+{
+	make_unit_dir();
+	play(attaching, 1);
+	CHECK_INT(lr_cgroup_systemd_destroy(&mine, false, &err), 0);
+	CHECK_INT(over(), 0);
+}
+
+static int asked[2];
+
+static void unwanted(void)
+{
+	(void)!write(asked[1], "!", 1);
+	stopping();
+}
+
+/* A systemd that notes that it was asked. */
+static void play_unwanted(void)
+{
+	REQUIRE(pipe2(asked, O_NONBLOCK) == 0);
+	play(unwanted, 1);
+}
+
+static void check_unasked(void)
+{
+	CHECK_INT(read(asked[0], &(char){0}, 1), -1);
+	kill(systemd, SIGKILL);
+	over();
+	close(asked[0]);
+	close(asked[1]);
+}
+
+TEST(while_somebody_is_in_a_unit_it_is_waited_for)
+{
+	int status = -1;
 	pid_t pid;
 
-	make_empty();
+	make_unit_dir();
+	populate();
+	play_unwanted();
 	pid = fork();
 	REQUIRE(pid >= 0);
 	if (pid == 0) {
-		lr_sleep_us(300000);
-		_exit(rmdir(empty) == 0 ? 0 : 1);
+		lr_sleep_us(600000);
+		_exit(unlink(events) == 0 && rmdir(unit_dir) == 0 ? 0 : 1);
 	}
 	CHECK_INT(lr_cgroup_systemd_destroy(&mine, false, &err), 0);
 	REQUIRE(waitpid(pid, &status, 0) == pid);
 	CHECK_INT(status, 0);
+	check_unasked();
 }
 
-static void removing_and_stopping(void)
+TEST(an_empty_slice_is_left_to_who_made_it)
 {
-	require(rmdir(empty) == 0);
-	stopping();
-}
-
-TEST(an_empty_unit_that_systemd_does_not_end_is_stopped)
-{
-	make_empty();
-	play(removing_and_stopping, 1);
+	make_unit_dir();
+	mine.unit = "x.slice";
+	play_unwanted();
 	CHECK_INT(lr_cgroup_systemd_destroy(&mine, false, &err), 0);
-	CHECK_INT(over(), 0);
+	check_unasked();
+}
+
+TEST(a_unit_that_is_in_use_stays)
+{
+	make_unit_dir();
+	populate();
+	play_unwanted();
+	CHECK_INT(lr_cgroup_systemd_destroy(&mine, false, &err), -EBUSY);
+	check_unasked();
+	CHECK_HAS(err.msg, "x.scope is in use");
+	CHECK(access(events, F_OK) == 0);
+	unlink(events);
+	rmdir(unit_dir);
 }
 
 /* ---- plan ------------------------------------------------------------------------------------ */
