@@ -21,6 +21,7 @@
 #include "src/base/fd.h"
 #include "src/base/str.h"
 #include "src/capture/state.h"
+#include "src/sys/inner.h"
 #include "src/sys/proc.h"
 #include "src/sys/syscalls.h"
 #include "src/sys/vectors.h"
@@ -600,7 +601,7 @@ void cap_inside_end_running(struct cap *c, struct cap_process *p)
 		return;
 	/* Without its number, as the process knows it, others might be taken from the process. */
 	if (p->twin_inside <= 0)
-		p->twin_inside = (pid_t)cap_inner_pid(p->twin);
+		p->twin_inside = (pid_t)lr_inner_pid(p->twin, NULL);
 	(void)!lr_proc_stat(p->twin, &st);
 	p->dead = (struct cap_dead){p->twin, p->twin_inside, st.start_time};
 	cap_inside_end(p);

@@ -16,6 +16,7 @@
 #include "src/base/fd.h"
 #include "src/base/str.h"
 #include "src/capture/state.h"
+#include "src/sys/inner.h"
 #include "src/sys/proc.h"
 #include "src/sys/syscalls.h"
 
@@ -134,30 +135,6 @@ static unsigned long long number(const char *text, const char *name, int base)
 	return at ? strtoull(at, NULL, base) : 0;
 }
 
-/* The last number of a line: the id in the innermost pid namespace. */
-static uint32_t innermost(const char *text, const char *name)
-{
-	const char *at = field(text, name);
-	uint32_t last = 0;
-
-	for (char *end; at && *at && *at != '\n'; at = end) {
-		last = (uint32_t)strtoul(at, &end, 10);
-		if (end == at)
-			break;
-		end += strspn(end, "\t ");
-	}
-	return last;
-}
-
-uint32_t cap_inner_pid(pid_t pid)
-{
-	char path[32], text[4096];
-
-	snprintf(path, sizeof(path), "/proc/%d/status", pid);
-	return lr_read_file_at(AT_FDCWD, path, text, sizeof(text)) < 0 ? 0
-								       : innermost(text, "NSpid");
-}
-
 static void numbers(const char *text, const char *name, uint32_t ret[4])
 {
 	const char *at = field(text, name);
@@ -219,7 +196,7 @@ static int read_thread(struct cap *c, struct cap_process *p, struct cap_thread *
 	t->shadow_stack = features && lr_has_prefix(features, "shstk");
 	t->seccomp = (uint32_t)number(text, "Seccomp", 10);
 	t->filters = (uint32_t)number(text, "Seccomp_filters", 10);
-	t->seed.tid = innermost(text, "NSpid");
+	t->seed.tid = lr_inner_of(field(text, "NSpid"), NULL);
 	numbers(text, "Uid", t->cred.uids);
 	numbers(text, "Gid", t->cred.gids);
 	t->cred.inheritable = number(text, "CapInh", 16);
@@ -437,9 +414,9 @@ int cap_proc_look(struct cap *c, struct cap_process *p, struct lr_err *err)
 		return r;
 	const char *state = field(text, "State");
 	p->seed.flags = state && (*state == 'Z' || *state == 'X') ? LR_SEED_ZOMBIE : 0;
-	p->seed.pid = innermost(text, "NStgid");
-	p->seed.pgid = innermost(text, "NSpgid");
-	p->seed.sid = innermost(text, "NSsid");
+	p->seed.pid = lr_inner_of(field(text, "NStgid"), NULL);
+	p->seed.pgid = lr_inner_of(field(text, "NSpgid"), NULL);
+	p->seed.sid = lr_inner_of(field(text, "NSsid"), NULL);
 	p->group = (pid_t)number(text, "NSpgid", 10);
 	p->umask = (uint32_t)number(text, "Umask", 8);
 	p->locks = number(text, "VmLck", 10) > 0;

@@ -398,7 +398,6 @@ int cap_open(const char *path, int flags);
 int cap_open_again(int fd, int flags);
 /* r: of lr_fail. Adds what can be said. */
 int cap_open_failed(int r, struct lr_err *err);
-uint32_t cap_inner_pid(pid_t pid); /* as its own pid namespace has it; 0: it is gone */
 
 /* reached.c: whether the path that the kernel has of it, from the container's root, leads a child there, too. Also true
  * when that can't be told, which is refused by its own name then. */

@@ -13,6 +13,7 @@
 #include "src/base/str.h"
 #include "src/resume/resuming.h"
 #include "src/sys/children.h"
+#include "src/sys/inner.h"
 #include "src/sys/proc.h"
 
 #define TRIES 5
@@ -20,23 +21,6 @@
 
 /* So long those are listed that programs bear meanwhile. */
 #define LIST_MS 1000
-
-/* Its id in its own pid namespace, and in how many it has one. *inner is 0 if that is not known. */
-static void find_inner(pid_t pid, uint32_t *inner, unsigned *depth)
-{
-	char path[32], text[4096];
-
-	*inner = *depth = 0;
-	snprintf(path, sizeof(path), "/proc/%d/status", pid);
-	if (lr_read_file_at(AT_FDCWD, path, text, sizeof(text)) < 0)
-		return;
-	const char *line = strstr(text, "NSpid:");
-	for (; line && *line && *line != '\n'; line++)
-		if (*line == '\t') {
-			*inner = (uint32_t)strtoul(line + 1, NULL, 10);
-			++*depth;
-		}
-}
 
 /*
  * Which of the seed's it is; LR_SEED_NONE: none, but somebody's whom one of them bore. Before the first one is found it can
@@ -49,7 +33,7 @@ static uint32_t index_of(struct resume_list *l, pid_t pid)
 	unsigned depth = 0;
 
 	for (unsigned i = 0; !inner && i < TRIES && (!i || !lr_proc_dies(pid)); i++)
-		find_inner(pid, &inner, &depth);
+		inner = lr_inner_pid(pid, &depth);
 	if (!inner || (l->depth && depth != l->depth))
 		return LR_SEED_NONE;
 	for (uint32_t i = 0; i < n; i++)
