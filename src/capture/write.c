@@ -34,18 +34,16 @@ static int64_t clock_ns(clockid_t clock)
 	return t.tv_sec * INT64_C(1000000000) + t.tv_nsec;
 }
 
-/* The words of XSAVE that the kernel leaves for programs: XCR0 is the first. */
-#define XSAVE_SW 464
-
-/* Tiles only if somebody may have them: a child of others needs no machine that has some. */
+/* XCR0, which the kernel leaves in the first word for programs. Tiles only if somebody may have them: a child of others needs
+ * no machine that has some. */
 static uint64_t components(const struct cap *c)
 {
 	const struct cap_thread *t = &c->p[0].threads[0];
 	bool tiles = false;
 	uint64_t all = 0;
 
-	if (t->xsave_size >= XSAVE_SW + sizeof(all))
-		memcpy(&all, (const uint8_t *)t->xsave + XSAVE_SW, sizeof(all));
+	if (t->xsave_size >= LR_VECTORS_WORDS + sizeof(all))
+		memcpy(&all, (const uint8_t *)t->xsave + LR_VECTORS_WORDS, sizeof(all));
 	for (size_t i = 0; i < c->n; i++)
 		tiles |= c->p[i].seed.flags & LR_SEED_TILES;
 	return tiles ? all : all & ~LR_VECTORS_TILES;

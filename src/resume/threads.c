@@ -55,7 +55,6 @@ struct frame_fx {
 	uint64_t features;
 	uint32_t size, padding[7];
 };
-#define FX_AT     464
 #define FX_MAGIC  0x46505853U
 #define FX_MAGIC2 0x46505845U
 
@@ -90,7 +89,7 @@ static uint64_t put_xsave(const struct one *x, const struct lr_seed_thread *t)
 	memset(area + length, 0, size - length);
 	if (all != told) /* keys are not known where the seed is from */
 		lr_vectors_set_pkru(area, LR_VECTORS_NEW_PKRU);
-	memcpy(area + FX_AT, &fx, sizeof(fx));
+	memcpy(area + LR_VECTORS_WORDS, &fx, sizeof(fx));
 	memcpy(area + size, &magic2, sizeof(magic2));
 	return at;
 }

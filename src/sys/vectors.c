@@ -6,16 +6,14 @@
 #include <string.h>
 
 #define XSAVE_LEAF   0xd
-#define XSAVE_HEADER 512       /* where XSTATE_BV is */
 #define OSPKE        (1U << 4) /* of leaf 7: the kernel has switched protection keys on */
-#define PKRU         9
-#define SIZE_OF_PKRU 8 /* the last four bytes are unused */
+#define SIZE_OF_PKRU 8         /* the last four bytes are unused */
 
 uint64_t lr_vectors_used(const void *area)
 {
 	uint64_t used;
 
-	memcpy(&used, (const uint8_t *)area + XSAVE_HEADER, sizeof(used));
+	memcpy(&used, (const uint8_t *)area + LR_VECTORS_HEADER, sizeof(used));
 	return used;
 }
 
@@ -53,7 +51,7 @@ bool lr_vectors_pkru(const void *area, size_t size, uint32_t *ret)
 {
 	if (!lr_vectors_has_keys())
 		return false;
-	const uint32_t end = end_of(PKRU);
+	const uint32_t end = end_of(LR_VECTORS_KEYS_NUMBER);
 	if (end < LR_VECTORS_HEAD + SIZE_OF_PKRU || end > size)
 		return false;
 	memcpy(ret, (const uint8_t *)area + end - SIZE_OF_PKRU, sizeof(*ret));
@@ -64,8 +62,9 @@ void lr_vectors_set_pkru(void *area, uint32_t pkru)
 {
 	const uint64_t used = lr_vectors_used(area) | LR_VECTORS_KEYS;
 
-	memcpy((uint8_t *)area + end_of(PKRU) - SIZE_OF_PKRU, &pkru, sizeof(pkru));
-	memcpy((uint8_t *)area + XSAVE_HEADER, &used, sizeof(used));
+	memcpy((uint8_t *)area + end_of(LR_VECTORS_KEYS_NUMBER) - SIZE_OF_PKRU, &pkru,
+	       sizeof(pkru));
+	memcpy((uint8_t *)area + LR_VECTORS_HEADER, &used, sizeof(used));
 }
 
 size_t lr_vectors_size(uint64_t components)

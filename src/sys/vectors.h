@@ -14,14 +14,18 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#define LR_VECTORS_KEYS             (UINT64_C(1) << 9)
+#define LR_VECTORS_KEYS_NUMBER      9
+#define LR_VECTORS_KEYS             (UINT64_C(1) << LR_VECTORS_KEYS_NUMBER)
 #define LR_VECTORS_TILE_CONFIG      (UINT64_C(1) << 17)
 #define LR_VECTORS_TILE_DATA_NUMBER 18 /* as ARCH_REQ_XCOMP_PERM has it */
 #define LR_VECTORS_TILE_DATA        (UINT64_C(1) << LR_VECTORS_TILE_DATA_NUMBER)
 #define LR_VECTORS_TILES            (LR_VECTORS_TILE_CONFIG | LR_VECTORS_TILE_DATA)
 
-/* Of an area in standard form: how much of it is before the components' own. */
-#define LR_VECTORS_HEAD 576
+/* Of an area in standard form, in bytes: where the words are that the processor leaves to programs, and where the header,
+ * of which the first word is what is in use; and how much is before the components' own. */
+#define LR_VECTORS_WORDS  464
+#define LR_VECTORS_HEADER 512
+#define LR_VECTORS_HEAD   576
 
 /* Those that are in use, by the header of an area of at least LR_VECTORS_HEAD bytes. */
 uint64_t lr_vectors_used(const void *area);
