@@ -35,9 +35,15 @@ pages_in() { # DIR: bytes
 }
 
 # Without those of its children, of whom a dump may find one more than the other. The number of its file is in its pagemap,
-# behind two words of magic, a length and a tag.
+# behind two words of magic, a length and a tag, seven bits a byte.
 pages_of_first() { # DIR: bytes
-	wc -c <"$1/pages-$(od -An -tu1 -j13 -N1 "$1/pagemap-1.img" | tr -d ' ').img"
+	local byte bits=0 id=0
+	for byte in $(od -An -tu1 -j13 -N5 "$1/pagemap-1.img"); do
+		id=$((id | (byte & 127) << bits))
+		bits=$((bits + 7))
+		[ "$byte" -ge 128 ] || break
+	done
+	wc -c <"$1/pages-$id.img"
 }
 
 @test "checkpoint: --page-server: the pages are with the server, and not in the image directory" {
