@@ -196,7 +196,7 @@ $(readlink "/proc/$(pid_of)/ns/user")"
 	run -0 rt run -b "$BUNDLE" "$ID"
 	assert_match "$output" $'^ +0 +100000 +65536\n +0 +0 +1$'
 	for p in $(peers crun); do
-		chmod o+x "$BATS_RUN_TMPDIR" "$BATS_RUN_TMPDIR/test" "$BATS_TEST_TMPDIR"
+		chmod go+x "$BATS_RUN_TMPDIR" "$BATS_RUN_TMPDIR/test" "$BATS_TEST_TMPDIR"
 		run -0 peer_run "$p"
 		assert_match "$output" $'^ +0 +100000 +65536\n +0 +0 +1$'
 	done
