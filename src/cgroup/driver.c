@@ -31,8 +31,8 @@ int lr_cgroup_create(struct lr_cgroup_plan *plan, struct lr_err *err)
 	if (r < 0 || !plan->delegate)
 		return r;
 	r = lr_cgroup_make_delegate(plan, err);
-	if (r == 0)
-		return 0;
+	if (r >= 0)
+		return r;
 	lr_cgroup_unhold(plan);
 	if (lr_cgroup_destroy(&plan->ref, false, NULL) < 0)
 		lr_debug("cgroup: what was made for %s is left", plan->delegate);

@@ -246,13 +246,13 @@ static void leave_to_systemd(const struct lr_cgroup_ref *ref)
 	}
 }
 
-/* Of a unit that is empty for so long, systemd has not heard that it is. */
+/* When a unit was empty for so long, systemd has not heard of it. */
 #define UNHEARD_MS 200
 
 /*
- * To systemd a process that died just before looks attached, and of a cgroup that was always empty
- * the kernel says nothing. A process that comes and goes has it say so, and disturbs nobody if the
- * unit is another container's by now.
+ * To systemd a process that has just died looks attached, and the kernel says nothing of a cgroup
+ * that was always empty. When a process comes and goes, the kernel does. If the unit is another
+ * container's by now, that disturbs nobody.
  */
 static int pass_through(const struct lr_cgroup_ref *ref, struct lr_err *err)
 {
@@ -267,8 +267,8 @@ static int pass_through(const struct lr_cgroup_ref *ref, struct lr_err *err)
 	return r;
 }
 
-/* The unit may be somebody else's: nothing of it is stopped, and no process killed. If it is ours,
- * it went with the holder, or has nobody in it. Slices are not systemd's to end. */
+/* The unit may be somebody else's: it is not stopped, and no process is killed. If it is ours, it
+ * ends with the holder, or when somebody has passed through. A slice does not end by itself. */
 static int let_it_end(const struct lr_cgroup_ref *ref, struct lr_err *err)
 {
 	int64_t now = lr_now_ms(), end = now + LR_CGROUP_WAIT_MS, unheard = now + UNHEARD_MS;

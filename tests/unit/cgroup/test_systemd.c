@@ -323,8 +323,8 @@ static void attaching(void)
 	require(rmdir(unit_dir) == 0);
 }
 
-/* Or it would not hear that the unit has ended: by the directory's events it does. */
-TEST(an_empty_unit_is_systemds_to_remove_when_somebody_has_passed_through)
+/* systemd hears by the directory's events that the unit has ended: so it is systemd that removes it. */
+TEST(somebody_passes_through_an_empty_unit)
 {
 	make_unit_dir();
 	play(attaching, 1);
@@ -354,6 +354,13 @@ static void check_unasked(void)
 	over();
 	close(asked[0]);
 	close(asked[1]);
+}
+
+TEST(a_unit_that_may_be_anothers_and_is_gone_is_not_asked_for)
+{
+	play_unwanted();
+	CHECK_INT(lr_cgroup_systemd_destroy(&ref, false, &err), 0);
+	check_unasked();
 }
 
 TEST(while_somebody_is_in_a_unit_it_is_waited_for)
